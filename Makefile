@@ -4,8 +4,8 @@
 #   make demo     the main job on real data            make lint    style of the code
 #   make test     all tests                            make types   types
 #   make bench    figures beside their limits          make docs    the reference, from the docstrings
+#   make test-core  what runs on numpy, pyarrow, fsspec, numba, pytest and hypothesis alone, in $(VENV)-core
 #   make test-deep  the same tests with much longer searches for counterexamples (an hour)
-#   make engines  PyTorch, MPI, JAX and all neighbours (Keras, pandas, ...), z3, so that `make test` leaves nothing out
 #   make peers    TensorFlow, Grain, PyTorch, WebDataset and HF datasets, so that `make bench` prints their figures too
 #   make page     docs/performance.md and the plot of the README from the figures of the last `make bench`
 #   make site     the pages of docs/ as a site with navigation and search, in build/site
@@ -29,7 +29,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-deep engines peers lint types format bench page docs site clean
+.PHONY: help demo test test-core test-deep peers lint types format bench page docs site clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -45,22 +45,24 @@ $(MADE)/demo: pyproject.toml | $(MADE)/venv
 	@$(PIP) --editable '.[progress,crc32c]'
 	@touch $@
 
+# Torch by itself and first: pip then keeps this one, which has a small build for CPUs, when the others are asked for.
 $(MADE)/test: pyproject.toml | $(MADE)/venv
-	@echo "installing distinput[progress,test] into $(VENV)"
-	@$(PIP) --editable '.[progress,test]'
+	@echo "installing $(TORCH), then distinput[progress,test,engines,neighbours,proofs] into $(VENV) (3 GB)"
+	@$(PIP) '$(TORCH)'
+	@$(PIP) --editable '.[progress,test,engines,neighbours,proofs]'
 	@touch $(MADE)/demo $@
 
 $(MADE)/lint: pyproject.toml | $(MADE)/venv
-	@echo "installing distinput[progress,test,lint] into $(VENV)"
-	@$(PIP) --editable '.[progress,test,lint]'
-	@touch $(MADE)/demo $(MADE)/test $@
+	@echo "installing distinput[progress,lint] into $(VENV)"
+	@$(PIP) --editable '.[progress,lint]'
+	@touch $(MADE)/demo $@
 
-# Torch by itself and first: pip then keeps this one, which has a small build for CPUs, when the others are asked for.
-$(MADE)/engines: pyproject.toml | $(MADE)/venv
-	@echo "installing $(TORCH), then distinput[progress,test,engines,neighbours,proofs] into $(VENV)"
-	@$(PIP) '$(TORCH)'
-	@$(PIP) --editable '.[progress,test,engines,neighbours,proofs]'
-	@touch $(MADE)/demo $(MADE)/test $@
+# An environment of its own, in which no optional package can stand by accident.
+$(VENV)-core/made: pyproject.toml
+	@test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
+	@echo "installing distinput, pytest and hypothesis alone into $(VENV)-core"
+	@$(VENV)-core/bin/python -m pip install --quiet --disable-pip-version-check --editable . pytest hypothesis
+	@touch $@
 
 # The peers of the benchmarks; PyTorch first, for the same reason.
 $(MADE)/peers: pyproject.toml | $(MADE)/venv
@@ -80,10 +82,11 @@ demo: $(MADE)/demo
 test: $(MADE)/test
 	@$(RUN)/python -m pytest -n $(JOBS) $(SPREAD) $(PYTEST_ARGS)
 
+test-core: $(VENV)-core/made
+	@$(VENV)-core/bin/python -m pytest $(PYTEST_ARGS)
+
 test-deep: $(MADE)/test
 	@DISTINPUT_TESTS=deep HYPOTHESIS_PROFILE=thorough $(RUN)/python -m pytest -n $(JOBS) $(SPREAD) --timeout 3600 $(PYTEST_ARGS)
-
-engines: $(MADE)/engines
 
 peers: $(MADE)/peers
 

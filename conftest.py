@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every docstring example may use, and where it runs."""
+"""Where tests and docstring examples run, what examples may use, and what is left out where a package is not installed."""
 
 import importlib.util
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,40 +16,74 @@ _EIGHT = "--xla_force_host_platform_device_count=8"
 if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_EIGHT}".strip()
 
-# What imports a package at the top has no examples to run where that package is not installed.
-_WITHOUT_GRAIN = ["distinput/interop/grain.py"]
-_WITHOUT_JAX = [
-    "distinput/distribute/devices/jax*.py",
-    "distinput/distribute/devices/pytrees.py",
-    "distinput/distribute/tpu/*",
-    "distinput/interop/jax/*",
-    "tests/distribute/tpu/*",
-    "tests/engines/jax_feed.py",
-    "tests/engines/tpu_input.py",
-    "tests/interop/jax/*",
+# Packages that distinput works without. `make test` installs them, but for Ray and TensorFlow; `make test-core` none.
+# fmt: off
+_OPTIONAL = [
+    "PIL", "accelerate", "aiohttp", "array_record", "cloudpickle", "cryptography", "dask", "datasets", "distributed", "duckdb",
+    "flask_cors", "flax", "google_crc32c", "grain", "jax", "keras", "lightning", "loky", "ml_dtypes", "moto", "mpi4py",
+    "obstore", "opentelemetry", "orbax", "pandas", "polars", "ray", "rich", "simplejpeg", "tensorflow", "torch", "torchdata",
+    "tqdm", "transformers", "webdataset", "z3", "zensical",
 ]
-_WITHOUT_RAY = ["distinput/interop/ray.py"]
-_WITHOUT_TORCH = [
-    "distinput/distribute/devices/pinned_copies.py",
-    "distinput/distribute/devices/tensors.py",
-    "distinput/distribute/devices/torch*.py",
-    "distinput/interop/torch/*",
-]
-_WITHOUT_Z3 = ["tests/proofs/[!t]*.py", "tests/proofs/theorems.py"]  # its test files say why they are left out
-collect_ignore_glob = [
-    path
-    for package, paths in (
-        ("grain", _WITHOUT_GRAIN),
-        ("jax", _WITHOUT_JAX),
-        ("ray", _WITHOUT_RAY),
-        ("torch", _WITHOUT_TORCH),
-        ("z3", _WITHOUT_Z3),
-    )
-    if importlib.util.find_spec(package) is None
-    for path in paths
-]
+# fmt: on
+_MISSING = frozenset(name for name in _OPTIONAL if importlib.util.find_spec(name) is None)
+_IMPORTED = re.compile(r"^(?:try:\n    )?(?:import|from) +(\w+)", re.MULTILINE)
+# What an example calls that loads an optional package itself.
+_CALLED = {
+    "Pickled(": "cloudpickle",
+    "RangeServer(": "aiohttp",
+    "TPUStrategy(": "jax",
+    "decode_image(": "PIL",
+    "from_hf(": "datasets",
+    "image_folder(": "PIL",
+    "ImageFolderDataset(": "PIL",
+    "to_hf(": "datasets",
+    "to_pandas(": "pandas",
+    "to_polars(": "polars",
+}
+_LEFT_OUT = pytest.StashKey[Counter[str]]()
+
 # They import Keras, of which a process has one backend: tests run them in processes of their own.
-collect_ignore_glob += ["distinput/interop/keras.py", "tests/interop/keras_loops.py"]
+collect_ignore = ["distinput/interop/keras.py", "tests/interop/keras_loops.py"]
+if "jax" in _MISSING:  # most modules of this package import it, the others import these
+    collect_ignore += ["distinput/distribute/tpu"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Know the setting `timeout` also where pytest-timeout, which reads it, is not installed."""
+    if importlib.util.find_spec("pytest_timeout") is None:
+        parser.addini("timeout", "seconds that a test may take (pytest-timeout)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to count what is left out."""
+    config.stash[_LEFT_OUT] = Counter()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out a module, or a package, that imports at its top what is not installed."""
+    module = collection_path / "__init__.py" if collection_path.is_dir() else collection_path
+    if not _MISSING or module.suffix != ".py" or not module.exists():
+        return None
+    missing = _MISSING.intersection(_IMPORTED.findall(module.read_text("utf-8")))
+    config.stash[_LEFT_OUT].update(missing)
+    return True if missing else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip a test whose mark `needs` names a package that is not installed, and an example that imports one."""
+    for item in items if _MISSING else ():
+        needed = {name for mark in item.iter_markers("needs") for name in mark.args}
+        if isinstance(item, pytest.DoctestItem) and item.dtest is not None:
+            source = "".join(example.source for example in item.dtest.examples)
+            needed.update(_IMPORTED.findall(source), (name for call, name in _CALLED.items() if call in source))
+        for name in sorted(needed & _MISSING):
+            item.add_marker(pytest.mark.skip(f"{name} is not installed: make test"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many modules and packages were left out, and for want of what."""
+    for name, count in sorted(config.stash[_LEFT_OUT].items()):
+        terminalreporter.write_line(f"left out, since they need {name}: {count} modules and packages")
 
 
 @pytest.fixture(autouse=True)

@@ -43,6 +43,7 @@ __all__ = [
     "int64",
     "interop",
     "io",
+    "random",
     "range",
     "reduce_mean",
     "reduce_sum",
@@ -67,6 +68,7 @@ _CORNERS = (
     "inspect",
     "interop",
     "io",
+    "random",
     "reports",
     "testing",
     "tpu",
@@ -91,7 +93,7 @@ _LAZY = {
 """Names and the modules that have them, loaded when they are first named."""
 
 if TYPE_CHECKING:
-    from distinput import data, distribute, errors, inspect, interop, io, tpu, train
+    from distinput import data, distribute, errors, inspect, interop, io, random, tpu, train
     from distinput import reports as reports
     from distinput import testing as testing
     from distinput.core.ragged_tensor import RaggedTensor

@@ -6,6 +6,9 @@ TensorFlow can catch what it expects.
 """
 
 from collections.abc import Iterable
+from typing import Any
+
+from distinput.url_secrets import without_secrets
 
 __all__ = [
     "ABORTED",
@@ -80,19 +83,40 @@ UNAUTHENTICATED = 16
 class DistinputError(Exception):
     """Any error that distinput itself raises about data, files or their distribution; `OpError` is its name in TensorFlow.
 
+    Every error is made from one message, as libraries that carry errors between processes make them. TensorFlow's order,
+    `(node_def, op, message)`, is taken too, so that `raise tf.errors.NotFoundError(None, None, "no such user")` can stay.
+
+    Args:
+      *args: the message, or the arguments of TensorFlow, or those of the error of Python that this one is as well.
+      message: the message, by name.
+
     Attributes:
       error_code: TensorFlow's number for errors of this class.
       node_def, op: None: there is no graph; the message says which step failed, and where it was made.
+
+    >>> str(InvalidArgumentError(message="no")), str(InvalidArgumentError(None, None, "no"))
+    ('no', 'no')
     """
 
     error_code: int = UNKNOWN
     node_def: None = None
     op: None = None
 
+    def __init__(self, *args: Any, message: str | None = None) -> None:
+        if message is not None:
+            args = (message,)
+        elif len(args) in (3, 4) and not isinstance(args[0], int):  # TensorFlow's; Python's begin with an errno
+            args = (args[2],)
+        super().__init__(*[without_secrets(each) if isinstance(each, str) else each for each in args])
+
+    def add_note(self, note: str) -> None:
+        """Add a sentence, which is printed behind the message. Secrets in URLs are cut out of both."""
+        super().add_note(without_secrets(note))
+
     @property
     def message(self) -> str:
         """The message, without notes."""
-        return str(self.args[0]) if self.args else ""
+        return str(self)
 
     @property
     def experimental_payloads(self) -> dict[str, bytes]:
@@ -117,6 +141,9 @@ class NotFoundError(DistinputError, FileNotFoundError):
 
 class NoMatchError(NotFoundError, InvalidArgumentError):
     """No file matches a pattern: an invalid argument to TensorFlow, a missing file to Python."""
+
+    # Some libraries make errors by `__new__` alone, and Python finds that of ValueError, which refuses this class.
+    __new__ = FileNotFoundError.__new__  # type: ignore[assignment]
 
 
 class ElementTypeError(InvalidArgumentError, TypeError):
@@ -193,6 +220,7 @@ class ResourceExhaustedError(DistinputError, MemoryError):
     """Memory or another resource is used up; nothing here raises it, but functions of users may."""
 
     error_code = RESOURCE_EXHAUSTED
+    __new__ = Exception.__new__  # type: ignore[assignment]  # as in NoMatchError
 
 
 class InternalError(DistinputError, RuntimeError):
@@ -219,6 +247,9 @@ class InputWarning(UserWarning):
     Filters of the module `warnings` silence it or turn it into an error.
     """
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*[without_secrets(each) if isinstance(each, str) else each for each in args])
+
 
 class CollectiveError(DistinputError, RuntimeError):
     """A call in which all workers take part did not succeed."""
@@ -239,7 +270,7 @@ class PeerLost(CollectiveError):
       rank: the worker that is gone, None when it cannot be told.
     """
 
-    def __init__(self, message: str, rank: int | None = None) -> None:
+    def __init__(self, message: str = "", rank: int | None = None) -> None:
         super().__init__(message)
         self.rank = rank
 
@@ -253,7 +284,7 @@ class Aborted(PeerLost, AbortedError):
       reason: its own words.
     """
 
-    def __init__(self, message: str, rank: int | None = None, reason: str = "") -> None:
+    def __init__(self, message: str = "", rank: int | None = None, reason: str = "") -> None:
         super().__init__(message, rank)
         self.reason = reason
 
@@ -266,7 +297,9 @@ class CollectiveTimeout(CollectiveError, TimeoutError):
       ranks: the workers that had not come, as far as is known.
     """
 
-    def __init__(self, message: str, ranks: Iterable[int] = ()) -> None:
+    __new__ = TimeoutError.__new__  # type: ignore[assignment]  # as in NoMatchError
+
+    def __init__(self, message: str = "", ranks: Iterable[int] = ()) -> None:
         super().__init__(message)
         self.ranks = tuple(ranks)
 
@@ -277,3 +310,5 @@ class Poisoned(CollectiveError):
 
 class EngineMissing(CollectiveError, ImportError):
     """The package of an engine is not installed, or nothing says which engine to use; the message says what to do."""
+
+    __new__ = ImportError.__new__  # type: ignore[assignment]  # as in NoMatchError

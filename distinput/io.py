@@ -11,7 +11,13 @@ from distinput.files.mounts import mount, unmount
 from distinput.files.retries import Retries
 from distinput.formats.example import parse_example, parse_single_example
 from distinput.formats.example_encoding import encode_example, encode_sequence_example
-from distinput.formats.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
+from distinput.formats.features import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    RaggedFeature,
+    SparseFeature,
+    VarLenFeature,
+)
 from distinput.formats.sequence_example import parse_sequence_example, parse_single_sequence_example
 from distinput.formats.tfrecord import TFRecordOptions, TFRecordWriter
 from distinput.writers.manifest import verify_files
@@ -38,6 +44,7 @@ __all__ = [
     "FixedLenSequenceFeature",
     "RaggedFeature",
     "Retries",
+    "SparseFeature",
     "TFRecordOptions",
     "TFRecordWriter",
     "VarLenFeature",

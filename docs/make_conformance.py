@@ -62,6 +62,7 @@ SAYS = {
     "epochs": "the second epoch is whole, in an order of its own",
     "workers": "two worker processes change nothing",
     "restart": "from the state after any step exactly the rest follows",
+    "restart twice": "and from the states of loaders that were restarted",
     "elastic restart": "so it does on another number of ranks",
     "rank killed": "after SIGKILL a new process goes on with exactly the rest",
     "worker killed": "after SIGKILL to a worker process there is an error, or nothing is lost",

@@ -90,7 +90,7 @@ DIFFERS = {
     "data.experimental.save": "as `Dataset.save`",
     "data.experimental.shuffle_and_repeat": _ORDER,
     "data.experimental.snapshot": "as `Dataset.snapshot`",
-    "io.RaggedFeature": "no partitions; row splits are int64",
+    "io.RaggedFeature": "row splits are int64; partitions that do not fit the values are an error always; not in sequences",
     "io.TFRecordOptions": "the knobs of zlib, but the level, are accepted; also more codecs",
     "io.TFRecordWriter": "the file appears under its name once it is complete; also `index`",
     "io.decode_compressed": "a string that becomes larger than 1 GiB, or ends in the middle, is an error",

@@ -15,6 +15,7 @@ from distinput import __version__
 from distinput.cli.commands import COMMANDS, GROUPS, Command
 from distinput.cli.exit_status import FAILED, FINE, INTERRUPTED, USAGE
 from distinput.errors import DistinputError
+from distinput.url_secrets import scrub
 
 __all__ = ["main", "parser_of"]
 
@@ -49,18 +50,21 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
 
 
 def _run(command: Command, words: list[str]) -> int:
-
     given = parser_of(command).parse_args(words)
     try:
-        return int(import_module(f"distinput.cli.{command.module}").run(given))
+        with import_module("distinput.cli.pipes").copied_pipes(given):
+            return int(import_module(f"distinput.cli.{command.module}").run(given))
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (DistinputError, OSError) as error:
         sys.stdout.flush()
-        print(f"\ndistinput {command.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
+        scrub(error)
+        visible = import_module("distinput.cli.output").visible
+        told = visible(error, lines=True)
+        print(f"\ndistinput {command.name} failed: {type(error).__name__}: {told}", file=sys.stderr)
         for note in getattr(error, "__notes__", ()):
-            print(f"  {note}", file=sys.stderr)
+            print(f"  {visible(note, lines=True)}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print("\ndistinput: interrupted", file=sys.stderr)

@@ -62,9 +62,17 @@ class FillError(TypeError):
 class NullsError(Exception):
     """Rows of a column hold nulls that have no replacement; `row` is the first such row, `kind` the type of the nulls."""
 
-    def __init__(self, column: str, count: int, row: int, kind: str = "") -> None:
-        super().__init__(f"column {column!r} has {count} nulls, the first in row {row}")
-        self.column, self.count, self.row, self.kind = column, count, row, kind
+    column: str = ""
+    count: int = 0
+    row: int = 0
+    kind: str = ""
+
+    @staticmethod
+    def of(column: str, count: int, row: int, kind: str) -> "NullsError":
+        """The error about a column."""
+        error = NullsError(f"column {column!r} has {count} nulls, the first in row {row}")
+        error.column, error.count, error.row, error.kind = column, count, row, kind
+        return error
 
 
 def schema_spec(schema: Any) -> Spec:
@@ -485,7 +493,7 @@ def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strin
     values, n = array.storage, len(array)
 
     def holding(items: Mask) -> Mask:
-        return items.reshape(n, -1).any(axis=1)  # type: ignore[no-any-return]
+        return np.asarray(items.reshape(n, -1).any(axis=1), np.bool_)
 
     odd = UnsupportedTypeError(f"column {place.column!r} of type {array.type} holds arrays of other shapes")
     while _is_list(values.type) or types.is_fixed_size_list(values.type):
@@ -520,7 +528,7 @@ def _fixed_lists(array: Any, place: _Place) -> Column:
         inner = pc.if_else(pa.array(np.repeat(valid, size)), inner, pa.scalar(None, inner.type))
 
     def holding(items: Mask) -> Mask:
-        return np.logical_and(items.reshape(n, size).any(axis=1), valid)
+        return np.asarray(items.reshape(n, size).any(axis=1) & valid, np.bool_)
 
     flat = _flat(inner, place.items(holding))
     if isinstance(flat, Ragged | RaggedBatches):

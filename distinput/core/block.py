@@ -16,6 +16,8 @@ from distinput.core.column import Column, Ints, LazyColumn, StackError
 from distinput.core.concat import joined_columns
 from distinput.core.nest import Structure, component
 from distinput.core.objects import column_of, column_of_values
+from distinput.core.spec import Spec
+from distinput.core.stated import leaves_for
 
 __all__ = ["Block", "ColumnBlock", "concat_blocks", "stack_prefix"]
 
@@ -39,20 +41,25 @@ class Block(ABC):
         return ColumnBlock(structure, columns, len(elements))
 
     @staticmethod
-    def of_elements(structure: Structure, elements: Sequence[Any]) -> "ColumnBlock":
+    def of_elements(structure: Structure, elements: Sequence[Any], said: Spec | None = None) -> "ColumnBlock":
         """From elements as users write them.
+
+        Args:
+          structure: that of all elements.
+          elements: at least one.
+          said: what somebody has stated of them; numbers and lists of Python become that.
 
         Raises:
           TypeError: an element has another structure, or a leaf cannot be an array.
         """
+        stated = leaves_for(structure, said) or (None,) * structure.num_leaves
         if structure.is_leaf:
-            return ColumnBlock(structure, [column_of_values(elements)], len(elements))
-        if structure.is_flat_tuple and all(type(e) is tuple and len(e) == structure.num_leaves for e in elements):
-            return ColumnBlock(
-                structure, [column_of_values(leaves) for leaves in zip(*elements, strict=True)], len(elements)
-            )
-        rows = [structure.flatten(element) for element in elements]
-        return ColumnBlock(structure, [column_of_values(leaves) for leaves in zip(*rows, strict=True)], len(elements))
+            return ColumnBlock(structure, [column_of_values(elements, stated[0])], len(elements))
+        rows: Sequence[Any] = elements
+        if not structure.is_flat_tuple or not all(type(e) is tuple and len(e) == len(stated) for e in elements):
+            rows = [structure.flatten(element) for element in elements]
+        columns = [column_of_values(*each) for each in zip(zip(*rows, strict=True), stated, strict=True)]
+        return ColumnBlock(structure, columns, len(elements))
 
     def __len__(self) -> int:
         return self.size
@@ -65,6 +72,12 @@ class Block(ABC):
         """The same elements with all rows in memory: no column is a `LazyColumn`."""
         return self.columnar().materialize()
 
+    def built_as(self, structure: Structure) -> "Block":
+        """The same elements with the keys of dicts in the order that they have in an equal structure."""
+        if self.structure is structure or self.structure.form == structure.form or self.structure != structure:
+            return self
+        return ColumnBlock(structure, self.columnar().columns, self.size)
+
     @abstractmethod
     def rows(self, start: int, stop: int, step: int = 1) -> "Block":
         """Elements start, start + step, ... before stop; views."""
@@ -72,12 +85,6 @@ class Block(ABC):
     def take(self, indices: Ints) -> "Block":
         """The elements at `indices`, in that order."""
         return self.columnar().take(indices)
-
-    def like(self, structure: Structure) -> "Block":
-        """The same elements, with the items of dicts in the order of an equal structure."""
-        if self.structure is structure or self.structure.same_order(structure):
-            return self
-        return ColumnBlock(structure, self.columnar().columns, self.size)
 
     @abstractmethod
     def row(self, index: int) -> Any:

@@ -27,20 +27,26 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class StackError(Exception):
     """Rows that were to be stacked differ in shape.
 
-    Args:
+    Attributes:
       group: the first group of rows that cannot be stacked.
       first: the shape of its first row.
       other: the shape of the first row in it with another one.
       row: the place of that row in the group; None: not known.
-
-    Attributes:
       where: the component, for messages; empty if it is the whole element.
     """
 
-    def __init__(self, group: int, first: tuple[int, ...], other: tuple[int, ...], row: int | None = None) -> None:
-        super().__init__(f"first element had shape {list(first)}, another one has {list(other)}")
-        self.group, self.first, self.other, self.row = group, first, other, row
-        self.where = ""
+    group: int = 0
+    first: tuple[int, ...] = ()
+    other: tuple[int, ...] = ()
+    row: int | None = None
+    where: str = ""
+
+    @staticmethod
+    def of(group: int, first: tuple[int, ...], other: tuple[int, ...], row: int | None = None) -> "StackError":
+        """The error about a group of rows."""
+        error = StackError(f"first element had shape {list(first)}, another one has {list(other)}")
+        error.group, error.first, error.other, error.row = group, first, other, row
+        return error
 
 
 class Column(ABC):

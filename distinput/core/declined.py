@@ -17,17 +17,8 @@ PAGES = {CHANGE: "porting", EMBEDDING: "declined", GRAPHS: "declined"}
 
 _TRACED = "there are no graphs through which a spec takes values apart: leave it out", GRAPHS
 _PROTO = "a spec is a Python object: pickle it, or print it", GRAPHS
-_PARTITIONS = "parse the values and the lengths on their own, then use RaggedTensor.from_row_lengths", CHANGE
 
 MEMBERS: dict[str, dict[str, Cure]] = {
-    "RaggedFeature": {
-        "RowLengths": _PARTITIONS,
-        "RowLimits": _PARTITIONS,
-        "RowSplits": _PARTITIONS,
-        "RowStarts": _PARTITIONS,
-        "UniformRowLength": _PARTITIONS,
-        "ValueRowIds": _PARTITIONS,
-    },
     "TypeSpec": {
         "cast": _TRACED,
         "experimental_as_proto": _PROTO,

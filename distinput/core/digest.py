@@ -4,6 +4,7 @@
 Up to `MOST_BYTES` of an array are hashed whole; of a larger one, `_PIECES` pieces at equal distances, its ends included.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from distinput.core.column import Array, Column, Ints
 from distinput.core.dense import Dense
 from distinput.core.ragged import Ragged
 from distinput.core.strings import Strings
+from distinput.url_secrets import public_url
 
 __all__ = ["MOST_BYTES", "Digest", "common_folder", "evenly", "texts_of", "word_of"]
 
@@ -41,8 +43,8 @@ class Digest:
         return self._hash.hexdigest()
 
     def add(self, *values: Any) -> Self:
-        """Take in values whose `repr` says all of them."""
-        self._hash.update(repr(values).encode(errors="surrogatepass"))
+        """Take in values whose `repr` says all of them, but for secrets in URLs: with another signature a file is the same."""
+        self._hash.update(public_url(repr(values)).encode(errors="surrogatepass"))
         return self
 
     def array(self, array: Array) -> Self:
@@ -107,14 +109,15 @@ def evenly(size: int, most: int) -> Ints:
 
 
 def texts_of(column: Strings) -> list[bytes]:
-    """The texts of a column in order; of very many or very long ones, those at equal distances."""
+    """The texts of a column in order, URLs without secrets; of very many or very long ones, those at equal distances."""
     starts, sizes = column.starts.reshape(-1), column.sizes.reshape(-1)
     total = int(sizes.sum())
     if total > MOST_BYTES:
         some = _some(len(sizes), total // len(sizes))
         starts, sizes = starts[some], np.minimum(sizes[some], MOST_BYTES // 16)
     view = memoryview(column.data)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
-    return [bytes(view[a : a + n]) for a, n in zip(starts.tolist(), sizes.tolist(), strict=True)]
+    texts = [bytes(view[a : a + n]) for a, n in zip(starts.tolist(), sizes.tolist(), strict=True)]
+    return [os.fsencode(public_url(os.fsdecode(text))) if b"://" in text else text for text in texts]
 
 
 def _some(rows: int, each: int) -> Ints:

@@ -35,10 +35,14 @@ class Ending(ABC):
         self._process = os.getpid()
         _open.add(self)
 
-    def close(self) -> None:
-        """End it, and wait until its threads and processes are gone; may be called again."""
-        self._ended = True
-        self.end(None)
+    def close(self, patience: float | None = None) -> None:
+        """End it, and wait until its threads and processes are gone; may be called again.
+
+        Args:
+          patience: as for `end`.
+        """
+        self.end(patience)
+        self._ended = True  # not before: what an interrupt leaves open is ended when it is dropped
 
     def drop(self) -> None:
         """End it without waiting; for finalizers, which may run on any thread and at any time."""

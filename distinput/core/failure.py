@@ -2,6 +2,7 @@
 """Failures: errors that travel in place of the elements that could not be made."""
 
 from collections.abc import Callable, Iterator
+from inspect import CO_GENERATOR
 from typing import Any, Never, final
 
 from distinput.core.block import Block, stack_prefix
@@ -25,6 +26,10 @@ class Failure(Block):
 
     def __init__(self, error: Exception) -> None:
         self.structure, self.size, self.error = LEAF, 0, error
+        trace = error.__traceback__
+        if trace is not None and trace.tb_frame.f_code.co_flags & CO_GENERATOR:
+            # A stream that goes on. `traceback.clear_frames`, which unittest calls, would end it.
+            error.__traceback__ = trace.tb_next
 
     def columnar(self) -> Never:
         raise TypeError("a failure has no columns, and would be lost with them; pass it on as it is")

@@ -7,7 +7,10 @@ scalars keep their dtype.
 
 import sys
 from collections.abc import Sequence
+from datetime import date, timedelta
+from enum import Enum
 from functools import lru_cache
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -23,12 +26,14 @@ __all__ = [
     "dtype_code",
     "dtype_name",
     "dtype_of",
+    "exact",
     "is_arrow_array",
     "is_hugging_face",
     "is_ragged",
     "is_stream",
     "is_table",
     "library_of",
+    "members_of",
     "shape_of",
     "zero",
 ]
@@ -57,7 +62,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     if isinstance(dtype, str) and dtype == "string":
         return STRING
     made = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))  # tf.DType objects have as_numpy_dtype
-    return STRING if made.kind in "SUO" else made
+    return STRING if made.kind in "SUOT" else made
 
 
 def as_leaf(value: Any) -> Any:
@@ -71,8 +76,10 @@ def as_leaf(value: Any) -> Any:
     if kind is bytes or isinstance(value, np.generic | np.ndarray):
         if isinstance(value, bytes):
             return bytes(value) if kind is not bytes else value
+        if isinstance(value, np.ndarray) and kind is not np.ndarray:
+            value = _unmasked(value)
         dtype: np.dtype[Any] = value.dtype
-        if dtype.kind in "SUO":
+        if dtype.kind in "SUOT":
             return _strings(value)
         if isinstance(value, np.ndarray) and value.ndim == 0:
             return value[()]
@@ -87,6 +94,8 @@ def as_leaf(value: Any) -> Any:
         return np.int32(value) if _INT32.min <= value <= _INT32.max else np.int64(value)
     if kind is str:
         return value.encode()
+    if isinstance(value, tuple(_EXACT)):
+        return as_leaf(exact(value))
     if getattr(value, "nest_leaf", False):
         return getattr(value, "node", value)
     if is_ragged(value):
@@ -98,8 +107,49 @@ def as_leaf(value: Any) -> Any:
         return as_leaf(found)
     raise TypeError(
         f"cannot make an array of a {kind.__name__}; elements are nests (tuple, dict, namedtuple, dataclass) of arrays, "
-        "numbers, str or bytes"
+        f"numbers, str or bytes{_cure(value)}"
     )
+
+
+def exact(value: Any) -> Any:
+    """A number or text of a class of the user's own, such as a member of an `IntEnum`, as the plain one that it is.
+
+    >>> class Name(str): ...
+    >>> type(exact(Name("a")))
+    <class 'str'>
+    """
+    return next(made(value) for kind, made in _EXACT.items() if isinstance(value, kind))
+
+
+_EXACT: dict[type, Any] = {
+    bool: bool,
+    int: int.__int__,
+    float: float.__float__,
+    complex: complex.__complex__,
+    str: str.__str__,
+    bytes: bytes.__bytes__,
+}
+"""What makes the plain number or text, whatever a class derived from it says."""
+
+
+def _unmasked(array: Any) -> Any:
+    """An array of a class derived from NumPy's as a plain one."""
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        count = np.ma.getmaskarray(array).sum()
+        raise TypeError(
+            f"cannot make an array of a {type(array).__name__} with {count} masked values, which would come back; fill "
+            "them first: .filled(0), or .filled(np.nan) for floats"
+        )
+    return np.asarray(array)
+
+
+def _cure(value: Any) -> str:
+    """What to give in place of a value of the standard library."""
+    if isinstance(value, Enum):
+        return "; give the .value of a member of an Enum"
+    if isinstance(value, date | timedelta):  # a datetime is a date
+        return "; give np.datetime64(...) of a time, np.timedelta64(...) of a difference of times"
+    return "; give float(...) or str(...) of it" if isinstance(value, Number) else ""
 
 
 def as_leaves(values: Sequence[Any], paths: Sequence[str]) -> list[Any]:
@@ -194,39 +244,92 @@ def _no_strings(items: list[Any]) -> Exception:
 
 def _text(item: Any) -> Any:
     if isinstance(item, bytes):
-        return item
+        return item if type(item) is bytes else exact(item)
     if isinstance(item, str):
-        return item.encode()
+        return exact(item).encode()
     if getattr(item, "nest_leaf", False):
         return item
     raise TypeError(f"an array of objects may hold only str or bytes, got {item!r:.80} ({type(item).__name__})")
 
 
+def members_of(items: Sequence[Any]) -> list[Any]:
+    """What is in lists of lists, as deep as all of them go; the first member alone where some are lists and some are not."""
+    flat = list(items)
+    while flat and isinstance(flat[0], list | tuple):
+        flat = [x for row in flat for x in row] if all(isinstance(row, list | tuple) for row in flat) else flat[:1]
+    return flat
+
+
 def _from_list(value: Any) -> Any:
     """Lists of Python numbers or text -> an array with TensorFlow's default dtypes."""
     items = list(value)
-    flat = items
-    while flat and isinstance(flat[0], list | tuple):
-        flat = [x for row in flat for x in row] if all(isinstance(row, list | tuple) for row in flat) else flat[:1]
+    flat = members_of(items)
+    kinds = set(map(type, flat))
+    if not all(map(_is_numpy_or_python, kinds)):
+        items = [_of_others(item) for item in items]
+        flat = members_of(items)
+        kinds = set(map(type, flat))
     if flat and isinstance(flat[0], str | bytes):
         return _strings(np.array(items, dtype=object))
     try:
         array = np.array(items)
     except ValueError as error:
         raise TypeError(f"a list becomes an array, so its members must agree in shape: {error}") from None
-    if array.dtype.kind in "SUO":
+    if array.dtype.kind in "SUOT":
         # From the items once more: NumPy has already written numbers beside text as text.
         return _strings(np.array(items, dtype=object))
     if not flat:
         return array.astype(np.float32)
-    typed = any(isinstance(x, np.generic | np.ndarray) for x in flat)
-    if typed:
+    typed = any(issubclass(kind, np.generic | np.ndarray) for kind in kinds)
+    narrow = np.dtype(np.float32) if array.dtype == np.float64 and not typed else array.dtype
+    if narrow.kind == "f":
+        exactly = _with_integers(items, kinds, narrow)
+        return array.astype(narrow, copy=False) if exactly is None else exactly
+    if typed or array.dtype != np.int64:
         return array
-    if array.dtype == np.float64:
-        return array.astype(np.float32)
-    if array.dtype == np.int64 and (array.size == 0 or (array.min() >= _INT32.min and array.max() <= _INT32.max)):
-        return array.astype(np.int32)
-    return array
+    return array.astype(np.int32) if array.min() >= _INT32.min and array.max() <= _INT32.max else array
+
+
+def _with_integers(items: list[Any], kinds: set[type], dtype: np.dtype[Any]) -> Any:
+    """The array of lists of which NumPy makes floats though there are integers in it; None where floats hold them all.
+
+    Raises:
+      InvalidArgumentError: no dtype holds all of the values.
+    """
+    if not any(issubclass(kind, int | np.integer | np.ndarray) and kind is not bool for kind in kinds):
+        return None
+    objects = np.array(items, dtype=object)
+    numbers = objects.reshape(-1).tolist()
+    integers = [int(x) for x in numbers if isinstance(x, int | np.integer)]
+    if len(integers) == len(numbers):
+        if min(integers) >= 0 and max(integers) <= _UINT64.max:
+            return np.array(integers, np.uint64).reshape(objects.shape)
+        raise InvalidArgumentError(
+            f"integers from {min(integers)} to {max(integers)} do not fit into int64, nor into uint64; give floats, or text, "
+            "which is parsed inside of map"
+        )
+    most = 1 << (np.finfo(dtype).nmant + 1)
+    for integer in integers:
+        if abs(integer) > most and int(dtype.type(integer)) != integer:
+            raise InvalidArgumentError(
+                f"the integer {integer} beside floats would become {int(dtype.type(integer))}, the nearest {dtype}; give them "
+                "as two components, or an array of a dtype that holds both"
+            )
+    return None
+
+
+def _is_numpy_or_python(kind: type) -> bool:
+    return kind is np.ndarray or issubclass(kind, (np.generic, *_EXACT)) or kind is type(None)
+
+
+def _of_others(item: Any) -> Any:
+    """A member of a list, in which arrays and scalars of other libraries are NumPy's."""
+    if isinstance(item, list | tuple):
+        return list(map(_of_others, item))
+    if _is_numpy_or_python(type(item)):
+        return item
+    found = _unmasked(item) if isinstance(item, np.ndarray) else array_of(item)
+    return item if found is None else as_leaf(found)
 
 
 def array_of(value: Any) -> Any:
@@ -246,6 +349,8 @@ def array_of(value: Any) -> Any:
         return bytes(value)
     if is_arrow_array(value):
         return _from_arrow(value)
+    if library_of(type(value)) == "pyarrow" and hasattr(value, "as_py"):
+        return _from_arrow_scalar(value)
     if library_of(type(value)) == "torch":
         return _from_torch(value)
     if any(hasattr(value, name) for name in _ARRAYS):
@@ -269,6 +374,8 @@ def _from_torch(value: Any) -> Any:
     """The values of a tensor, without its gradients; bfloat16 and float8 by their bits, or as float32 if NumPy lacks them."""
     if hasattr(value, "detach"):
         value = value.detach()
+    if hasattr(value, "resolve_neg"):  # of complex numbers, which a view may negate or conjugate
+        value = value.resolve_conj().resolve_neg()
     name = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if name not in _OF_PACKAGES or value.device.type != "cpu":
         return np.asarray(value) if hasattr(value, "__array__") else None
@@ -296,8 +403,18 @@ def _from_arrow(value: Any) -> Any:
     return ragged_tensor(column)  # type: ignore[arg-type]  # all other columns of Arrow arrays are those of lists
 
 
+def _from_arrow_scalar(value: Any) -> Any:
+    from distinput.core.tabular import array_of_one
+
+    if not value.is_valid:
+        raise TypeError(f"cannot make an array of a null ({type(value).__name__}); fill it first")
+    return _from_arrow(array_of_one(value))[0]
+
+
 _NAMES = ("column_names", "columns", "schema")
 """A class with one of these attributes has columns; those of single arrays have none of them."""
+_OWN = ("__array_interface__", "__array_struct__")
+"""A class with one of these has an array as NumPy has it, and shows it to Arrow in another form, as images of Pillow do."""
 _EXPORTS = ("__arrow_c_stream__", "__arrow_c_array__")
 """Source: "The Arrow PyCapsule Interface" in Arrow's documentation."""
 
@@ -327,7 +444,8 @@ def is_stream(value: Any) -> bool:
 def is_arrow_array(value: Any) -> bool:
     """Whether a value is a single Arrow array, in one chunk or several, or exports one.
 
-    A pandas Series whose values NumPy holds is not: NumPy reads it directly.
+    A pandas Series whose values NumPy holds is not: NumPy reads it directly. An array of pandas that knows missing values is:
+    NumPy would make others of them.
     """
     kind: Any = type(value)
     if not _is_array_class(kind):
@@ -346,9 +464,11 @@ def _is_table_class(kind: Any) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_array_class(kind: Any) -> bool:
-    if library_of(kind) == "distinput" or not any(hasattr(kind, name) for name in _EXPORTS):
+    if library_of(kind) == "distinput" or any(hasattr(kind, name) for name in _OWN):
         return False
-    return not _is_table_class(kind)
+    if library_of(kind) == "pandas" and hasattr(kind, "__arrow_array__"):
+        return True
+    return any(hasattr(kind, name) for name in _EXPORTS) and not _is_table_class(kind)
 
 
 def library_of(kind: type) -> str:

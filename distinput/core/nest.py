@@ -58,6 +58,13 @@ class Structure:
         return self.kind == "tuple" and bool(self.children) and all(child.kind == "leaf" for child in self.children)
 
     @cached_property
+    def form(self) -> tuple[Any, ...]:
+        """What equality leaves out: the order of keys and the classes of mappings, of all nests in it; () if there are none."""
+        inner = tuple([child.form for child in self.children])
+        own = (self.order or self.keys, self.mapping) if self.kind == "dict" else ()
+        return (own, inner) if own or any(inner) else ()
+
+    @cached_property
     def build(self) -> Callable[[Sequence[Leaf]], Nest]:
         """Compiled: a sequence of leaves -> the nest."""
         names: dict[str, Any] = {}
@@ -85,11 +92,6 @@ class Structure:
         leaves: list[Leaf] = []
         _flatten_like(self, value, leaves)
         return leaves
-
-    def same_order(self, other: "Structure") -> bool:
-        """Whether the dicts of an equal structure have their items in the same order."""
-        pairs = zip(self.children, other.children, strict=True)
-        return self.order == other.order and all(ours.same_order(theirs) for ours, theirs in pairs)
 
     def graft(self, children: Sequence["Structure"]) -> "Structure":
         """The structure with each leaf replaced by one of `children`, in flattening order."""
@@ -185,6 +187,7 @@ def structure_of(value: Nest, *, lists: bool = False, is_leaf: Callable[[Any], b
         if lists and kind is list:
             return Structure("list", children=tuple([walk(v) for v in x]))
         if isinstance(x, tuple):
+            kind = x.__class__  # of what a proxy stands for
             fields = getattr(kind, "_fields", None)
             if fields is None:
                 return Structure("tuple", children=tuple([walk(v) for v in x]))

@@ -11,8 +11,10 @@ import numpy as np
 from distinput.core.buffers import empty
 from distinput.core.column import Array, Column, Ints, StackError
 from distinput.core.dense import Dense
-from distinput.core.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
+from distinput.core.leaves import STRING, dtype_of, is_ragged, shape_of
 from distinput.core.ragged import Ragged
+from distinput.core.spec import LeafSpec
+from distinput.core.stated import as_stated
 from distinput.core.strings import Strings
 
 __all__ = ["Arrays", "Datasets", "Objects", "column_of", "column_of_values"]
@@ -68,7 +70,7 @@ class Objects(_Items):
             first = shape_of(members[0])
             for row, member in enumerate(members):
                 if shape_of(member) != first:
-                    raise StackError(group, first, shape_of(member), row)
+                    raise StackError.of(group, first, shape_of(member), row)
             parts.append(np.array(members, self.dtype) if self.dtype != STRING else _stack_objects(members))
         return column_of(parts) if parts else Objects([], self.dtype)
 
@@ -87,7 +89,7 @@ class Objects(_Items):
             members = self.items[a:b]
             for row, member in enumerate(members):
                 if shape_of(member) != shape_of(members[0]):
-                    raise StackError(len(parts), shape_of(members[0]), shape_of(member), row)
+                    raise StackError.of(len(parts), shape_of(members[0]), shape_of(member), row)
             if not members:
                 parts.append(np.empty((0,), self.dtype))
             else:
@@ -185,8 +187,12 @@ def _shown(item: Any) -> Any:
     return handles
 
 
-def column_of_values(values: Sequence[Any]) -> Column:
+def column_of_values(values: Sequence[Any], said: LeafSpec | None = None) -> Column:
     """The best column for values as users write them, which must be of one dtype.
+
+    Args:
+      values: of any kind.
+      said: what somebody has stated of them, which numbers and lists of Python become.
 
     Raises:
       TypeError: a value cannot be an array, or dtypes differ.
@@ -198,11 +204,11 @@ def column_of_values(values: Sequence[Any]) -> Column:
             return Dense(np.array(values, kind))
         if kind is np.ndarray:
             first = values[0]
-            if first.dtype.kind not in "SUO" and first.ndim:
+            if first.dtype.kind not in "SUOT" and first.ndim:
                 return column_of(list(values))
         elif kind is bytes:
             return Strings.of(values)
-    return column_of([as_leaf(value) for value in values])
+    return column_of([as_stated(value, said) for value in values])
 
 
 def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:

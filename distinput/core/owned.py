@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that nobody else can change.
+"""Values that nobody else can change.
 
-A function or a generator may fill one buffer again and again and give it out each time. Elements wait in blocks, so what was
-given must be copied before the next call, unless its reference counts show that nobody else holds it. And what many elements
-or later passes look at (the user's own arrays, what a cache keeps) is handed out as read-only views.
+A function or a generator may fill one array, list or dict again and again and give it out each time. Elements wait in blocks,
+so what was given must be copied before the next call, unless its reference counts show that nobody else holds it. And what many
+elements or later passes look at (the user's own arrays, what a cache keeps) is handed out as read-only views.
 """
 
 from collections import OrderedDict
@@ -16,7 +16,7 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import FEWEST_BYTES, copy_of, is_pooled
 from distinput.core.column import Column
 from distinput.core.dense import Dense
-from distinput.core.leaves import array_of, is_arrow_array, is_ragged, is_table
+from distinput.core.leaves import array_of, is_ragged
 from distinput.core.nest import map_leaves, structure_of
 from distinput.core.objects import Arrays, Objects
 from distinput.core.ragged import Ragged
@@ -24,17 +24,19 @@ from distinput.core.references import calibrated
 from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["Promise", "frozen", "is_plain", "lent", "owned"]
+__all__ = ["Promise", "frozen", "is_plain", "kept", "lent", "look_of", "owned"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _PLAIN = (np.generic, bool, int, float, complex, str, bytes, type(None))
-_SIMPLE = frozenset((*np.sctypeDict.values(), bool, int, float, complex, str, bytes, type(None)))
+_SIMPLE = frozenset((*np.sctypeDict.values(), bool, int, float, complex, str, bytes, type(None))) - {np.void}
+"""Without records of NumPy, which are views of memory that can be written to."""
+
 _ndarray = np.ndarray
 
 
 def owned(value: Any) -> Any:
-    """What a function returned, with copies of the arrays that somebody else may hold; to be called through `map`.
+    """What a function returned, with copies of what somebody else may hold and change; to be called through `map`.
 
     Only there do the reference counts match those measured at import: `map(owned, map(function, elements))`.
     """
@@ -46,7 +48,7 @@ def owned(value: Any) -> Any:
             return value
         return _copy(value)
     if kind is not tuple and kind is not list and kind is not dict:
-        return map_leaves(_copied, value)
+        return _copy_of(value)
     held = getrefcount(value) > _ALONE
     for item in value.values() if kind is dict else value:
         inner = type(item)
@@ -54,12 +56,22 @@ def owned(value: Any) -> Any:
             if held or getrefcount(item) > _AMONG_ITEMS or (item.base is not None and not _is_base_alone(item)):
                 break
         elif inner not in _SIMPLE:
-            return map_leaves(_copied, value)
+            break
     else:
-        return value
-    if kind is dict:
-        return {key: _copy_of(item) for key, item in value.items()}
-    return kind(map(_copy_of, value))
+        return kind(value) if held else value  # a tuple is itself
+    return _copy_of(value)
+
+
+def kept(value: Any) -> Any:
+    """A copy of everything in a value that can be changed, to be looked at later.
+
+    >>> array = np.zeros(2)
+    >>> before = kept({"total": array})
+    >>> array += 1
+    >>> before["total"]
+    array([0., 0.])
+    """
+    return _copy_of(value)
 
 
 _LENT_BYTES = 1 << 15
@@ -80,6 +92,23 @@ def lent(block: Block) -> Block:
     return ColumnBlock(block.structure, kept, block.size)
 
 
+_LOOKED_AT = 64
+"""Values of an array that are looked at, to see whether it was changed."""
+
+
+def look_of(array: Array) -> bytes:
+    """A few values of an array at equal distances, by which most changes are noticed.
+
+    >>> array = np.zeros(1000)
+    >>> before = look_of(array)
+    >>> array[:] = 1
+    >>> look_of(array) == before
+    False
+    """
+    flat: Any = array.reshape(-1) if array.flags.c_contiguous else array.flat
+    return np.asarray(flat[:: max(1, array.size // _LOOKED_AT)]).tobytes()
+
+
 class Promise:
     """Lets through what a user's function gives, where the user says that it does not change an array after that.
 
@@ -90,7 +119,7 @@ class Promise:
       who: begins the message.
     """
 
-    _SEEN, _VALUES = 256, 64
+    _SEEN = 256
 
     def __init__(self, who: str) -> None:
         self._who = who
@@ -118,8 +147,7 @@ class Promise:
         if not isinstance(leaf, np.ndarray) or leaf.nbytes < _LENT_BYTES or leaf.dtype.hasobject:
             return
         place = leaf.__array_interface__["data"][0], leaf.nbytes
-        flat: Any = leaf.reshape(-1) if leaf.flags.c_contiguous else leaf.flat
-        look = np.asarray(flat[:: max(1, leaf.size // self._VALUES)]).tobytes()
+        look = look_of(leaf)
         if self._seen.setdefault(place, look) != look:
             raise InvalidArgumentError(
                 f"{self._who} gave an array that it has changed since it gave it before; with copy=False an array must not "
@@ -131,7 +159,8 @@ class Promise:
 
 def is_plain(value: Any) -> bool:
     """True for numbers and text, which nobody can change."""
-    return isinstance(value, _PLAIN) or (type(value) is tuple and all(isinstance(item, _PLAIN) for item in value))
+    items = value if type(value) is tuple else (value,)
+    return all(isinstance(item, _PLAIN) and not isinstance(item, np.void) for item in items)
 
 
 def _is_base_alone(array: Array) -> bool:
@@ -149,7 +178,15 @@ def _is_base_alone(array: Array) -> bool:
 
 def _copy_of(item: Any) -> Any:
     kind = type(item)
-    return item if kind in _SIMPLE else _copy(item) if kind is _ndarray else map_leaves(_copied, item)
+    if kind in _SIMPLE:
+        return item
+    if kind is _ndarray:
+        return _copy(item)
+    if kind is list or kind is tuple:
+        return kind(map(_copy_of, item))
+    if kind is dict:
+        return {key: _copy_of(value) for key, value in item.items()}
+    return map_leaves(_copied, item, lists=False)
 
 
 def _copy(array: Array) -> Array:
@@ -160,18 +197,14 @@ def _copy(array: Array) -> Array:
 def _copied(leaf: Any) -> Any:
     if isinstance(leaf, np.ndarray):
         return _copy(leaf)
-    if is_ragged(leaf):
+    if is_ragged(leaf) or isinstance(leaf, np.void):
         return leaf.copy()
     if isinstance(leaf, _PLAIN) or getattr(leaf, "nest_leaf", False):
         return leaf
-    if is_table(leaf):
-        from distinput.core.tabular import arrays_of_table
-
-        return map_leaves(_copied, arrays_of_table(leaf))
-    if is_arrow_array(leaf):  # nobody can change one
-        return leaf
+    if isinstance(leaf, list):
+        return list(map(_copy_of, leaf))
     found = array_of(leaf)  # of another library, or a buffer, which may own the memory
-    return found.copy() if isinstance(found, np.ndarray) else leaf if found is None else found
+    return found.copy() if isinstance(found, np.ndarray) or is_ragged(found) else leaf if found is None else found
 
 
 def frozen(block: Block) -> ColumnBlock:

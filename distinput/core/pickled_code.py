@@ -4,14 +4,16 @@
 cloudpickle 3.1.3 writes `<dynamic-code>` in its place.
 """
 
+import importlib.util
 import io
+import pickle
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from types import CodeType
 from typing import Any
 
-__all__ = ["dumps", "pickler"]
+__all__ = ["dumps", "dumps_with_buffers", "has_cloudpickle", "pickler"]
 
 
 @cache
@@ -43,6 +45,34 @@ def dumps(value: Any, **options: Any) -> bytes:
     file = io.BytesIO()
     pickler()(file, **options).dump(value)
     return file.getvalue()
+
+
+def dumps_with_buffers(value: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:
+    """An object for another process that runs no script of its own, and its arrays, which lie beside it.
+
+    Plain pickle names classes; those of the main script, and of functions, are sent whole by cloudpickle if that is installed,
+    which finds its own class again in what comes back.
+
+    Raises:
+      Exception: whatever pickling raises.
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    try:
+        data = pickle.dumps(value, 5, buffer_callback=buffers.append)
+    except (AttributeError, pickle.PicklingError):  # a class or function that has no name to import
+        if not has_cloudpickle():
+            raise
+    else:
+        if b"__main__" not in data or not has_cloudpickle():
+            return data, buffers
+    buffers.clear()
+    return dumps(value, protocol=5, buffer_callback=buffers.append), buffers
+
+
+@cache
+def has_cloudpickle() -> bool:
+    """Whether cloudpickle is installed."""
+    return importlib.util.find_spec("cloudpickle") is not None
 
 
 def _code(filename: str, make: Callable[..., CodeType], given: tuple[Any, ...]) -> CodeType:

@@ -65,7 +65,7 @@ class Ragged(Column):
             group = groups[bad[0]]
             row = int(np.flatnonzero(group != group[0])[0])
             inner = self.flat.inner
-            raise StackError(int(bad[0]), (int(group[0]), *inner), (int(group[row]), *inner), row)
+            raise StackError.of(int(bad[0]), (int(group[0]), *inner), (int(group[row]), *inner), row)
         flat = self.gathered()
         widths = groups[:, 0]
         if len(widths) and (widths == widths[0]).all():

@@ -5,20 +5,55 @@ The mixing function is splitmix64 (Steele, Lea, Flood: Fast splittable pseudoran
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from threading import local
 from typing import Any
 
 import numpy as np
 
-__all__ = ["fresh_seed", "key_of", "uniform_at", "words_at", "words_of"]
+__all__ = ["fresh_seed", "key_of", "set_global_seed", "uniform_at", "unrelated", "unseeded", "words_at", "words_of"]
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 
+_GLOBAL: tuple[int, "count[int]"] | None = None
+"""The seed that the user set for all steps without one, and how many have drawn from it since."""
+
+_HERE = local()
+
+
+def set_global_seed(seed: int | None) -> None:
+    """Have ops that are given no seed draw theirs from this one, in order; None: from the operating system, as at first."""
+    global _GLOBAL
+    _GLOBAL = None if seed is None else (seed, count())
+
+
 def fresh_seed() -> int:
-    """A seed from the operating system, for ops that were given none."""
+    """A seed for an op that was given none: from the global seed if there is one, or else from the operating system."""
+    if _GLOBAL is None or getattr(_HERE, "unseeded", False):
+        return unrelated()
+    seed, drawn = _GLOBAL
+    return key_of(seed, next(drawn)) >> 1
+
+
+def unrelated() -> int:
+    """A number from the operating system, of 63 bits."""
     return int.from_bytes(os.urandom(8), "little") >> 1
+
+
+@contextmanager
+def unseeded() -> Iterator[None]:
+    """Within it, on this thread, no seeds are drawn from the global one: for functions that run while a pipeline does."""
+    before = getattr(_HERE, "unseeded", False)
+    _HERE.unseeded = True
+    try:
+        yield
+    finally:
+        _HERE.unseeded = before
 
 
 def _mix(word: int) -> int:

@@ -15,9 +15,11 @@ from distinput.core.read_ahead_budget import ReadAheadBudget
 from distinput.core.rows import Stream
 from distinput.core.state import State
 from distinput.core.threads import Threads
+from distinput.kernels.flag import Flag
+from distinput.url_secrets import scrub, without_secrets
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from distinput.core.pool import Pool
 
 __all__ = ["Counter", "Run"]
 
@@ -120,12 +122,14 @@ class Run:
         """True if it did not begin at the first element."""
         self.read_ahead = ReadAheadBudget(_AHEAD, _AHEAD_BYTES)
         """Shared by all readers."""
-        self.cancelled = threading.Event()
+        self.cancelled = Flag()
         self.by_element = False
         """True if the consumer looks at single elements, so a block may hold any number of rows not gathered or copied yet."""
         self._reading: list[Callable[[], str]] = []
         self.tolerant = False
         """True if a stream goes on after an error, with a `Failure` in place of the element; otherwise it raises."""
+        self.sampling = False
+        """True if elements are read to see what they look like; what can be read only once is kept for the pass that comes."""
         self.past_damage = False
         """True if a reader goes on behind a damaged record where its format can; otherwise with the next file."""
         self.requested: Callable[[], None] | None = None
@@ -205,6 +209,14 @@ class Run:
         made._foreign, made._outside = outside._foreign, outside._outside
         return made
 
+    def goes_past(self, of_records: bool) -> bool:
+        """Whether a reader goes on behind a record that cannot be read.
+
+        Args:
+          of_records: whether errors of the format are of single records, so that `ignore_errors` drops these alone.
+        """
+        return self.past_damage or (self.tolerant and of_records)
+
     def counter(self, step: Step) -> Counter:
         """Where `step` is counted."""
         found = self.counters.get(id(step))
@@ -240,6 +252,7 @@ class Run:
             return
         error._distinput_noted = True  # type: ignore[attr-defined]  # the innermost op is the one at fault
         error.add_note(f"in {where()}")
+        scrub(error)
 
     def _note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
         """Say with an error of a step which record it is about, or how far was read if that is not known."""
@@ -251,10 +264,10 @@ class Run:
             with suppress(Exception):  # of looking for it, such as that the file is gone
                 told = step.told_record(error, state, ahead)
         if told:
-            error.add_note(told)
+            error.add_note(without_secrets(told))
         elif self.reading is not None:
             behind = " (how far was read by then; the error is somewhere before)" if told is None else ""
-            error.add_note(f"last read: {self.reading()}{behind}")
+            error.add_note(without_secrets(f"last read: {self.reading()}{behind}"))
 
     def _watched(self, step: Step, counter: Counter, stream: Stream, state: State | None) -> Stream:
         clock, inner = Run.clock, self._inner
@@ -302,7 +315,7 @@ class Run:
             if close is not None:
                 close()
 
-    def pool(self, threads: int) -> "AbstractContextManager[ThreadPoolExecutor]":
+    def pool(self, threads: int) -> "AbstractContextManager[Pool]":
         """A thread pool for one stream; see `Threads.pool`."""
         return self._threads.pool(threads)
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.buffers import Bytes
+from distinput.core.pickled_code import dumps_with_buffers
 from distinput.core.references import alone, counts_are_exact
 
 __all__ = ["Channel", "Closed"]
@@ -107,8 +108,7 @@ class Channel:
           Closed: the other process has gone.
           Exception: whatever pickling raises.
         """
-        buffers: list[pickle.PickleBuffer] = []
-        data = pickle.dumps(value, 5, buffer_callback=buffers.append)
+        data, buffers = dumps_with_buffers(value)
         parts = [buffer.raw() for buffer in buffers]
         if len(data) > _FEW:
             parts.insert(0, memoryview(data))

@@ -36,7 +36,7 @@ class TensorShape(Dims):
     def __new__(cls, dims: Iterable[int | None] | int | None) -> Self:
         if dims is None or dims is _UNKNOWN:
             return _UNKNOWN  # type: ignore[return-value]
-        if isinstance(dims, SupportsIndex):
+        if isinstance(dims, SupportsIndex) and not getattr(dims, "shape", ()):  # arrays have the method too
             dims = (int(dims),)
         made = tuple.__new__(cls, [None if d is None else int(d) for d in dims])
         if any(d is not None and d < 0 for d in made):

@@ -14,7 +14,7 @@ import numpy as np
 from distinput.core.leaves import is_hugging_face, library_of
 from distinput.core.ragged_batches import ragged_tensor
 
-__all__ = ["arrays_of_table", "arrow_array_of", "table_of"]
+__all__ = ["array_of_one", "arrays_of_table", "arrow_array_of", "table_of"]
 
 
 def arrow_array_of(value: Any) -> Any:
@@ -34,6 +34,13 @@ def arrow_array_of(value: Any) -> Any:
         return pa.chunked_array(value) if hasattr(value, "__arrow_c_stream__") else pa.array(value)
     except (pa.ArrowException, ValueError) as error:
         raise TypeError(f"an array of {library_of(type(value))} that Arrow cannot hold: {error}") from error
+
+
+def array_of_one(scalar: Any) -> Any:
+    """A scalar of Arrow as an array of its type with this value alone."""
+    import pyarrow as pa
+
+    return pa.array([scalar], scalar.type)
 
 
 def table_of(value: Any) -> Any:

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from distinput.core.pool import Pool
 
 __all__ = ["Threads"]
 
@@ -21,33 +21,33 @@ class Threads:
     """Thread pools, and single threads, each with a function that tells it to end."""
 
     def __init__(self) -> None:
-        self._pools: list[ThreadPoolExecutor] = []
+        self._pools: list[Pool] = []
         self._single: list[tuple[threading.Thread, Callable[[], None]]] = []
         # The garbage collector may end a stream while its own thread is in here.
         self._lock = threading.RLock()
 
     @contextmanager
-    def pool(self, threads: int) -> "Iterator[ThreadPoolExecutor]":
+    def pool(self, threads: int) -> "Iterator[Pool]":
         """A thread pool for one stream. When the stream ends, it takes no more tasks, and drops those not begun."""
-        from concurrent.futures import ThreadPoolExecutor  # most runs have none, and it takes a while to load
+        from distinput.core.pool import Pool  # most runs have none, and it takes a while to load
 
-        made = ThreadPoolExecutor(threads, thread_name_prefix="distinput")
+        made = Pool(threads)
         with self._lock:
             self._pools = [pool for pool in self._pools if _alive(pool)]
             self._pools.append(made)
         try:
             yield made
         finally:
-            made.shutdown(wait=False, cancel_futures=True)
+            made.shutdown()
 
     @contextmanager
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> Iterator[None]:
         """A thread for one stream, started here; `end` tells it to end when the stream does."""
-        with self._lock:
-            self._single = [each for each in self._single if each[0].is_alive()]
-            thread.start()
-            self._single.append((thread, end))
         try:
+            with self._lock:
+                self._single = [each for each in self._single if each[0].is_alive()]
+                self._single.append((thread, end))
+                thread.start()
             yield
         finally:
             end()
@@ -59,7 +59,7 @@ class Threads:
         for _, end in reversed(single):
             end()
         for pool in pools:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown()
 
     def join(self, patience: float | None) -> None:
         """Wait until all threads have ended, except the one that calls this.
@@ -73,14 +73,11 @@ class Threads:
         if patience == 0:
             return
         until = None if patience is None else monotonic() + patience
-        for thread in [*[thread for thread, _ in single], *[thread for pool in pools for thread in _of(pool)]]:
-            if thread.ident != threading.get_ident():
+        for thread in [*[thread for thread, _ in single], *[thread for pool in pools for thread in pool.threads]]:
+            # One is not alive if an interrupt came while it was started.
+            if thread.is_alive() and thread.ident != threading.get_ident():
                 thread.join(None if until is None else max(0.0, until - monotonic()))
 
 
-def _of(pool: "ThreadPoolExecutor") -> list[threading.Thread]:
-    return list(pool._threads)
-
-
-def _alive(pool: "ThreadPoolExecutor") -> bool:
-    return any(thread.is_alive() for thread in _of(pool))
+def _alive(pool: "Pool") -> bool:
+    return any(thread.is_alive() for thread in pool.threads)

@@ -53,12 +53,12 @@ def _function(channel: Channel) -> Any:
 
 def _serve(channel: Channel, function: Any) -> None:
     # In a function of its own, so that nothing of one task is held while the next one is waited for.
-    argument = channel.receive()
     try:
-        answer: tuple[Any, str | None] = (function(argument), None)
+        answer: tuple[Any, str | None] = (function(channel.receive()), None)
+    except Closed:
+        raise
     except Exception:  # noqa: BLE001 - told to the parent
         answer = (None, traceback.format_exc())
-    del argument
     try:
         channel.send(answer)
     except Closed:

@@ -48,7 +48,6 @@ _TABLE: dict[str, dict[str, tuple[str, str]]] = {
         "print": ("functions run as plain Python: use print", CHANGE),
         "py_function": ("call the function itself: map takes any function", CHANGE),
         "ragged": _RAGGED,
-        "random": _RANDOM,
         "reduce_max": _FUNCTIONS,
         "SparseTensorSpec": (
             "its spec is a di.SparseTensor of the specs of three arrays",
@@ -68,13 +67,10 @@ _TABLE: dict[str, dict[str, tuple[str, str]]] = {
         "zeros": _FUNCTIONS,
     },
     "distinput.compat.v1": {"*": _GRAPH_NAMES},
+    "distinput.random": {"*": _RANDOM},
     "distinput.compat.v1.distribute": {"*": _GRAPH_NAMES},
     "distinput.compat.v1.distribute.experimental": {"*": _GRAPH_NAMES},
     "distinput.io": {
-        "SparseFeature": (
-            "parse both keys with VarLenFeature, and make a di.SparseTensor of them inside of map",
-            CHANGE,
-        ),
         "decode_and_crop_jpeg": _IMAGES,
         "decode_bmp": _IMAGES,
         "decode_gif": _IMAGES,

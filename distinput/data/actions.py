@@ -90,7 +90,8 @@ class Actions(Handle[T_co]):
           shard_bytes: begin a new file at so many bytes; 256 MiB if nothing is said.
           shard_rows: so many elements a file.
           prefix: of the names of the files.
-          overwrite: replace a dataset that is there, once this one is complete.
+          overwrite: replace a dataset that is there, once this one is complete. Its files must have the same `prefix`: one that
+            another call wrote beside is never replaced.
           num_workers: how many workers write into the folder, each its part of the dataset; the last one writes the manifest.
           index: which of them this is.
           job: with several workers, a word that is the same on all of them and another in each run.

@@ -176,6 +176,7 @@ class Handle(Generic[T_co]):
     def _by_position(self) -> "Positions":
         from distinput.streaming.by_position import positions_of
 
+        self._runs()  # which takes over the seeds of a state
         if self._positions is None:
             from distinput.data.loader import look_at_positions
 
@@ -310,6 +311,8 @@ class Handle(Generic[T_co]):
         """An iterator that begins at a position in this tree."""
         plan, running = resumed(self._node, running, place)
         self._passes.goes_on(place["epoch"])
+        if plan is not self._node:  # later passes go on with the seeds of the state
+            self._node, self._running, self._positions = plan, running, None
         made: DatasetIterator[T_co] = DatasetIterator(plan, running, place, self._passes, self._make_run)
         self._counted = made.counted
         return made
@@ -369,6 +372,11 @@ class Handle(Generic[T_co]):
         return made, made, 0
 
     def _runs(self) -> Running:
+        taken = self._passes.taken_over
+        if taken is not None and taken[0] is self._node:  # later passes go on with the seeds of the state
+            _, self._node, self._running = taken
+            self._passes.taken_over = self._positions = None
+        self._node.check_captured()
         if self._running is None:
             self._running = Running.of(self._node)
         return self._running

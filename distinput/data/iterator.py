@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iterators of a dataset, whose position can be saved after any element."""
 
-import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from itertools import compress, repeat
 from operator import length_hint
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self
 
-from distinput.core.block import Block, ColumnBlock
+from distinput.core.block import ColumnBlock
 from distinput.core.failure import Failure
 from distinput.core.run import Counter, Run
 from distinput.core.state import State
 from distinput.data.element import T_co
+from distinput.data.hand import NONE, Hand
 from distinput.data.iteration import Iteration
 from distinput.data.optional import Optional
 from distinput.data.passes import Passes
@@ -25,21 +24,26 @@ if TYPE_CHECKING:
     from distinput.data.seal import Seal
     from distinput.data.stats import Stats
 
-__all__ = ["BlockIterator", "DatasetIterator", "resumed", "run_of"]
-
-_EMPTY: Iterator[Any] = iter(())
-
-_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""True if only one thread at a time runs inside an iterator written in C."""
+__all__ = ["BlockIterator", "DatasetIterator", "Mark", "resumed", "run_of"]
 
 _LAST = (AbortedError, CancelledError, UnavailableError)
 """Errors that do not belong to a single element: nothing follows them."""
+
+_PATIENCE = 1.0
+"""Seconds that are waited after an interrupt for threads that are in the middle of something."""
+
+
+Mark = tuple[Hand, int, BaseException | None]
+"""A position: what was in hand, how many elements were left of it, and the error with which the stream had ended."""
 
 
 class DatasetIterator(Generic[T_co]):
     """Elements of a dataset, one by one; a context manager that ends its threads when it is closed or dropped.
 
     An error takes the place of an element: the next call continues after it. If nothing can follow, it is raised again.
+
+    An interrupt (`KeyboardInterrupt`, or another exception that a signal handler raises) takes no element away: a loop that is
+    run again, with this iterator or one restored from its state, goes on with the element after the last one that it got.
 
     Args:
       plan: the node as the user described it, for the fingerprint.
@@ -73,29 +77,33 @@ class DatasetIterator(Generic[T_co]):
         self._lock = RLock()
         self._run.tolerant = place.get("tolerant", False)
         self._run.resumed = bool(place["skip"]) or place["at"] != node.start(place["epoch"])
-        self._passed: str | None = place.get("passed")  # the code of an error that was raised, and comes once more
-        self._rows_since = False  # whether there were elements since then
-        self._at: State = place["at"]
         self._epoch: int = place["epoch"]
-        self._over: int = place["skip"]
-        self._after: State = self._at
-        self._size = 0  # of the current block
-        # Elements before the current block, if they are known; elements that an error stands for are missing.
-        self._before = None if self._run.resumed or self._run.tolerant else 0
-        self._elements: Iterator[T_co] = _EMPTY
-        self._parts: Iterator[Iterator[T_co]] = _EMPTY  # the elements of the current block behind these
-        self._left = _EMPTY  # its length hint is the number of elements left in the current block
-        self._failure: BaseException | None = None
+        self._kept: list[int | None] | None = place.get("kept")  # as the state had it, until there is a block
+        # An interrupt may come with any function call or loop. So what belongs together is assigned in one statement.
+        self._hand = _hand_at(place, None if self._run.resumed or self._run.tolerant else 0)
+        self._elements: Iterator[T_co] = NONE  # in hand, as far as they come from one part of the block
+        self._torn: int | None = None  # those that are lost (1), or come again (-1), when taking one was interrupted
+        self._pulling = False  # more has been taken from the block or the stream than the hand knows
+        self._failure: BaseException | None = None  # the error with which the stream ended
         self._ended = False
-        self._iteration = Iteration(node, self._at, self._run)
+        self._iteration = Iteration(node, place["at"], self._run)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T_co:
-        for element in self._elements:  # which several threads may do at a time; see `_counted`
-            return element
-        return self._in_turn()
+        while True:
+            elements = self._elements
+            try:
+                for element in elements:  # which several threads may do at a time; see `Hand`
+                    return element
+            except BaseException as error:
+                self._torn, self._elements = 0, NONE
+                if isinstance(error, Exception):
+                    self._torn = 1
+                raise
+            if not self._refilled(elements):
+                raise StopIteration
 
     def __length_hint__(self) -> int:
         """The number of elements left, if it is known, as for a list that is made of them."""
@@ -105,11 +113,11 @@ class DatasetIterator(Generic[T_co]):
             whole = self._plan.cardinality
         except Exception:  # noqa: BLE001 - the next element raises it
             return NotImplemented  # type: ignore[no-any-return]
-        if whole < 0 or self._before is None:
-            return NotImplemented  # type: ignore[no-any-return]
         with self._lock:
-            left = length_hint(self._left)
-            return max(0, whole - self._before - self._size + left)
+            hand = self._hand
+            if whole < 0 or hand.before is None:
+                return NotImplemented  # type: ignore[no-any-return]
+            return max(0, whole - hand.before - hand.size + length_hint(hand.left))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -117,80 +125,83 @@ class DatasetIterator(Generic[T_co]):
             "the result of state(), and call dataset.restore(state) there"
         )
 
-    def _in_turn(self) -> T_co:
-        """The next element, while no other thread gets one."""
+    def _refilled(self, spent: Iterator[T_co]) -> bool:
+        """Take up the next elements behind those that are spent; False at the end."""
         with self._lock:
-            for element in self._elements:  # another thread got the next ones meanwhile
-                return element
-            for part in self._parts:
-                self._elements = compress(
-                    part, self._left
-                )  # which takes one of the elements left for each that it gives
-                for element in self._elements:
-                    return element
-            return self._next_block()
+            if self._ended or self._elements is not spent:  # another thread has taken up the next ones meanwhile
+                return not self._ended
+            if self._torn is None and not self._pulling:
+                self._pulling = True
+                part = self._hand.part()
+                if part is not None:
+                    self._elements, self._pulling = part, False
+                    return True
+            else:
+                self._begin_again()
+            return self._pulled()
 
-    def _next_block(self) -> T_co:
-        """The first element of the next block that has one."""
-        if self._failure is not None and not self._ended:
-            self._go_on(self._failure)
-        while not self._ended:
-            if self._before is not None:
-                self._before += self._size
-            self._at, self._size, self._left = self._after, 0, _EMPTY
-            self._elements = self._parts = _EMPTY  # drops the block, so that its memory can be reused for the next one
+    def _pulled(self) -> bool:
+        """Take over the next block that has elements; False at the end."""
+        self._pulling, self._elements = True, NONE
+        while True:
+            self._hand.drop()
             try:
                 item = next(self._iteration.stream, None)
             except BaseException as error:
+                self._iteration.close(None if isinstance(error, Exception) else _PATIENCE)
                 self._failure = error
-                if isinstance(error, Exception) and not self._run.tolerant:
-                    self._passed = _code(error)
-                self._iteration.close()
                 raise
+            hand = self._hand
             if item is None:
-                self._ended = True
+                self._ended, self._pulling = True, False
                 if not self._run.cancelled.is_set():  # otherwise closing it would wait for its threads
                     self._iteration.close()
-                break
-            block, self._after = item
+                return False
+            block, after = item
             if type(block) is Failure:
-                if self._is_passed(block.error):
-                    self._passed = None
-                    continue
-                raise block.error
-            self._rows_since = self._rows_since or block.size > 0
-            over, self._over = self._over, max(0, self._over - block.size)
-            if over < block.size:
-                self._size = block.size
-                self._parts, elements, self._left = _counted(block.rows(over, block.size))
-                first: T_co = next(elements)
-                self._elements = elements
-                return first
-        raise StopIteration
+                is_passed = self._is_passed(block.error)
+                made = hand.behind(after, hand.over, passed=None if is_passed else hand.passed, since=hand.since)
+                if not is_passed:
+                    self._hand, self._pulling = made, False
+                    raise block.error
+                self._hand = made
+                continue
+            since = hand.since or block.size > 0
+            made = hand.behind(after, max(0, hand.over - block.size), passed=hand.passed, since=since)
+            if hand.over >= block.size:
+                made.size = block.size
+                self._hand = made
+                continue
+            elements = made.hold(block, hand.over)
+            self._hand, self._elements, self._pulling = made, elements, False
+            return True
 
-    def _go_on(self, error: BaseException) -> None:
-        """Begin again after the last element delivered, in a run that continues after errors.
+    def _begin_again(self) -> None:
+        """Begin again behind the last element delivered, after an error in a run that continues after errors.
 
         This is done when the next element is requested, since most loops end at an error.
 
         Raises:
-          BaseException: `error` again, if nothing can follow it.
+          BaseException: the error again, if nothing can follow it.
         """
-        if isinstance(error, _LAST) or (isinstance(error, Exception) and self._run.tolerant):
-            raise error
+        failure = self._failure
+        if isinstance(failure, _LAST) or (isinstance(failure, Exception) and self._run.tolerant):
+            raise failure
+        self._iteration.close(_PATIENCE)  # unless the error did that
         place, counters = self._place(), self._run.counters
-        self._run = run_of(self._node, self._make_run)
-        self._run.counters, self._run.by_element, self._run.tolerant = counters, True, True
-        self._at = self._after = place["at"]
-        self._over, self._failure, self._rows_since = place["skip"], None, False
-        self._iteration = Iteration(self._node, self._at, self._run)
+        run = run_of(self._node, self._make_run)
+        run.counters, run.by_element, run.resumed = counters, True, True
+        run.tolerant = place.get("tolerant", False)
+        hand, iteration = _hand_at(place, None), Iteration(self._node, place["at"], run)
+        self._run, self._iteration, self._hand = run, iteration, hand
+        self._failure, self._torn, self._pulling = None, None, False
 
     def _is_passed(self, error: Exception) -> bool:
         """True if an error is the one raised before, met again on the way to the position after it."""
-        code = _code(error)
-        if self._passed is None or self._rows_since:
-            return self._passed == code
-        return self._passed.partition(":")[0] == code.partition(":")[0]  # messages may depend on the block
+        code, passed = _code(error), self._hand.passed
+        if passed is None or self._hand.since:
+            return passed == code
+        return passed.partition(":")[0] == code.partition(":")[0]  # messages may depend on the block
 
     @property
     def element_spec(self) -> Any:
@@ -213,10 +224,9 @@ class DatasetIterator(Generic[T_co]):
         Raises:
           OutOfRangeError: there is none.
         """
-        try:
-            return next(self)
-        except StopIteration:
-            raise OutOfRangeError("End of sequence") from None
+        for element in self:
+            return element
+        raise OutOfRangeError("End of sequence")
 
     def get_next_as_optional(self) -> Optional[T_co]:
         """The next element, if there is one.
@@ -226,35 +236,48 @@ class DatasetIterator(Generic[T_co]):
         >>> it.get_next_as_optional(), it.get_next_as_optional()
         (Optional(np.int64(0)), Optional())
         """
-        try:
-            return Optional(next(self), self.element_spec)
-        except StopIteration:
-            return Optional(element_spec=self.element_spec)
+        spec = self.element_spec
+        for element in self:
+            try:
+                return Optional(element, spec)
+            except BaseException:
+                self._torn, self._elements = -1, NONE
+                raise
+        return Optional(element_spec=spec)
 
     def state(self) -> State:
         """The position after the last element delivered or error raised: a small JSON value for `Dataset.restore`."""
         return self.sealed(self.place())
 
-    def place(self) -> State:
-        """The position after the last element delivered or error raised, without the identity of the pipeline."""
-        with self._lock:
-            return self._place()
+    def place(self, mark: Mark | None = None) -> State:
+        """The position after the last element delivered or error raised, without the identity of the pipeline.
 
-    def _place(self) -> State:
-        left = length_hint(self._left)
-        made: State
-        if not left and not self._over:  # the block is used up, so no part of it has to be made again
-            made = {"epoch": self._epoch, "at": self._after, "skip": 0}
-        else:
-            made = {"epoch": self._epoch, "at": self._at, "skip": self._size - left + self._over}
-        if self._passed is not None:
-            made["passed"] = self._passed
-        if self._run.tolerant or self._failure is not None:
+        Args:
+          mark: what `mark` gave; None: the position now.
+        """
+        with self._lock:
+            return self._place(mark)
+
+    def mark(self) -> Mark:
+        """What `place` needs to tell this position later; quick to make."""
+        hand = self._hand
+        return hand, length_hint(hand.left) - (self._torn or 0), self._failure
+
+    def _place(self, mark: Mark | None = None) -> State:
+        hand, left, failure = mark or self.mark()
+        made: State = {"epoch": self._epoch, **hand.place(left)}
+        passed = hand.passed
+        if isinstance(failure, Exception) and not self._run.tolerant:
+            passed = _code(failure)
+        if passed is not None:
+            made["passed"] = passed
+        if self._run.tolerant or isinstance(failure, Exception):
             made["tolerant"] = True
         if self._seeds:
             made["seeds"] = self._seeds
         if self._stores:
-            made["kept"] = [store.epoch for store in self._stores]
+            untouched = self._kept is not None and hand.after is hand.at
+            made["kept"] = self._kept if untouched else [store.epoch for store in self._stores]
         return made
 
     def sealed(self, place: State) -> State:
@@ -283,15 +306,18 @@ class DatasetIterator(Generic[T_co]):
 
         place, running = place_in(self._plan, self._running, state, may_differ)
         plan, running = resumed(self._plan, running, place)
-        self.close()
+        other: DatasetIterator[T_co] = DatasetIterator(plan, running, place, self._passes, self._make_run)
         self._passes.goes_on(place["epoch"])
-        self.__init__(plan, running, place, self._passes, self._make_run)  # type: ignore[misc]
+        if plan is not self._plan:  # later passes go on with the seeds of the state
+            self._passes.taken_over = self._plan, plan, running
+        self.__dict__, other.__dict__ = other.__dict__, self.__dict__
+        other.close()
 
     def get_state(self) -> bytes:
         """The same as `state()`, as the JSON text that Grain's tools expect."""
         from json import dumps  # saved states are few
 
-        return dumps(self.state()).encode()
+        return dumps(self.state(), sort_keys=True).encode()
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""
@@ -321,8 +347,7 @@ class DatasetIterator(Generic[T_co]):
         """End the iteration and its threads; may be called again."""
         self._run.cancel()  # also seen by another thread that waits for an element
         with self._lock:
-            self._elements = _EMPTY
-            self._ended = True
+            self._ended, self._elements = True, NONE
             self._iteration.close()
 
     def __enter__(self) -> Self:
@@ -375,36 +400,9 @@ def _code(error: Exception) -> str:
     return f"{type(error).__name__[:40]}:{crc32(str(error).encode())}"
 
 
-def _counted(block: Block) -> tuple[Iterator[Iterator[Any]], Iterator[Any], Iterator[Any]]:
-    """The elements of a block in parts: those after the first one, the first one, and what counts the elements left.
-
-    Several threads may take elements from a part at a time, and each goes to one of them. The length hint of the third is the
-    number of elements left in all parts; each element of a later part must take one from it.
-    """
-    parts = (block.shared_parts() if _GIL else None) or iter((_Turns(block.elements()),))
-    elements = next(parts)
-    if length_hint(elements, -1) == block.size:
-        return parts, elements, elements  # all of them
-    left = repeat(True, block.size)
-    return parts, compress(elements, left), left
-
-
-class _Turns:
-    """An iterator from which several threads take in turn.
-
-    Args:
-      elements: an iterator that only one thread may be in.
-    """
-
-    def __init__(self, elements: Iterator[Any]) -> None:
-        self._elements, self._lock = elements, RLock()
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        with self._lock:
-            return next(self._elements)
+def _hand_at(place: State, before: int | None) -> Hand:
+    """What an iterator has in hand at a place."""
+    return Hand(place["at"], place["at"], place["skip"], before, place.get("passed"))
 
 
 def run_of(node: Node, make_run: Callable[..., Run] = Run) -> Run:

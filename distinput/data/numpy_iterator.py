@@ -43,7 +43,9 @@ class NumpyIterator(Generic[T_co]):
         return self
 
     def __next__(self) -> T_co:
-        return next(self._elements)
+        for element in self._elements:  # an interrupt may come behind a call of `next`
+            return element
+        raise StopIteration
 
     @property
     def element_spec(self) -> Any:
@@ -56,7 +58,7 @@ class NumpyIterator(Generic[T_co]):
         Raises:
           StopIteration: there is none.
         """
-        return next(self._elements)
+        return self.__next__()
 
     def save(self) -> bytes:
         """The position, as bytes for `restore`."""

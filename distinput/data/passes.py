@@ -2,6 +2,7 @@
 """Passes over a dataset, counted so that each one can be shuffled differently."""
 
 import os
+from typing import Any
 
 from distinput.plan.node import Node
 
@@ -14,6 +15,8 @@ class Passes:
     def __init__(self) -> None:
         self.begun = 0
         self.process = os.getpid()
+        self.taken_over: tuple[Node, Node, Any] | None = None
+        """A tree whose seeds a restored state has others for; the tree with those, and what runs for it."""
 
     def begin(self, node: Node, number: int | None = None) -> int:
         """The number of the pass over `node` that begins now: `number`, or the one after the latest pass."""

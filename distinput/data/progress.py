@@ -24,18 +24,27 @@ class ShownPass(Iterator[T_co], Generic[T_co]):
     def __init__(self, elements: DatasetIterator[T_co], bar: ProgressBar) -> None:
         self.bar = bar
         self._elements = elements
+        self._before = elements.mark()
+        self._waiting: tuple[T_co] | None = None  # taken, but not delivered when an interrupt came
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T_co:
         try:
-            element = next(self._elements)
+            if self._waiting is None:
+                self._before = self._elements.mark()
+                for element in self._elements:
+                    self._waiting = (element,)
+                    break
+                else:
+                    raise StopIteration
+            self.bar.step()
         except BaseException as error:
             if not isinstance(error, Exception) or isinstance(error, StopIteration):
                 self.bar.close()
             raise
-        self.bar.step()
+        (element,), self._waiting = self._waiting, None
         return element
 
     @property
@@ -45,7 +54,8 @@ class ShownPass(Iterator[T_co], Generic[T_co]):
 
     def state(self) -> State:
         """The position after the last element; see `DatasetIterator.state`."""
-        return self._elements.state()
+        elements = self._elements
+        return elements.sealed(elements.place(self._before if self._waiting else None))
 
     def stats(self) -> Stats:
         """Statistics of the steps so far."""

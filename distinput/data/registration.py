@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ops defined outside this library: registered methods of `Dataset`, and steps added without a method."""
 
-import dataclasses
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -116,7 +115,7 @@ def step(op: Callable[..., Node], /, *args: Any, **kwargs: Any) -> Callable[[Dat
         made = op(dataset.node, *map(_node, args), **{key: _node(value) for key, value in kwargs.items()})
         if not isinstance(made, Node):
             raise TypeError(f"step: needs a subclass of Node, got {op!r}, which makes {made!r}")
-        return dataset._followed_by(made.added())
+        return dataset._followed_by(made.with_functions_taken().added())
 
     return add
 
@@ -138,7 +137,7 @@ def _check(name: str, op: Any) -> None:
         raise TypeError(
             f"op {name!r}: {op.__qualname__} has fields but is no dataclass; put @dataclass(frozen=True, eq=False) before it"
         )
-    if inspect.isclass(op) and {f.name for f in dataclasses.fields(op)} <= {"name", "origin"}:  # type: ignore[arg-type]
+    if inspect.isclass(op) and set(getattr(op, "__dataclass_fields__", ())) == set(Node.__dataclass_fields__):
         raise TypeError(
             f"op {name!r}: {op.__qualname__} has no field for its input; a source is used by dataset_of({op.__qualname__}(...))"
         )

@@ -2,12 +2,14 @@
 """Turns positions in a pipeline into states that identify the pipeline, and states back into positions."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from distinput.core.seal import opened, sealed, start_of
 from distinput.core.state import State
 from distinput.errors import StateError
+from distinput.ops.shard_batches import ShardBatches
 from distinput.plan.fingerprint import difference, fingerprint, is_fingerprint
 from distinput.plan.node import Node
 from distinput.plan.state_form import is_count, misfit
@@ -82,6 +84,8 @@ def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collect
                 "restore: the state does not say which pipeline it is of; it must be what iterator.state() gave"
             )
     differs = difference(plan, steps, may_differ, when=_WHEN)
+    if differs is not None and isinstance(plan, ShardBatches) and not difference(plan.input, steps, may_differ):
+        return _shared(plan, *place_in(plan.input, Running.of(plan.input), state, may_differ))
     if differs is not None:
         raise StateError(f"restore: the state belongs to another pipeline: {differs}")
     if layout != running.layout:
@@ -94,6 +98,12 @@ def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collect
     if said is not None:
         raise StateError(f"restore: the state is damaged: {said}; it must be what iterator.state() gave")
     return found, running
+
+
+def _shared(plan: ShardBatches, place: State, running: Running) -> tuple[State, Running]:
+    """The place of a process that read whole batches, for one that shares them; how many there were is not known."""
+    at = {"input": place["at"], "batch": -1, "epoch": place["epoch"]}
+    return {**place, "at": at}, Running(replace(plan, input=running.node), running.rules)
 
 
 def _place_misfit(place: State) -> str | None:

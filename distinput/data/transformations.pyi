@@ -420,20 +420,31 @@ class Transformations(Actions[T_co]):
         name: str | None = None,
     ) -> Dataset[U]: ...
 
-    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset[T_co]:
+    def ignore_errors(
+        self,
+        log_warning: bool = False,
+        name: str | None = None,
+        *,
+        also: type[Exception] | tuple[type[Exception], ...] = (),
+    ) -> Dataset[T_co]:
         """Drop elements that fail, in whichever step before this one, and go on with the next element.
 
         What is lost with an error is what TensorFlow drops: after `zip` the whole tuple, after `batch` the elements gathered for
-        its batch (the whole batch if a `map` comes directly before it), after damage in a file the rest of that file. A Python
-        generator that has raised yields nothing more, so its elements end there. `stats()` tells how many elements were dropped,
-        and the last error.
+        its batch (the whole batch if a `map` comes directly before it), after damage in a file the rest of that file; of CSV and
+        JSON Lines a record that cannot be read is dropped alone. A Python generator that has raised yields nothing more, so its
+        elements end there. `stats()` tells how many elements were dropped, and the last error.
+
+        AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
+        is wrong, so that every element would be dropped. A pass that drops all its elements warns.
 
         Shapes and order: unchanged. State: that of the input.
 
         Args:
           log_warning: send each error to the logger "distinput".
+          also: those of these four classes that are to be dropped as well, a class or a tuple of them.
 
         Raises:
+          TypeError: `also` is no class of errors.
           Exception: an error after which nothing can follow, such as a worker process that has died, or an error of your own op if
             the op is not `tolerant`.
 
@@ -836,7 +847,8 @@ class Transformations(Actions[T_co]):
 
         Shapes: a string becomes one value for each feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`;
         a vector of k strings becomes k of each, [k, *shape], with a `RaggedTensor` of k rows for `VarLenFeature` and
-        `RaggedFeature`, and sequences padded to the longest for `FixedLenSequenceFeature`. Order: unchanged. State: where the
+        `RaggedFeature`, and sequences padded to the longest for `FixedLenSequenceFeature`. A `SparseFeature` becomes a
+        `SparseTensor`, a `RaggedFeature` with partitions a `RaggedTensor` of rows of rows. Order: unchanged. State: where the
         next element stands in the input. All records of a block are parsed by one call of compiled code.
 
         Args:
@@ -1115,7 +1127,8 @@ class Transformations(Actions[T_co]):
 
         For training loops without a strategy: every worker has the same number of steps, the rows of all workers together are the
         batch, and a worker may get no row of a short batch. Shapes: [b, ...] becomes [b / num_shards rounded up or down, ...], as
-        views. State: where the input stands, and after how many batches; it resumes on any number of workers.
+        views. State: where the input stands, and after how many batches, -1 if that is not known; it resumes on any number of
+        workers, and so does that of a process that iterated the batches without this step.
 
         Args:
           num_shards: how many workers share each batch, at least 1.

@@ -6,6 +6,7 @@ pipeline and the same request goes on from there.
 """
 
 import errno
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -161,15 +162,32 @@ class Writing:
             stage.remove()
             tidy(request.job, request.directory)
             return self.old  # all workers have written, and one of them has published it
-        if self.old is not None and not request.overwrite:
-            stage.remove()
-            raise FailedPreconditionError(
-                f"{request.who}: {request.directory} holds a complete dataset of {self.old.rows} elements ({MANIFEST}); "
-                "overwrite=True replaces it once the new one is complete"
-            )
+        self._check_old()
         if journal is None or not journal.done:
             journal = self._written(journal)
         return self._published(journal)
+
+    def _check_old(self) -> None:
+        """Refuse to replace a dataset that such a call did not write, or that is not to be replaced."""
+        old, request = self.old, self.request
+        if old is None:
+            return
+        known = re.compile(
+            rf"{re.escape(request.prefix)}(-[0-9a-f]{{8}})?(-\d{{5}}-of-\d{{5}})?-\d{{5}}(-of-\d{{5}})?(-\d{{5}})?\."
+        )
+        other = next((file.name for file in old.files if not known.match(file.name)), None)
+        theirs = other is not None or "op" in old.more  # a cache, whose files have the names of what is saved
+        if not theirs and request.overwrite:
+            return
+        self.stage.remove()
+        holds = f"{request.who}: {request.directory} holds a complete dataset of {old.rows} elements ({MANIFEST})"
+        if not theirs:
+            raise FailedPreconditionError(f"{holds}; overwrite=True replaces it once the new one is complete")
+        named = f"a {old.more['op']}" if other is None else f"{other} is not named {request.prefix}-..."
+        raise FailedPreconditionError(
+            f"{holds} that is another one ({named}), and is not replaced; a folder holds one dataset: write to one of its own, "
+            f"such as {join_path(request.directory, request.prefix)}"
+        )
 
     def _recovered(self) -> Journal | None:
         """The journal to go on from; what else a writer that was killed has left is removed."""

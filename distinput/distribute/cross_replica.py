@@ -4,15 +4,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from distinput.core.leaves import is_ragged
 from distinput.distribute.arithmetic import Arithmetic
 from distinput.distribute.ragged_values import gather_ragged, reduce_ragged
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.reduction import reduce_undistributed
 from distinput.distribute.replicas import Replicas
-from distinput.distribute.values import DistributedValues, present_in, regroup, replica_leaves
+from distinput.distribute.sliced_values import has_slices, reduce_slices, refuse_gather
+from distinput.distribute.values import DistributedValues, present_in, replica_leaves
 from distinput.distribute.variables.indexed_slices import IndexedSlices
 from distinput.distribute.variables.policy import VariableAggregation, reduce_op_of
 
@@ -44,13 +43,15 @@ def reduce_nest(
         else:
             return reduce_undistributed(op, leaf, replicas.total)
         call = f"reduce of {path}:" if path else "reduce"
+        if has_slices(parts):
+            return reduce_slices(arithmetic, op, parts, axis, present=present, call=call, name=name)
         if any(map(is_ragged, parts)):
             return reduce_ragged(
                 arithmetic, op, parts, axis, deterministic=deterministic, call=call.rstrip(":"), name=name
             )
         return arithmetic.reduce(op, parts, axis, deterministic=deterministic, present=present, call=call, name=name)
 
-    if isinstance(value, DistributedValues):
+    if isinstance(value, DistributedValues) or value is None:  # of a function that returned nothing
         return total(value, "")
     structure, leaves = replica_leaves(value)
     paths = structure.paths
@@ -73,11 +74,13 @@ def _mean_of_copies(op: ReduceOp, value: Any) -> Any:
 
 def gather_nest(arithmetic: Arithmetic, replicas: Replicas, value: Any, axis: Any, *, name: str = "") -> Any:
     """The result of `Strategy.gather`."""
-    if isinstance(value, DistributedValues) and not any(map(is_ragged, value.values)):
+    if isinstance(value, DistributedValues) and not any(is_ragged(x) or has_slices([x]) for x in value.values):
         return arithmetic.gather(value.values, axis, present=present_in(value), name=name)
 
     def joined(leaf: Any, path: str) -> Any:
         call = f"gather of {path}" if path else "gather"
+        if has_slices(leaf.values if isinstance(leaf, DistributedValues) else [leaf]):
+            refuse_gather(call)
         if is_ragged(leaf) and replicas.wraps and replicas.count == 1:
             return gather_ragged(arithmetic, [leaf], axis, call=call, name=name)
         if isinstance(leaf, DistributedValues):
@@ -98,7 +101,7 @@ def aggregate(
 ) -> Any:
     """The aggregate of the values that the replicas of this process, and those of the other workers, write to a variable.
 
-    A number that is the same on all replicas is its own mean; a sum of it is refused, since it may be meant to count once.
+    The very same object on all replicas is its own mean; a sum of it is refused, since it may be meant to count once.
 
     Raises:
       ValueError: a sum of a plain value other than zero.
@@ -109,9 +112,8 @@ def aggregate(
     if aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return given[0] if replicas.peers is None else arithmetic.first(given, call=call)
     op = reduce_op_of(aggregation)
-    value = regroup(given)
-    if not isinstance(value, DistributedValues) and replicas.peers is None:
-        return reduce_undistributed(op, value, replicas.total, _NUMBERS)
+    if replicas.peers is None and all(part is given[0] for part in given):
+        return reduce_undistributed(op, given[0], replicas.total, _NUMBERS)
     return arithmetic.reduce(op, given, None, call=call)
 
 
@@ -125,13 +127,7 @@ def _aggregate_slices(
 ) -> Any:
     """The rows of all replicas one after the other; for a mean, divided by the number of replicas."""
     call = "write to a variable"
-    values = arithmetic.on_host([part.values for part in given])
-    indices = arithmetic.on_host([part.indices for part in given])
     if aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-        if replicas.peers is None:
-            return given[0]
-        return IndexedSlices(arithmetic.first(values, call=call), arithmetic.first(indices, call=call))
-    rows = arithmetic.gather([np.atleast_1d(part) for part in values], 0, call=call)
-    if aggregation is VariableAggregation.MEAN:
-        rows = (rows / replicas.total).astype(rows.dtype)
-    return IndexedSlices(rows, arithmetic.gather([np.atleast_1d(part) for part in indices], 0, call=call))
+        return given[0] if replicas.peers is None else given[0].map(lambda array: arithmetic.first([array], call=call))
+    parts = [IndexedSlices(*arithmetic.on_host([part.values, part.indices])) for part in given]
+    return reduce_slices(arithmetic, reduce_op_of(aggregation), parts, None, call=call)

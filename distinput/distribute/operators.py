@@ -26,6 +26,7 @@ _BINARY = (
     "xor",
 )
 _UNARY = ("abs", "invert", "neg", "pos", "ge", "gt", "le", "lt")  # and comparisons, tried on either operand
+_CONVERSIONS = ("complex", "float", "int", "round")
 
 
 class WithoutOperators:
@@ -33,6 +34,9 @@ class WithoutOperators:
 
     __slots__ = ()
     __array_ufunc__ = None  # so that `array + value` calls this class instead of making an array of objects
+
+    def __format__(self, spec: str) -> str:
+        return _refused("__format__")(self) if spec else str(self)
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -47,7 +51,7 @@ def _refused(name: str) -> Callable[..., Any]:
     return refused
 
 
-for _name in [*_BINARY, *(f"r{name}" for name in _BINARY), *_UNARY]:
+for _name in [*_BINARY, *(f"r{name}" for name in _BINARY), *_UNARY, *_CONVERSIONS]:
     setattr(WithoutOperators, f"__{_name}__", _refused(f"__{_name}__"))
 
 
@@ -127,6 +131,9 @@ class LocalOperators:
     def __float__(self) -> float:
         return float(self._here())
 
+    def __format__(self, spec: str) -> str:
+        return format(self._here(), spec) if spec else str(self)
+
     def __getitem__(self, key: Any) -> Any:
         return self._here()[key]
 
@@ -141,6 +148,9 @@ class LocalOperators:
 
     def __len__(self) -> int:
         return len(self._here())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._here(), digits)
 
 
 def _local(value: Any) -> Any:

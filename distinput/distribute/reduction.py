@@ -324,7 +324,7 @@ def check_axis(axis: Any, rank: int) -> tuple[int, ...]:
 def _numbers(value: Any, op: ReduceOp, ops: ArrayOps) -> Any:
     array = ops.array(value)
     if ops.kind(array.dtype) not in "iufc":
-        kind = "strings" if ops.kind(array.dtype) in "SUO" else ops.name(array.dtype)
+        kind = "None" if value is None else "strings" if ops.kind(array.dtype) in "SUO" else ops.name(array.dtype)
         raise InvalidArgumentError(f"reduce: {op.name} needs numbers, got {kind}; convert them with astype first")
     return array
 

@@ -13,8 +13,10 @@ from distinput.distribute.modes import Mode, modes, outside
 from distinput.distribute.ragged_values import gather_ragged
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.rendezvous import Arrival, Rendezvous
-from distinput.distribute.values import regroup, replica_leaves, rows_of, select_replica
+from distinput.distribute.sliced_values import has_slices, reduce_slices, refuse_gather
+from distinput.distribute.values import merged_values, regroup, replica_leaves, rows_of, select_replica
 from distinput.distribute.variables.distributed_variable import DistributedVariable
+from distinput.distribute.variables.indexed_slices import IndexedSlices
 from distinput.distribute.variables.policy import VariableAggregation
 
 __all__ = ["ReplicaContext"]
@@ -121,7 +123,8 @@ class ReplicaContext:
 
         Args:
           merge_fn: called in cross-replica context, on the thread of replica 0, with the arguments of all replicas
-            grouped into distributed values. Replica 0's function is the one called.
+            grouped into distributed values. Replica 0's function is the one called. Python numbers are grouped too; one that
+            is the same on all replicas, such as a flag, can be used as the number that it is.
           args: this replica's arguments.
           kwargs: this replica's named arguments.
 
@@ -138,8 +141,9 @@ class ReplicaContext:
         strategy = self._strategy
 
         def merge(given: Sequence[tuple[tuple[Any, ...], dict[str, Any]]]) -> Any:
-            merged = [regroup([a[i] for a, _ in given]) for i in range(_shared_length([a for a, _ in given]))]
-            named = regroup([k for _, k in given])
+            length = _shared_length([a for a, _ in given])
+            merged = [regroup([a[i] for a, _ in given], wrap=merged_values) for i in range(length)]
+            named = regroup([k for _, k in given], wrap=merged_values)
             with Mode(strategy, None):
                 return merge_fn(strategy, *merged, **named)
 
@@ -152,7 +156,8 @@ class ReplicaContext:
 
         Args:
           reduce_op: "SUM", "MEAN" or a `ReduceOp`.
-          value: a nest of arrays or numbers, of the same structure, shapes and dtypes on every replica.
+          value: a nest of arrays or numbers, of the same structure, shapes and dtypes on every replica. Of `IndexedSlices`
+            the result has the rows of all replicas, one after the other.
           options: handed to the strategy's `cross_device_ops`; ignored without them.
           name: a name for the call, the same on every replica. The replicas compare it instead of the call site.
 
@@ -167,11 +172,15 @@ class ReplicaContext:
         op = ReduceOp.of(reduce_op)
         if self._strategy.is_default:
             return value
-        reduce_each = self._strategy._arithmetic.reduce_each
+        arithmetic = self._strategy._arithmetic
 
         def combine(given: Sequence[tuple[Sequence[Any], str]]) -> list[Any]:
-            made: list[Any] = reduce_each(op, given, name=name, options=options)
-            return made
+            arrays = [(parts, call) for parts, call in given if not has_slices(parts)]
+            made = iter(arithmetic.reduce_each(op, arrays, name=name, options=options) if arrays else ())
+            return [
+                reduce_slices(arithmetic, op, parts, None, call=call, name=name) if has_slices(parts) else next(made)
+                for parts, call in given
+            ]
 
         return self._all(value, f"all_reduce {op.name}", name, combine)
 
@@ -188,9 +197,12 @@ class ReplicaContext:
           Mismatch: the replicas did not make the same call, or made it at different places of the program.
           AssertionError: the structures differ.
           InvalidArgumentError: scalars, an axis out of range, or dtypes or other dimensions that differ.
+          NotImplementedError: a leaf is an `IndexedSlices`.
 
         Source: `tf.distribute.ReplicaContext.all_gather`.
         """
+        if has_slices(replica_leaves(value)[1]):
+            refuse_gather("all_gather")
         if self._strategy.is_default:
             return value
         arithmetic = self._strategy._arithmetic
@@ -262,9 +274,9 @@ class ReplicaContext:
         made = self._meet(what, name, mine, merge)
         # Replicas run at the same time and may modify their results, so each of them gets a copy of the shared arrays.
         if self._strategy._replicas.devices.host_memory:
-            return structure.build([part.copy() if is_ragged(part) else np.array(part)[()] for part in made])
+            return structure.build([part.copy() if is_ragged(part) else _each(part, _copied) for part in made])
         own_copy = self._strategy._arithmetic.own_copy
-        return structure.build([own_copy(part, self._local) for part in made])
+        return structure.build([_each(part, lambda array: own_copy(array, self._local)) for part in made])
 
     def _require_current(self) -> None:
         stack = modes.stack
@@ -281,6 +293,15 @@ class ReplicaContext:
                 "call get_replica_context() inside the function given to run"
             )
         raise RuntimeError("Mismatching ReplicaContext: the context belongs to another replica or another run")
+
+
+def _each(part: Any, copy: Callable[[Any], Any]) -> Any:
+    """A copy of an array, or of each array of slices."""
+    return part.map(copy) if isinstance(part, IndexedSlices) else copy(part)
+
+
+def _copied(array: Any) -> Any:
+    return np.array(array)[()]
 
 
 def _shared_length(given: Sequence[tuple[Any, ...]]) -> int:

@@ -129,9 +129,9 @@ class Strategy:
           options: ignored in one process.
 
         Returns:
-          One nest of the replicas' results; leaves are `PerReplica`, or plain if all replicas returned the very same
-          object or the same Python number, text or None. The result of a replica that had a placeholder of zeros
-          instead of data does not count: `reduce` and `gather` leave it out.
+          One nest of the replicas' results; leaves are `PerReplica`, or plain if all replicas returned the very same object,
+          such as None. Numbers of several replicas are `PerReplica` always, equal or not. The result of a replica that had a
+          placeholder of zeros instead of data does not count: `reduce` and `gather` leave it out.
 
         Raises:
           ValueError: `args` is not a list or tuple.

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,16 @@ from distinput.distribute.operators import LocalOperators, WithoutOperators
 from distinput.errors import InvalidArgumentError
 
 __all__ = [
+    "AgreedNumber",
     "DistributedValues",
     "Mirrored",
     "PartialPerReplica",
     "PerReplica",
     "has_distributed",
+    "is_number",
     "local_results",
     "marked",
+    "merged_values",
     "only_masked",
     "present_in",
     "regroup",
@@ -33,6 +37,7 @@ __all__ = [
 
 _LEAVES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes, type(None))
 _NESTS = (tuple, list, Mapping)
+_PYTHON_NUMBERS = (bool, int, float, complex)
 
 
 class DistributedValues:
@@ -75,7 +80,8 @@ class PerReplica(WithoutOperators, DistributedValues):
     """A value that differs from replica to replica; distributed datasets and `Strategy.run` return such values.
 
     It is not an array: look at it with `Strategy.experimental_local_results`, compute with it inside `Strategy.run`,
-    or combine its components with `Strategy.reduce` or `Strategy.gather`.
+    or combine its components with `Strategy.reduce` or `Strategy.gather`. A value of numbers equals a number if each of them
+    does, and is a condition if all of them are true or none is; otherwise `bool` raises TypeError.
 
     Args:
       values: the components in replica order.
@@ -91,6 +97,22 @@ class PerReplica(WithoutOperators, DistributedValues):
     """
 
     __slots__ = ()
+    __hash__ = DistributedValues.__hash__
+
+    def __bool__(self) -> bool:
+        truths = {bool(value) for value in self.values} if self._of_numbers() else {True}
+        if len(truths) > 1:
+            raise TypeError(several_numbers(self, "bool"))
+        return truths.pop()
+
+    def __eq__(self, other: object) -> Any:
+        if is_number(other) and self._of_numbers():
+            return all(value == other for value in self.values)
+        return NotImplemented
+
+    def _of_numbers(self) -> bool:
+        """True if all components are numbers."""
+        return all(map(is_number, self.values))
 
     @property
     def present(self) -> tuple[bool, ...]:
@@ -145,6 +167,34 @@ class PartialPerReplica(PerReplica):
         return "PerReplica:{\n" + ",\n".join(lines) + "\n}"
 
 
+class AgreedNumber(LocalOperators, PerReplica):
+    """The Python numbers that replicas give to a merge function: data of each, or a setting that is the same on all.
+
+    It is a `PerReplica` whether they are equal or not, and may be used as one number where they are.
+
+    Args:
+      values: the numbers in replica order.
+    """
+
+    __slots__ = ()
+    __hash__ = DistributedValues.__hash__
+    __array_ufunc__ = LocalOperators.__array_ufunc__  # type: ignore[assignment] # the base class refuses
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self._here(), dtype)
+
+    def _here(self) -> Any:
+        """The number of all replicas.
+
+        Raises:
+          TypeError: they differ.
+        """
+        first = self.values[0]
+        if any(value != first for value in self.values):
+            raise TypeError(several_numbers(self, "as one number"))
+        return first
+
+
 class Mirrored(LocalOperators, DistributedValues):
     """A value that is the same on every replica and behaves like its local copy; operators return plain values.
 
@@ -163,6 +213,24 @@ class Mirrored(LocalOperators, DistributedValues):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.values[0], dtype) if copy is not False else np.asarray(self.values[0], dtype)
+
+
+def is_number(value: Any) -> bool:
+    """True for Python numbers, which Python may keep once for all, and for NumPy scalars."""
+    return isinstance(value, np.generic | Number)
+
+
+def several_numbers(value: DistributedValues, use: str) -> str:
+    """The message for a use of the numbers of several replicas as one."""
+    return (
+        f"PerReplica has no single value ({use}), got {', '.join(map(repr, value.values))}: look at each number with "
+        "`strategy.experimental_local_results`, or make one of them with `strategy.reduce`"
+    )
+
+
+def merged_values(parts: Sequence[Any]) -> PerReplica:
+    """What a merge function gets of the values of all replicas."""
+    return (AgreedNumber if all(isinstance(part, _PYTHON_NUMBERS) for part in parts) else PerReplica)(parts)
 
 
 def is_distributed(value: Any) -> bool:
@@ -305,29 +373,33 @@ def select_replica(index: int, value: Any) -> Any:
     return structure.build([select_replica(index, leaf) for leaf in leaves])
 
 
-def regroup(results: Sequence[Any], always_wrap: bool = False, wrap: type[DistributedValues] = PerReplica) -> Any:
+Wrap = Callable[[Sequence[Any]], DistributedValues]
+"""Makes one value of the values of all replicas."""
+
+
+def regroup(results: Sequence[Any], always_wrap: bool = False, wrap: Wrap = PerReplica) -> Any:
     """Combine the nests that the replicas returned into one nest.
 
-    A leaf is plain if it is the same object on every replica, or an equal Python number, text, bytes or None of the
-    same type; otherwise it is a `PerReplica`. Arrays that are equal but not the same object stay separate.
+    A leaf is plain if it is the very same object on every replica, such as None, an array that all were given, or a literal
+    text; otherwise it is a `PerReplica`, and so are numbers of several replicas always: whether Python keeps two equal numbers
+    as one object depends on the numbers.
 
     Args:
       results: one nest for each replica.
       always_wrap: wrap every leaf, even equal ones.
-      wrap: the class that leaves are wrapped in.
+      wrap: makes one value of the leaves of all replicas.
 
     Raises:
       AssertionError: the structures differ.
 
     >>> from distinput.distribute.values import regroup
-    >>> regroup([(1, 5), (2, 5)])
-    (PerReplica:{
-      0: 1,
-      1: 2
-    }, 5)
+    >>> regroup([("loss", 5), ("loss", 5)])
+    ('loss', PerReplica:{
+      0: 5,
+      1: 5
+    })
 
-    Source: the result rule of `tf.distribute.Strategy.run`; Python numbers are compared by value, where TensorFlow
-    compares objects.
+    Source: the result rule of `tf.distribute.Strategy.run`, which compares objects, numbers too.
     """
     first = results[0]
     if not isinstance(first, _PLAIN):
@@ -342,9 +414,7 @@ def regroup(results: Sequence[Any], always_wrap: bool = False, wrap: type[Distri
     return wrap(results)
 
 
-def _regroup_nest(
-    structure: Structure, results: Sequence[Any], always_wrap: bool, wrap: type[DistributedValues]
-) -> Any:
+def _regroup_nest(structure: Structure, results: Sequence[Any], always_wrap: bool, wrap: Wrap) -> Any:
     members: list[Sequence[Any]] = []
     for result in results:
         other = structure_of(result, lists=True, is_leaf=is_distributed)
@@ -385,33 +455,8 @@ def _kind(value: Any) -> str:
 
 def _same(results: Sequence[Any]) -> bool:
     first = results[0]
-    kind = type(first)
-    equal = _EQUAL.get(kind)
-    for other in results:
-        if other is not first and (equal is None or type(other) is not kind or not equal(first, other)):
-            return False
-    return True
-
-
-def _equal(a: Any, b: Any) -> bool:
-    return bool(a == b)
-
-
-def _same_float(a: float, b: float) -> bool:
-    return a.hex() == b.hex()  # NaN equals NaN, and 0.0 does not equal -0.0
-
-
-def _same_complex(a: complex, b: complex) -> bool:
-    return _same_float(a.real, b.real) and _same_float(a.imag, b.imag)
+    return all(other is first for other in results) and (len(results) == 1 or not is_number(first))
 
 
 _LEAF = structure_of(0)
 _PLAIN = (*_LEAVES, DistributedValues)
-_EQUAL: dict[type, Callable[[Any, Any], bool]] = {
-    bool: _equal,
-    bytes: _equal,
-    complex: _same_complex,
-    float: _same_float,
-    int: _equal,
-    str: _equal,
-}

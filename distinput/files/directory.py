@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 
 from distinput.errors import DataLossError, NoMatchError
 from distinput.files.folder import join_path, names_in
+from distinput.files.inside import check_inside, open_inside, plain_name
 from distinput.files.listing import below
 from distinput.files.paths import UNFINISHED, file_system, list_matching, local_path
-from distinput.files.source import naming, open_binary
+from distinput.files.source import naming
 
 __all__ = ["MANIFEST", "list_files", "named_files"]
 
@@ -24,9 +25,9 @@ def named_files(names: Sequence[str], chosen: Callable[[list[str]], list[str]] =
     """The files that some names stand for, in the order of the names.
 
     A name with `*`, `?`, `[...]` or braces is a pattern, unless there is a local file or directory of this name. A name that
-    ends with `/`, and a single name of a local directory, stands for the files below it, sorted, without those whose name, or
-    a folder of it, begins with `.` or `_`; if the directory has a manifest, for the files that it lists. Any other name is not
-    looked up: reading it fails if it is not there.
+    ends with `/`, and a single name of a local directory, stands for the files below it, sorted, without pipes, and without
+    those whose name, or a folder of it, begins with `.` or `_`; if the directory has a manifest, for the files that it lists.
+    Any other name is not looked up: reading it fails if it is not there.
 
     Args:
       names: paths, patterns and directories.
@@ -84,7 +85,7 @@ def _below(directory: str, chosen: Callable[[list[str]], list[str]]) -> list[str
 def _names_below(directory: str) -> list[str]:
     local = local_path(directory)
     if local is not None:
-        walked = (os.path.join(folder, name) for folder, _, names in os.walk(local) for name in names)
+        walked = (os.path.join(folder, name) for folder, _, _ in os.walk(local) for name in _files_of(folder))
         names = [os.path.relpath(path, local).replace(os.sep, "/") for path in walked]
     else:
         system, inside = file_system(directory)
@@ -92,6 +93,16 @@ def _names_below(directory: str) -> list[str]:
         names = [_inside(str(path), start) for path in below(system, inside.rstrip("/"))]
     shown = [name for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
     return sorted(name for name in shown if not name.endswith(UNFINISHED) and name != MANIFEST)
+
+
+def _files_of(folder: str) -> list[str]:
+    """The names of the files in a folder, and of links, which may lead nowhere; pipes, sockets and devices are none."""
+    with os.scandir(folder) as entries:
+        return [
+            entry.name
+            for entry in entries
+            if entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path))
+        ]
 
 
 def _inside(path: str, folder: str) -> str:
@@ -102,14 +113,11 @@ def _inside(path: str, folder: str) -> str:
 
 def _listed(directory: str) -> list[str]:
     path = join_path(directory, MANIFEST)
-    with naming(path), open_binary(path) as file:
+    with naming(path), open_inside(directory, MANIFEST) as file:
         text = file.read()
     try:
-        names = [each["name"] for each in json.loads(text)["files"]]
-        if not all(
-            isinstance(name, str) and name and not {"/", "\0"} & set(name) and name not in (".", "..") for name in names
-        ):
-            raise ValueError("a name is not that of a file in the directory")
+        names = [plain_name(each["name"]) for each in json.loads(text)["files"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error!r}") from error
+    check_inside(directory, names)
     return [join_path(directory, name) for name in names]

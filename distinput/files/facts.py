@@ -9,6 +9,8 @@ from distinput.core.digest import Digest, common_folder, evenly, texts_of
 from distinput.core.strings import Strings
 from distinput.files.paths import file_system, local_path
 from distinput.files.table import FileTable
+from distinput.files.web_ranges import is_web
+from distinput.url_secrets import public_url
 
 __all__ = ["MOST_REMOTE", "MOST_STAMPS", "Names"]
 
@@ -103,6 +105,7 @@ def _stamp(path: str) -> _Stamp:
     try:
         system, name = file_system(path)
         size = system.info(name).get("size")
-        return (0 if size is None else int(size)), str(system.ukey(name))
+        # For the web, fsspec's is a hash of the URL.
+        return (0 if size is None else int(size)), str(system.ukey(public_url(name) if is_web(system) else name))
     except Exception:  # noqa: BLE001 - whatever a store raises, its files are still identified by their names
         return None

@@ -17,8 +17,10 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from distinput.errors import InvalidArgumentError
+from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.local_file import LocalFile
+from distinput.files.lock import FileLock
+from distinput.kernels.own_folder import is_own
 
 __all__ = ["BLOCK_BYTES", "LocalCache", "cache_remote", "local_cache"]
 
@@ -30,6 +32,13 @@ _VARIABLE = "DISTINPUT_REMOTE_CACHE"
 
 _SHARE = 16  # a process looks at the size of the folder each time it has written this part of the limit
 _UNFINISHED_SECONDS = 3600
+_SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Neither follow a link nor wait for who writes to a pipe."""
+
+_OPEN = (
+    "cache_remote: {}: others could change what is read from there: the folder must belong to you, and others must not be able "
+    "to write to it or to one above it; `chmod go-w` it, or name a folder of your own"
+)
 
 _Fetch = Callable[[list[tuple[int, int]]], list[Any]]
 
@@ -37,7 +46,7 @@ _Fetch = Callable[[list[tuple[int, int]]], list[Any]]
 def cache_remote(folder: str | os.PathLike[str] | None, max_bytes: int = 10 << 30) -> None:
     """Keep what is read of remote files in a local folder, for this process and those that it starts.
 
-    Any number of processes of a machine may share a folder. Blocks of 256 KB are kept for each version of a file, as its size,
+    Any number of processes of a user may share a folder. Blocks of 256 KB are kept for each version of a file, as its size,
     its entity tag and its time say; those that were not used for the longest time are removed when there are too many. A
     process notices that after it has written a sixteenth of the limit, so each may exceed it by as much for a while.
 
@@ -46,7 +55,7 @@ def cache_remote(folder: str | os.PathLike[str] | None, max_bytes: int = 10 << 3
       max_bytes: the most that the files in it take.
 
     Raises:
-      InvalidArgumentError: `max_bytes` is less than 16 MB.
+      InvalidArgumentError: `max_bytes` is less than 16 MB, or others may write to the folder.
 
     >>> import distinput as di
     >>> di.io.cache_remote("cache", max_bytes=1 << 30)
@@ -59,6 +68,8 @@ def cache_remote(folder: str | os.PathLike[str] | None, max_bytes: int = 10 << 3
         raise InvalidArgumentError(f"cache_remote: max_bytes must be at least 16 MB (16777216), got {max_bytes}")
     path = os.path.abspath(folder)
     os.makedirs(path, exist_ok=True)
+    if not is_own(path):
+        raise InvalidArgumentError(_OPEN.format(path))
     os.environ[_VARIABLE] = f"{max_bytes}:{path}"
 
 
@@ -69,8 +80,11 @@ def local_cache() -> "LocalCache | None":
 
 
 @lru_cache(maxsize=4)
-def _opened(told: str) -> "LocalCache":
+def _opened(told: str) -> "LocalCache | None":
     limit, _, folder = told.partition(":")
+    if not is_own(folder):
+        warnings.warn(_OPEN.format(folder) + "; it is not used", RuntimeWarning, stacklevel=2)
+        return None
     return LocalCache(folder, int(limit))
 
 
@@ -112,14 +126,18 @@ class LocalCache:
     def _load(self, home: str, number: int, length: int) -> bytes | None:
         path = os.path.join(home, str(number))
         try:
-            with LocalFile(path) as file:
+            if os.path.islink(home):
+                raise FailedPreconditionError(
+                    f"{home}: is a symbolic link, and must be a folder of the cache; remove it"
+                )
+            with LocalFile(os.open(path, os.O_RDONLY | _SAFELY)) as file:
                 found = file.read(length + 5)
                 if len(found) == length + 4 and zlib.crc32(found[:-4]).to_bytes(4, "little") == found[-4:]:
                     os.utime(file.fileno())
                     return found[:-4]
         except FileNotFoundError:
             return None
-        except OSError as error:
+        except (FailedPreconditionError, OSError) as error:
             self._complain(error)
             return None
         with contextlib.suppress(OSError):
@@ -128,6 +146,8 @@ class LocalCache:
 
     def _store(self, home: str, number: int, block: bytes) -> None:
         try:
+            if os.path.islink(home):
+                return  # a read has complained
             descriptor, unfinished = _made(home)
             try:
                 with open(descriptor, "wb") as file:
@@ -142,10 +162,10 @@ class LocalCache:
             if self._unseen >= self._limit // _SHARE:
                 self._unseen = 0
                 self._evict()
-        except OSError as error:
+        except (FailedPreconditionError, OSError) as error:
             self._complain(error)
 
-    def _complain(self, error: OSError) -> None:
+    def _complain(self, error: Exception) -> None:
         if not self._complained:
             self._complained = True
             warnings.warn(
@@ -180,18 +200,9 @@ class LocalCache:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[bool]:
-        try:
-            from fcntl import LOCK_EX, LOCK_NB, flock
-        except ImportError:  # Windows: two processes may remove the same files, which is no harm
-            yield True
-            return
-        with open(os.path.join(self._folder, ".lock"), "wb") as file:
-            try:
-                flock(file.fileno(), LOCK_EX | LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            yield True
+        with FileLock(os.path.join(self._folder, ".lock")) as lock:
+            # Without locks, as on Windows, two processes may remove the same files, which is no harm.
+            yield lock.take() is not False
 
 
 def _made(home: str) -> tuple[int, str]:

@@ -17,14 +17,14 @@ class LocalFile(io.FileIO):
     """A local file, opened for reading.
 
     Args:
-      path: of the file.
+      path: of the file, or a descriptor, which is closed with it.
 
     >>> _ = open("a.txt", "wb").write(b"some bytes")
     >>> LocalFile("a.txt").read(4)
     b'some'
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | int) -> None:
         super().__init__(path, "rb")
         self._whole = stat.S_ISREG(os.fstat(self.fileno()).st_mode)  # a pipe gives what is there
 

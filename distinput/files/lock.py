@@ -3,8 +3,11 @@
 
 import contextlib
 import os
+import stat
 from platform import node
 from typing import Self
+
+from distinput.errors import FailedPreconditionError
 
 __all__ = ["FileLock", "has_name", "locked"]
 
@@ -52,9 +55,13 @@ class FileLock:
         self._held: int | None = None
 
     def take(self) -> bool | None:
-        """Try to lock: True if that succeeded, False if another has it, None if the file system has no locks."""
+        """Try to lock: True if that succeeded, False if another has it, None if the file system has no locks.
+
+        Raises:
+          FailedPreconditionError: what is there is a link, or no file: a lock is written to, and a link may lead anywhere.
+        """
         while True:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = self._opened()
             got = locked(descriptor)
             if got is True and not has_name(descriptor, self.path):  # the last holder has just removed it
                 os.close(descriptor)
@@ -68,10 +75,31 @@ class FileLock:
             self._held = descriptor
             return True
 
+    def _opened(self) -> int:
+        """The file, which is made unless it is there; never what a link leads to."""
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            descriptor = os.open(self.path, flags, 0o666)
+        except OSError:
+            if os.path.islink(self.path):
+                raise self._no_lock() from None
+            raise
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            os.close(descriptor)
+            raise self._no_lock()
+        return descriptor
+
+    def _no_lock(self) -> FailedPreconditionError:
+        return FailedPreconditionError(
+            f"{self.path}: is a link, a pipe or a device, and must be a file of its own, since a lock is written to; remove it"
+        )
+
     def holder(self) -> str:
         """Who has it, as far as is known."""
         try:
-            with open(self.path, encoding="utf-8", errors="replace") as file:
+            descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+            with open(descriptor, encoding="utf-8", errors="replace") as file:
                 return file.read(200).strip() or "another process"
         except OSError:
             return "another process"

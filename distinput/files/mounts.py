@@ -42,12 +42,30 @@ class Mount:
 
     def opened(self, path: str) -> tuple[Any, str]:
         """The file system of a URL, and the name of the file in it."""
+        if self.given == "obstore" and self.prefix.startswith(_WEB) and "?" in path:
+            return self._with_query(path)
         if self.system is not None:
             return self.system, self.root + path[len(self.prefix) :]
         from fsspec.core import url_to_fs
 
         system, name = url_to_fs(path, **dict(self.options))
         return system, str(name)
+
+    def _with_query(self, path: str) -> tuple[Any, str]:
+        """As `opened`, for a URL that is signed: a store of obstore puts its own query behind the name of each file."""
+        address, _, query = path.partition("?")
+        folder, _, name = address.rpartition("/")
+        made = self._signed.get((folder, query))
+        if made is None:
+            if len(self._signed) >= _MOST_SIGNED:
+                self._signed.clear()
+            made = object_store(f"{folder}?{query}", dict(self.options), f"{folder}/")
+            self._signed[folder, query] = made
+        return made, name
+
+    @cached_property
+    def _signed(self) -> dict[tuple[str, str], Any]:
+        return {}
 
     def same_as(self, other: "Mount") -> bool:
         """True if both open the same URLs in the same way."""
@@ -59,6 +77,10 @@ class Mount:
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
+
+_WEB = ("http://", "https://")
+_MOST_SIGNED = 64
+"""Stores of signed URLs that are kept open."""
 
 _MOUNTS: dict[str, Mount] = {}
 _LOCK = Lock()
@@ -150,8 +172,13 @@ def mounted(path: str) -> Mount | None:
     return _MOUNTS.get(max(found, key=len)) if found else None
 
 
-def object_store(prefix: str, options: dict[str, Any]) -> Any:
+def object_store(prefix: str, options: dict[str, Any], shown: str = "") -> Any:
     """The store of obstore that a prefix of URLs names, as a file system of fsspec.
+
+    Args:
+      prefix: the URL of the store.
+      options: of the store.
+      shown: what the URLs of its files begin with, for messages; "": `prefix`.
 
     Raises:
       ImportError: obstore is not installed.
@@ -162,8 +189,10 @@ def object_store(prefix: str, options: dict[str, Any]) -> Any:
 
     from distinput.files.object_store import ObjectStoreFiles
 
+    if prefix.startswith("http://"):  # whoever writes so says that it need not be encrypted
+        options = {**options, "client_options": {"allow_http": True, **(options.get("client_options") or {})}}
     try:
-        return ObjectStoreFiles(from_url(prefix.rstrip("/"), **options), prefix)
+        return ObjectStoreFiles(from_url(prefix.rstrip("/"), **options), shown or prefix)
     except BaseError as error:
         raise ValueError(f"obstore cannot open {prefix}: {error}") from error
 

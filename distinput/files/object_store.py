@@ -6,6 +6,7 @@ fsspec's classes are the base, so listing, patterns and existence work as they d
 
 import contextlib
 import errno
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
@@ -17,6 +18,9 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.multipart import PART_BYTES, MultipartUpload
 
 __all__ = ["ObjectStoreFiles"]
+
+_LASTING = re.compile("builder error|scheme is not allowed|invalid peer certificate|CaUsedAsEndEntity", re.IGNORECASE)
+"""What obstore says of requests that fail again however often they are made; its errors have no classes for it."""
 
 _AT_A_TIME = 10  # requests for parts of one file, as many as obstore makes
 
@@ -60,6 +64,10 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         try:
             with self.naming(key):
                 return _described(obstore.head(self._store, key))
+        except PermissionError:
+            if not self.is_web:
+                raise
+            return self.beginning(path, 0, 1)[0]  # URLs that are signed for GET are not for HEAD
         except FileNotFoundError:
             found = self._listed(key)
             if key and not found:
@@ -246,7 +254,9 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
                 f"{self._shown}{key}: cannot be the name of an object, since stores have no '.', '..' or empty parts: {error}"
             ) from error
         except exceptions.BaseError as error:
-            raise OSError(errno.EIO, f"{type(error).__name__}: {error}", self._shown + key) from error
+            lasting = _LASTING.search(str(error))
+            number = errno.EINVAL if lasting else errno.EIO
+            raise OSError(number, f"{type(error).__name__}: {error}", self._shown + key) from error
 
 
 class _Writer:

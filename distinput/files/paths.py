@@ -13,6 +13,8 @@ from distinput.files.braces import expand_braces
 from distinput.files.forked import check_not_forked
 from distinput.files.listing import globbed
 from distinput.files.mounts import mounted, object_store
+from distinput.files.retries import DEFAULT, persistently
+from distinput.url_secrets import cut_from_logs
 
 __all__ = ["UNFINISHED", "as_paths", "file_system", "list_matching", "local_path"]
 
@@ -66,6 +68,8 @@ def file_system(path: str) -> tuple[Any, str]:
       InvalidArgumentError: no installed file system opens such URLs.
       FailedPreconditionError: obstore opens them, and this process was forked from one that had used it.
     """
+    if "?" in path or "@" in path:
+        cut_from_logs()
     system, name = _opened(path)
     check_not_forked(system, path)
     return system, name
@@ -151,11 +155,21 @@ def _matches(pattern: str, folders: bool) -> list[str]:
         if not has_magic(local) or os.path.lexists(local):  # a file may be named `a[1].txt`
             return [local] if os.path.lexists(local) else []
         found = glob(local, recursive=True, include_hidden=True)
-        return found if folders else [path for path in found if not os.path.isdir(path)]
+        return found if folders else [path for path in found if os.path.isfile(path) or not os.path.exists(path)]
     system, name = file_system(pattern)
-    if not has_magic(name) or ("*" not in name and "?" not in name and system.exists(name)):
-        return [pattern] if system.exists(name) else []
+    if not has_magic(name) or ("*" not in name and "?" not in name and _exists(pattern, system, name)):
+        return [pattern] if _exists(pattern, system, name) else []
     return [_as_written(pattern, path) for path in globbed(system, name, folders=folders)]
+
+
+def _exists(path: str, system: Any, name: str) -> bool:
+    """Whether a file is there; not what fsspec's `exists` says, for which one that cannot be asked for is not there."""
+    own = mounted(path)
+    try:
+        persistently(lambda: system.info(name), path, DEFAULT if own is None else own.retries)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _is_unfinished(path: str) -> bool:

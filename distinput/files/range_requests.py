@@ -13,6 +13,8 @@ from distinput.files.mounts import mounted
 from distinput.files.paths import file_system
 from distinput.files.retries import DEFAULT, ShortAnswerError, persistently
 from distinput.files.version import Facts, changed, facts_in
+from distinput.files.web_ranges import described_ranges, is_web
+from distinput.url_secrets import public_url
 
 __all__ = ["AT_A_TIME", "PIECE_BYTES", "Buffer", "asked", "facts_of", "fetch", "ranges_of", "remote_size"]
 
@@ -69,7 +71,7 @@ def fetch(
     def ask(ranges: list[tuple[int, int]]) -> list[Buffer]:
         return _fetch(path, [a for a, _ in ranges], [b for _, b in ranges], known, cancel)
 
-    return cache.read(f"{path} {known.version}", known.size, wanted, ask)
+    return cache.read(f"{public_url(path)} {known.version}", known.size, wanted, ask)
 
 
 def _fetch(
@@ -107,7 +109,7 @@ def _ask_missing(
     """Make one request for each piece; those that are answered are in `got` even if others fail."""
     failed: BaseException | None = None
     size = None if facts is None else facts.size
-    if facts is not None and (facts.etag or facts.written) and hasattr(system, "described_parts"):
+    if facts is not None and (is_web(system) or ((facts.etag or facts.written) and hasattr(system, "described_parts"))):
         parts = _parts_of_version(system, name, path, pieces, facts)
     else:
         parts = _parts(system, name, pieces)
@@ -165,7 +167,8 @@ def _parts_of_version(
       DataLossError: one is of another version.
     """
     found: list[Buffer] = []
-    for answer in system.described_parts(name, pieces):
+    web = is_web(system)
+    for answer in described_ranges(system, name, pieces) if web else system.described_parts(name, pieces):
         if isinstance(answer, BaseException):
             found.append(answer)
             continue
@@ -211,7 +214,13 @@ def ranges_of(
                 raise
             found += [error] * (len(starts) - len(found))
         return found
-    found = list(system.cat_ranges([name] * len(starts), list(starts), list(stops), on_error=errors))
+    if is_web(system):
+        ranges = list(zip(starts, stops, strict=True))
+        found = [
+            each if isinstance(each, BaseException) else each[1] for each in described_ranges(system, name, ranges)
+        ]
+    else:
+        found = list(system.cat_ranges([name] * len(starts), list(starts), list(stops), on_error=errors))
     for i, (got, start, stop) in enumerate(zip(found, starts, stops, strict=True)):
         if isinstance(got, BaseException):  # some file systems return errors even with on_error="raise"
             if errors == "raise":

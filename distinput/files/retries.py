@@ -10,8 +10,9 @@ from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
 from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.url_secrets import scrub, without_secrets
 
-__all__ = ["DEFAULT", "Retries", "ShortAnswerError", "persistently", "transient"]
+__all__ = ["DEFAULT", "Retries", "ShortAnswerError", "persistently", "transient", "what_failed"]
 
 T = TypeVar("T")
 
@@ -32,6 +33,22 @@ _LASTING = frozenset(
     | {errno.EPERM, errno.EROFS}
 )
 _TRY_AGAIN = frozenset({408, 425, 429})  # of the answers of web servers from 400 to 499
+
+_MISSING, _FORBIDDEN = (404, 410), (401, 403)
+
+_ABOUT_THE_REQUEST = frozenset(
+    {
+        "DefaultCredentialsError",
+        "InvalidURL",
+        "NoCredentialsError",
+        "NoRegionError",
+        "ParamValidationError",
+        "PartialCredentialsError",
+        "ProfileNotFound",
+        "SSLCertVerificationError",
+    }
+)
+"""Names of classes of errors that come again however often the request is made, though their packages are the network's."""
 
 _SHORT_ANSWERS = 5
 """Answers that are shorter than they should be before the file counts as damaged."""
@@ -82,9 +99,45 @@ class Retries:
 DEFAULT = Retries()
 
 
+def what_failed(error: Exception) -> Exception:
+    """The error that another one was made of, where that one says that a file is missing and this one does not.
+
+    fsspec says so of whatever went wrong on the web: also of servers that are overloaded, and of missing rights.
+    """
+    if type(error).__module__.startswith("aiohttp.") and without_secrets(str(error)) != str(error):
+        cause: BaseException | None = error if isinstance(getattr(error, "status", None), int) else None
+    else:
+        cause = error.__cause__ if isinstance(error, FileNotFoundError) else None
+    if not isinstance(cause, Exception):
+        return error
+    status = getattr(cause, "status", None)
+    if not isinstance(status, int):
+        return cause if transient(cause) or _never(cause) else error
+    told = f"the server answered {status} {getattr(cause, 'message', '')}".rstrip()
+    name = getattr(error, "filename", None) or ("" if error is cause else str(error))
+    if status in _MISSING:
+        return FileNotFoundError(errno.ENOENT, told, name) if error is cause else error
+    if status in _FORBIDDEN:
+        return PermissionError(errno.EACCES, told, name)
+    passes = status >= 500 or status in _TRY_AGAIN
+    return OSError(errno.EIO if passes else errno.EINVAL, told, name)
+
+
+def _never(error: BaseException | None) -> bool:
+    """True for errors of the network's packages that are about the request, the certificate or the credentials."""
+    while error is not None:
+        names = {kind.__name__ for kind in type(error).__mro__}
+        if names & _ABOUT_THE_REQUEST or (isinstance(error, ValueError) and "JSONDecodeError" not in names):
+            return True
+        error = error.__cause__
+    return False
+
+
 def transient(error: BaseException) -> bool:
     """True if the same request may succeed later."""
     if isinstance(error, DistinputError | NotImplementedError):
+        return False
+    if _never(error):
         return False
     status = getattr(error, "status", None)
     if isinstance(status, int) and 400 <= status < 500:
@@ -114,16 +167,22 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries = DEFAULT, ca
         left = retries.deadline - (time.monotonic() - begun)
         try:
             return _Request(ask).result(max(0.001, min(retries.stall, left)), given_up, path)
-        except Exception as error:
+        except Exception as caught:
+            error = what_failed(caught)
             short += isinstance(error, ShortAnswerError)
             wait = random.uniform(0, min(pause, retries.longest_pause))
             left = retries.deadline - (time.monotonic() - begun)
+            scrub(error)
             if given_up.is_set() or not transient(error) or short >= _SHORT_ANSWERS or left <= wait:
                 if failures:
                     error.add_note(
                         f"while reading {path!r}, request {failures + 1} in {time.monotonic() - begun:.1f} s"
                     )
-                raise
+                if error is caught:
+                    raise
+                error.__cause__ = caught
+                scrub(error)
+                raise error from error.__cause__
             failures, pause = failures + 1, 2 * pause
             given_up.wait(wait)
 

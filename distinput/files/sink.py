@@ -37,6 +37,7 @@ class Sink(Ending):
       level: of the compression, -1 for its default.
       durable: True if a file that `close` has completed must also outlive a machine that loses power; takes milliseconds.
       checksum: True to compute a checksum of the file while it is written.
+      own: True where the library chose the name: a link of this name is replaced, never what it leads to, and so is a pipe.
 
     Raises:
       NotFoundError: the folder does not exist.
@@ -50,6 +51,7 @@ class Sink(Ending):
         *,
         durable: bool = False,
         checksum: bool = False,
+        own: bool = False,
     ) -> None:
         self.path = path
         self._durable = durable
@@ -65,7 +67,7 @@ class Sink(Ending):
         """The checksum of these bytes, if it was asked for."""
         self._failure: BaseException | None = None
         with naming(path, "writing"):
-            self._target = _target(path)
+            self._target = _target(path, own)
         self.begun()
 
     @property
@@ -112,7 +114,7 @@ class Sink(Ending):
             self._file.flush()
             self._finished = True
 
-    def close(self) -> None:
+    def close(self, patience: float | None = None) -> None:
         """Finish the file and give it its final name; may be called again.
 
         Raises:
@@ -221,10 +223,14 @@ class _Stream:
             self.file.close()
 
 
-def _target(path: str) -> Unfinished | Upload | _Stream:
+def _target(path: str, own: bool) -> Unfinished | Upload | _Stream:
     local = local_path(path)
     if local is None:
         return Upload(path)
+    if own:
+        if os.path.isdir(local) and not os.path.islink(local):
+            raise IsADirectoryError(f"{path} is a folder")
+        return Unfinished(local)
     local = os.path.realpath(local)
     with contextlib.suppress(FileNotFoundError):
         mode = os.stat(local).st_mode

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Self, cast
 import numpy as np
 
 from distinput.core.buffers import Buffers, Bytes
-from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.described_bytes import Described, beginning
 from distinput.files.hints import HINTS
@@ -23,7 +23,9 @@ from distinput.files.local_file import LocalFile
 from distinput.files.paths import file_system, local_path
 from distinput.files.range_requests import asked, facts_of, fetch
 from distinput.files.remote import RemoteFile, RemoteStream
+from distinput.files.retries import what_failed
 from distinput.files.version import Facts
+from distinput.url_secrets import scrub
 
 __all__ = [
     "EMPTY",
@@ -34,6 +36,7 @@ __all__ = [
     "open_binary",
     "open_ranges",
     "read_range",
+    "refuse_pipe",
     "size_of",
     "stamp_of",
     "version_of",
@@ -66,9 +69,17 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
     except NotFoundError:
         raise
     except FileNotFoundError as error:
-        raise NotFoundError(f"{path}; No such file or directory") from error
+        told = what_failed(error)
+        if told is error:
+            told = NotFoundError(f"{path}; No such file or directory")
+        else:
+            told.add_note(f"while {doing} {path!r}")
+        told.__cause__ = error
+        scrub(told)
+        raise told from told.__cause__
     except OSError as error:
         error.add_note(f"while {doing} {path!r}")
+        scrub(error)
         raise
 
 
@@ -86,6 +97,20 @@ def size_of(path: str) -> int:
 def _remote_size(path: str) -> int | None:
     size = asked(path, lambda system, name: system.size(name))
     return None if size is None else int(size)
+
+
+def refuse_pipe(path: str) -> None:
+    """Refuse what can be read once, for readers that look at the beginning first.
+
+    Raises:
+      FailedPreconditionError: it is a pipe.
+    """
+    local = local_path(path)
+    if local is not None and os.path.exists(local) and stat.S_ISFIFO(os.stat(local).st_mode):
+        raise FailedPreconditionError(
+            f"{path}: is a pipe, which can be read once, and this format looks at the beginning of a file first; save it to a "
+            "file, as the commands of `distinput` do"
+        )
 
 
 def stamp_of(path: str) -> str:
@@ -157,8 +182,8 @@ def open_binary(path: str) -> BinaryIO:
         local = local_path(path)
         if local is not None:
             return cast(BinaryIO, LocalFile(local))
-        system, name = file_system(path)
-        file = system.open(name, "rb")
+        system, _ = file_system(path)
+        file: Any = asked(path, lambda system, name: system.open(name, "rb"))
         # All readers of a `memory://` file share one position; a new BytesIO shares the bytes without a copy.
         if isinstance(file, io.BytesIO):
             return io.BytesIO(file.getvalue())

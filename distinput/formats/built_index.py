@@ -7,6 +7,7 @@ It lies beside the file, under a hidden name, which no pattern matches, or in a 
 """
 
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -18,11 +19,14 @@ import numpy as np
 
 from distinput.core.column import Ints
 from distinput.core.npy_header import MalformedArray, npy_array, npy_header
-from distinput.errors import DataLossError, NotFoundError
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.folder import join_path, make_folder, split_path
+from distinput.files.paths import local_path
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, version_of
 from distinput.formats.record_index import ENDING, array_file
+from distinput.kernels.own_folder import is_own
+from distinput.url_secrets import public_url
 
 __all__ = ["built_index", "index_path"]
 
@@ -43,15 +47,29 @@ def index_path(path: str, format: str, folder: str | None) -> str:
       format: the name of its format.
       folder: where indices are collected; None: beside the file, under a hidden name, which no pattern matches.
 
+    Raises:
+      InvalidArgumentError: others may write to the folder: an index says where records begin.
+
     >>> index_path("data/a.txt", "text", None)
     'data/.a.txt.text.index'
     """
-    beside, name = split_path(path)
+    beside, name = split_path(public_url(path))
     if folder is None:
         hidden = f".{name}.{format}{ENDING}"
         return join_path(beside, hidden) if beside else hidden
-    place = blake2b(path.encode(errors="surrogateescape"), digest_size=8).hexdigest()
+    _check_own(folder)
+    place = blake2b(public_url(path).encode(errors="surrogateescape"), digest_size=8).hexdigest()
     return join_path(folder, f"{name}.{place}.{format}{ENDING}")
+
+
+@lru_cache(maxsize=256)
+def _check_own(folder: str) -> None:
+    local = local_path(folder)
+    if local is not None and not is_own(local or os.curdir):
+        raise InvalidArgumentError(
+            f"index={folder!r}: others could change what records are read: the folder must belong to you, and others must not "
+            "be able to write to it or to one above it; `chmod go-w` it, or name a folder of your own"
+        )
 
 
 def built_index(path: str, index: str, options: str, offsets: Callable[[], Iterator[Ints]]) -> Ints:
@@ -90,7 +108,7 @@ def _keep(path: str, index: str, offsets: Ints, facts: dict[str, Any]) -> None:
         folder = split_path(index)[0]
         if folder:
             make_folder(folder)
-        with Sink(index) as sink:
+        with Sink(index, own=True) as sink:
             sink.write(array_file(offsets))
             sink.write(told.encode())
     except OSError as error:

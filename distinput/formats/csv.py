@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """CSV files: every record is a row, a dict of its columns."""
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -11,14 +11,15 @@ import numpy as np
 from distinput.core.column import Column
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.compression import as_compression
-from distinput.files.source import EMPTY, Source, stamp_of
+from distinput.files.source import EMPTY, Source, refuse_pipe, stamp_of
 from distinput.formats.plain_rows import PlainRows
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import as_columns, as_nulls
 from distinput.formats.text_piece import MARK, Bytes, Head
 from distinput.formats.text_records import MOST_RECORD_BYTES
 from distinput.formats.text_table import TextTable
-from distinput.kernels.csv_records import MULTILINE, csv_records
+from distinput.formats.written_numbers import INFERRED, changed, inferred_type, may_change
+from distinput.kernels.csv_records import BLANKS, MULTILINE, csv_records
 from distinput.plan.check import normalized
 
 __all__ = ["Csv", "first_record"]
@@ -35,8 +36,9 @@ class Csv(TextTable):
     stand for one. A missing value is one of `null_values`; a text column has none.
 
     Args:
-      schema: the types of all columns, see `RowSchema.of`; None: inferred from the first megabyte, as int64, float64, bool
-        or text, and held for all files.
+      schema: the types of columns, see `RowSchema.of`; those that it leaves out, or all if it is None, are inferred from the
+        first megabyte, as int64, uint64, float64, bool or text, and held for all files. An inferred type changes no value:
+        numbers with zeros in front, hexadecimal ones and whole ones that the type does not hold are text, and errors later.
       columns: names of the columns to read; None: all.
       column_names: names of the columns in the order of the file, in the place of those in the header; None: those of the
         header, or of the schema where there is none.
@@ -88,18 +90,20 @@ class Csv(TextTable):
                 "csv: without a header, the names of the columns come from column_names or schema"
             )
         if self.schema is not None:
+            if not self.header and self.column_names is None:
+                normalized(self, "schema", replace(self.schema, whole=True))  # it has all names
             self._check_types(self.schema)
 
     def _check_types(self, schema: RowSchema) -> None:
         import pyarrow as pa
 
-        for field in schema.arrow:
+        of_kind = {field.type: field.name for field in schema.arrow}
+        for kind, name in of_kind.items():
             try:
-                self._read(b"1\n", [field.name], pa.schema([field]))
+                self._read(b"1\n", [name], pa.schema([(name, kind)]))
             except pa.ArrowNotImplementedError:
                 raise InvalidArgumentError(
-                    f"csv: column {field.name!r} cannot have type {field.type}: values of CSV are numbers, truth values, "
-                    "times and text"
+                    f"csv: column {name!r} cannot have type {kind}: values of CSV are numbers, truth values, times and text"
                 ) from None
             except pa.ArrowInvalid:
                 continue
@@ -133,8 +137,9 @@ class Csv(TextTable):
     def _check_names(self, path: str, names: tuple[str, ...]) -> None:
         """Refuse a file that lacks a column of the schema, or has one more."""
         wanted = self.schema.names if self.columns is None else self.columns
-        missing = [name for name in wanted if name not in names]
-        more = [] if self.columns is not None else [name for name in names if name not in wanted]
+        there, known = set(names), set(wanted)
+        missing = [name for name in wanted if name not in there]
+        more = [] if self.columns is not None else [name for name in names if name not in known]
         if missing or more:
             what = (
                 f"has no column {missing[0]!r}"
@@ -146,11 +151,25 @@ class Csv(TextTable):
                 "name those to read with columns="
             )
 
+    def named(self, path: str) -> tuple[str, ...] | None:
+        return self.head(path).names
+
     def scan(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
         quote = -1 if self.quote_char is None else ord(self.quote_char)
         return csv_records(
             data, start, len(data), until, rows, ord(self.delimiter), quote, MULTILINE * self.newlines_in_values
         )
+
+    def end_of_refused(self, data: Bytes, place: int) -> int:
+        if self.lines_are_records:
+            return super().end_of_refused(data, place)
+        quote = -1 if self.quote_char is None else ord(self.quote_char)
+        while place >= 0:  # a "\r" alone, and there may be others in the record
+            begin, size = place + 1, len(data)
+            count, end, _, place = csv_records(
+                data, begin, size, size + 1, 1, ord(self.delimiter), quote, MULTILINE | BLANKS
+            )
+        return end if count else -1
 
     def problem(self, data: Bytes, place: int) -> str:
         if data[place] == 10:
@@ -163,7 +182,41 @@ class Csv(TextTable):
         return None if rows is None else rows.columns(data, count)
 
     def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
-        return self._read(data, list(head.names), schema.arrow)
+        import pyarrow as pa
+
+        names = list(head.names)
+        batch = self._read(data, names, schema.arrow)
+        at_risk = self._at_risk(data, batch, schema.inferred)
+        if at_risk:
+            texts = self._texts(data, names, at_risk)
+            for name in at_risk:
+                if changed(texts.column(name), batch.column(name), name in schema.inferred).any():
+                    raise pa.ArrowInvalid(f"a value of column {name!r} would be changed")
+        return batch
+
+    def _texts(self, data: Any, names: list[str], wanted: list[str]) -> Any:
+        """Columns as they are written."""
+        import pyarrow as pa
+
+        return self._read(data, names, pa.schema([(name, pa.binary()) for name in wanted]))
+
+    @staticmethod
+    def _at_risk(data: Any, batch: Any, inferred: Collection[str]) -> list[str]:
+        """The columns of which values may have been changed."""
+        from pyarrow import types
+
+        whole = None  # whether there are such numbers in the text, which takes time to tell
+        found = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            kind = column.type
+            infinite = types.is_floating(kind) and np.isinf(column.to_numpy(zero_copy_only=False)).any()
+            if infinite or (types.is_boolean(kind) and name in inferred):
+                found.append(name)
+            elif types.is_integer(kind) or types.is_duration(kind) or (types.is_floating(kind) and name in inferred):
+                whole = may_change(np.frombuffer(data, np.uint8)) if whole is None else whole
+                if whole:
+                    found.append(name)
+        return found
 
     def _read(self, data: Any, names: list[str], schema: Any) -> Any:
         """The records as a record batch; with the schema, or with the types that pyarrow infers if that is None."""
@@ -185,46 +238,67 @@ class Csv(TextTable):
         )
         return table.combine_chunks().to_batches()[0] if len(table) else _empty(table.schema)
 
-    def infer(self, data: Bytes, head: Head, path: str) -> RowSchema | None:
+    def infer(self, data: Bytes, head: Head, path: str, stated: RowSchema | None) -> RowSchema | None:
         import pyarrow as pa
         from pyarrow import types
 
         if not head.names:
             return None
+        names, known = list(head.names), {field.name: field.type for field in stated.arrow} if stated else {}
         try:
-            found = self._read(data, list(head.names), None).schema
+            found = self._read(data, names, None)
         except pa.ArrowInvalid:
-            found = self._read_good(data, head)
-        if found is None:
-            return None
+            data, found = self._read_good(data, head)
         fields, unknown = [], []
-        for name, kind in zip(found.names, found.types, strict=True):
-            if types.is_null(kind) and (self.columns is None or name in self.columns):
+        wanted = set(names if self.columns is None else self.columns)
+        kinds = self._inferred_types(data, names, found, known)
+        for name, kind in kinds.items():
+            if types.is_null(kind) and name in wanted:
                 unknown.append(name)
-            plain = types.is_int64(kind) or types.is_float64(kind) or types.is_boolean(kind)
-            fields.append((name, kind if plain else pa.binary()))
+            fields.append((name, pa.binary() if types.is_null(kind) else kind))
         if unknown:
+            shown = ", ".join(f"{name!r}: str" for name in unknown)
             raise InvalidArgumentError(
                 f"{path}: the first records have no value in column {', '.join(map(repr, unknown))}, so its type is unknown; "
-                "state the types of all columns with schema=, or name those to read with columns="
+                f"state it, such as schema={{{shown}}}: the types of the others are inferred, or name those to read "
+                "with columns="
             )
-        return RowSchema(pa.schema(fields))
+        return RowSchema(pa.schema(fields), frozenset(kinds) - frozenset(known))
 
-    def _read_good(self, data: Bytes, head: Head) -> Any:
-        """The schema of the records before the first one that has another number of values; None if there is none."""
+    def _inferred_types(self, data: Any, names: list[str], found: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+        """The types of columns by name: those that are known, or those of a record batch where no value is changed by them."""
+        import pyarrow as pa
+        from pyarrow import types
+
+        kinds = {}
+        for name, kind in zip(found.schema.names, found.schema.types, strict=True):
+            plain = types.is_int64(kind) or types.is_float64(kind) or types.is_boolean(kind) or types.is_null(kind)
+            kinds[name] = known.get(name, kind if plain else pa.binary())
+        at_risk = [name for name in self._at_risk(data, found, names) if name not in known and name in kinds]
+        if not at_risk:
+            return kinds
+        texts = self._texts(data, names, at_risk)
+        for name in at_risk:
+            kinds[name] = inferred_type(texts.column(name), found.column(name))
+        return kinds
+
+    def _read_good(self, data: Bytes, head: Head) -> tuple[Bytes, Any]:
+        """The records before the first one that has another number of values: as they are, and as a record batch."""
         import pyarrow as pa
 
+        names = list(head.names)
         good, bad = 0, self.scan(data, 0, len(data), len(data))[0]
-        found = None
+        text, found = data[:0], None
         while bad - good > 1:
             middle = (good + bad) // 2
+            part = data[: self.scan(data, 0, len(data), middle)[1]]
             try:
-                found = self._read(data[: self.scan(data, 0, len(data), middle)[1]], list(head.names), None).schema
+                found, text = self._read(part, names, None), part
             except pa.ArrowInvalid:
                 bad = middle
             else:
                 good = middle
-        return found or pa.schema([(name, pa.binary()) for name in head.names])
+        return text, _empty(pa.schema([(name, pa.binary()) for name in names])) if found is None else found
 
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
         import pyarrow as pa
@@ -236,13 +310,15 @@ class Csv(TextTable):
             said = str(error).partition("Expected ")[2].partition(":")[0]
             return None, f"expected {said or error}: {_shown(record)}"
         for field in schema.arrow:
+            inferred = field.name in schema.inferred
             try:
-                self._read(record, names, pa.schema([field]))
+                self.parse(record, RowSchema(pa.schema([field]), schema.inferred), head)
             except pa.ArrowInvalid:
                 found = texts.column(field.name)[0].as_py()
                 return field.name, (
-                    f"expected {field.type}, got {_shown(found)}; the schema holds for all records: state another type with "
-                    f"schema=, or what missing values look like with null_values="
+                    f"expected {field.type}, got {_shown(found)}; the schema holds for all records"
+                    f"{INFERRED if inferred else ''}: state another type with schema=, or what missing values look like with "
+                    "null_values="
                 )
         return None, f"the record cannot be read: {_shown(record)}"
 
@@ -250,9 +326,8 @@ class Csv(TextTable):
 @lru_cache(maxsize=256)
 def _plain(made: Csv, schema: RowSchema, names: tuple[str, ...]) -> PlainRows | None:
     """The quick way for columns of numbers and text; None for others."""
-    return PlainRows.of(
-        names, schema.arrow, ord(made.delimiter), -1 if made.quote_char is None else ord(made.quote_char)
-    )
+    quote = -1 if made.quote_char is None else ord(made.quote_char)
+    return PlainRows.of(names, schema.arrow, ord(made.delimiter), quote, schema.inferred)
 
 
 def _shown(text: bytes) -> str:
@@ -282,12 +357,14 @@ def first_record(
       rules: of `csv_records` beside `MULTILINE`; with any, as TensorFlow has them, names and a byte order mark mean nothing.
 
     Raises:
+      FailedPreconditionError: the file is a pipe.
       DataLossError: the header does not end, or holds bytes that are no UTF-8.
     """
     import pyarrow as pa
     from pyarrow import csv
 
     del stamp
+    refuse_pipe(path)
     reader = Csv(column_names=(), header=header, delimiter=delimiter, quote_char=quote)
     data, ended = EMPTY, False
     with Source(path, compression) as source:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CSV files as TensorFlow reads them: every record is a tuple, and each field has a type and perhaps a default."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -46,13 +46,14 @@ class CsvTuples(TextTable):
     Args:
       types: of the fields that are read: "int32", "int64", "float32", "float64" or "object" for byte strings.
       defaults: what an empty field becomes; None for a field that must not be empty.
-      chosen: the numbers of the fields that are read, in order; None: all of them.
-      excluded: the numbers of fields that are not read, in the place of `chosen`.
+      chosen: the numbers of the fields that are read, in order; None: all of them. Names in headers are held as numbers.
+      excluded: the numbers of fields that are not read, in the place of `chosen`, or their names.
       header: whether the first record of a file is left out.
       delimiter: the character between fields.
       quoted: whether a field may be in double quotes.
       na_value: text that counts as an empty field.
       compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
+      names: what each header has to say, where fields were named.
 
     Raises:
       InvalidArgumentError: an option has an invalid value.
@@ -70,6 +71,7 @@ class CsvTuples(TextTable):
     quoted: bool = True
     na_value: str = ""
     compression_type: str | None = None
+    names: tuple[str, ...] | None = field(default=None, repr=False)
     schema: Any = field(default=None, init=False, repr=False)
     columns: Any = field(default=None, init=False, repr=False)
     nulls: Any = field(default="error", init=False, repr=False)
@@ -86,8 +88,13 @@ class CsvTuples(TextTable):
         for kind in self.types:
             if kind not in _TYPES:
                 raise InvalidArgumentError(f"csv: a field must be int32, int64, float32, float64 or text, got {kind}")
-        _check_numbers("select_cols", self.chosen, len(self.types))
-        _check_numbers("exclude_cols", self.excluded, None)
+        if self._by_name and not self.header:
+            raise InvalidArgumentError(
+                "csv: fields are named in headers; pass header=True, or the numbers of the fields"
+            )
+        if not self._by_name:
+            _check_numbers("select_cols", self.chosen, len(self.types))
+            _check_numbers("exclude_cols", self.excluded, None)
         if self.chosen is not None and self.excluded is not None:
             raise InvalidArgumentError("csv: either select_cols or exclude_cols must be empty, got both")
         if len(self.delimiter.encode()) != 1 or self.delimiter in "\r\n":
@@ -95,7 +102,29 @@ class CsvTuples(TextTable):
                 f"csv: field_delim must be a single character of one byte, got {self.delimiter!r}"
             )
         as_compression(self.compression_type)
-        normalized(self, "schema", RowSchema.of("csv", {str(i): t for i, t in enumerate(self.types)}))
+        stated = RowSchema.of("csv", {str(i): t for i, t in enumerate(self.types)})
+        assert stated is not None
+        normalized(self, "schema", replace(stated, whole=True))
+
+    @property
+    def _by_name(self) -> bool:
+        return any(isinstance(column, str) for column in (*(self.chosen or ()), *(self.excluded or ())))
+
+    def held(self, paths: Iterable[str]) -> "TextTable":
+        """This format with numbers in the place of names, which are those in the header of the first file."""
+        if not self._by_name:
+            return self
+        path = next(iter(paths), None)
+        if path is None:
+            raise InvalidArgumentError("csv: fields are named in headers, and there is no file")
+        names = self._names_in(path)
+        options = {"select_cols": self.chosen, "exclude_cols": self.excluded}
+        chosen, excluded = (_numbered(path, option, given, names) for option, given in options.items())
+        return replace(self, chosen=chosen, excluded=excluded, names=names)
+
+    def _names_in(self, path: str) -> tuple[str, ...]:
+        quote = '"' if self.quoted else None
+        return first_record(path, stamp_of(path), self.compression, self.delimiter, quote, True, 0).names
 
     @property
     def lines_are_records(self) -> bool:
@@ -128,6 +157,12 @@ class CsvTuples(TextTable):
         found = first_record(path, stamp_of(path), self.compression, self.delimiter, quote, True, RETURNS | BLANKS)
         if not found.byte:
             raise InvalidArgumentError(f"{path}: Can't read header of file")
+        there = self.names if self.names is None else self._names_in(path)
+        if there != self.names:
+            raise InvalidArgumentError(
+                f"{path}: its header has the columns {', '.join(there or ())}, and that of the first file "
+                f"{', '.join(self.names or ())}; fields that are named must be at the same places in all files"
+            )
         return found
 
     def scan(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
@@ -245,6 +280,7 @@ class CsvTuples(TextTable):
         try:
             for _ in range(count):
                 after = self.scan(data, at, len(data), 1)[1]
+                after = len(data) if after == at else after  # a "\r" at the end, behind which there might be a newline
                 rows.append(self._values(data[at:after].tobytes()))
                 at = after
         except FieldError as error:
@@ -278,8 +314,21 @@ class CsvTuples(TextTable):
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
         return None, "the record cannot be read"
 
-    def infer(self, data: Bytes, head: Head, path: str) -> RowSchema | None:
+    def infer(self, data: Bytes, head: Head, path: str, stated: RowSchema | None) -> RowSchema | None:
         return self.wanted
+
+
+def _numbered(path: str, option: str, given: Any, names: tuple[str, ...]) -> tuple[int, ...] | None:
+    """Numbers of fields, for those that are named."""
+    if given is None:
+        return None
+    numbers = {name: number for number, name in enumerate(names)}
+    for column in given:
+        if isinstance(column, str) and column not in numbers:
+            raise InvalidArgumentError(
+                f"{path}: {option}: there is no column {column!r}; the columns are {', '.join(names)}"
+            )
+    return tuple(numbers.get(column, column) for column in given)
 
 
 def _check_numbers(option: str, numbers: tuple[int, ...] | None, wanted: int | None) -> None:

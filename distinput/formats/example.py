@@ -23,6 +23,7 @@ from distinput.core.ragged import Ragged
 from distinput.core.ragged_batches import RaggedBatches, ragged_tensor
 from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
+from distinput.formats.composite_features import composed, plain_features
 from distinput.formats.example_encoding import with_joined_lists
 from distinput.formats.example_lists import KINDS, Lists, fixed_values, variable_values, with_defaults
 from distinput.formats.features import (
@@ -30,6 +31,7 @@ from distinput.formats.features import (
     Features,
     FixedLenFeature,
     FixedLenSequenceFeature,
+    SparseFeature,
     checked_features,
     message_key,
 )
@@ -97,7 +99,8 @@ def parse_example(serialized: Any, features: Features, example_names: Any = None
 
     Returns:
       A dict with an array [n, *shape] for each fixed-length feature, one [n, longest, *shape] for each sequence
-      feature, and a `RaggedTensor` for the others, which has the attributes of TensorFlow's `SparseTensor` as well.
+      feature, a `SparseTensor` for each `SparseFeature`, and a `RaggedTensor` for the others, which has the attributes of
+      TensorFlow's `SparseTensor` as well.
 
     Raises:
       InvalidArgumentError: there are other things than messages; see also `parse_examples`.
@@ -108,8 +111,10 @@ def parse_example(serialized: Any, features: Features, example_names: Any = None
     if isinstance(serialized, bytes):
         return parse_single_example(serialized, features)
     messages = serialized if isinstance(serialized, Strings) else Strings.of(_messages(serialized))
-    columns = parse_examples(messages, features)
-    return {key: batch_value(features[key], column) for key, column in columns.items()}
+    together = composed(features, batched=True)
+    plain = features if together is None else plain_features(features)
+    parsed = {key: batch_value(plain[key], column) for key, column in parse_examples(messages, plain).items()}
+    return parsed if together is None else together(parsed)
 
 
 def _messages(given: Any) -> list[bytes]:
@@ -147,7 +152,10 @@ def parse_single_example(
     """
     del example_names, name
     message = Strings(np.frombuffer(serialized, np.uint8), np.zeros(1, np.int64), np.array([len(serialized)]))
-    return {key: column.row(0) for key, column in parse_examples(message, features).items()}
+    together = composed(features, batched=False)
+    plain = features if together is None else plain_features(features)
+    parsed = {key: column.row(0) for key, column in parse_examples(message, plain).items()}
+    return parsed if together is None else together(parsed)
 
 
 class ExampleParser:
@@ -186,6 +194,7 @@ class ExampleParser:
         found = self._decoded(messages) or self._located(messages)
         columns: dict[str, Column] = {}
         for key, feature in self.features.items():
+            assert not isinstance(feature, SparseFeature), "its keys are parsed one by one"
             j = self.indices[key]
             values = found.values(j, feature)
             if values is None:

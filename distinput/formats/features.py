@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.declined import declined
 from distinput.core.leaves import STRING, as_dtype, as_leaf
 from distinput.core.spec import Spec, TensorSpec
-from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
 
 __all__ = [
@@ -21,6 +20,8 @@ __all__ = [
     "FixedLenFeature",
     "FixedLenSequenceFeature",
     "RaggedFeature",
+    "SparseFeature",
+    "UniformRowLength",
     "VarLenFeature",
     "as_feature_array",
     "checked_features",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _DEFAULTS = {
     STRING: ("text", "OS"),
@@ -151,43 +153,179 @@ class VarLenFeature:
         return TensorSpec((None,), self.dtype)
 
 
-class _Partition:
-    """A kind of partition that TensorFlow's class has as a member, and this one has not."""
+@dataclass(frozen=True)
+class RowLengths:
+    """Rows whose lengths are the values of a key; see `RaggedFeature`."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+    key: str
 
-    def __get__(self, _: Any, owner: type) -> Any:
-        raise declined(owner, self.name)
+    def lengths(self, given: Ints, total: int) -> Ints | None:
+        """The length of each row; None if these are none."""
+        return given
+
+
+@dataclass(frozen=True)
+class RowSplits:
+    """Rows between the values of a key, of which the first is 0; see `RaggedFeature`."""
+
+    key: str
+
+    def lengths(self, given: Ints, total: int) -> Ints | None:
+        """The length of each row; None if these are none."""
+        return np.diff(given) if not len(given) or given[0] == 0 else None
+
+
+@dataclass(frozen=True)
+class RowStarts:
+    """Rows that begin at the values of a key; see `RaggedFeature`."""
+
+    key: str
+
+    def lengths(self, given: Ints, total: int) -> Ints | None:
+        """The length of each row; None if these are none."""
+        return np.diff(given, append=total) if not len(given) or given[0] == 0 else None
+
+
+@dataclass(frozen=True)
+class RowLimits:
+    """Rows that end before the values of a key; see `RaggedFeature`."""
+
+    key: str
+
+    def lengths(self, given: Ints, total: int) -> Ints | None:
+        """The length of each row; None if these are none."""
+        return np.diff(given, prepend=0)
+
+
+@dataclass(frozen=True)
+class ValueRowIds:
+    """The number of the row of each value, in ascending order, is the value of a key; see `RaggedFeature`."""
+
+    key: str
+
+    def lengths(self, given: Ints, total: int) -> Ints | None:
+        """The length of each row; None if these are none."""
+        if len(given) != total or (np.diff(given, prepend=0) < 0).any():
+            return None
+        return np.bincount(given).astype(np.int64) if total else given
+
+
+@dataclass(frozen=True, init=False)
+class UniformRowLength:
+    """Rows of one length; see `RaggedFeature`.
+
+    Args:
+      length: at least 1.
+
+    Raises:
+      InvalidArgumentError: it is less.
+    """
+
+    length: int
+
+    def __init__(self, length: int) -> None:
+        normalized(self, "length", operator.index(length))
+        if self.length < 1:
+            raise InvalidArgumentError(f"UniformRowLength: length must be at least 1, got {length}")
+
+
+_PARTITIONS = (RowLengths, RowLimits, RowSplits, RowStarts, UniformRowLength, ValueRowIds)
+
+
+@dataclass(frozen=True, init=False)
+class SparseFeature:
+    """Values and their places under several keys, as one sparse tensor; the counterpart of `tf.io.SparseFeature`.
+
+    Args:
+      index_key: the key of the places; a list of them for several axes.
+      value_key: the key of the values.
+      dtype: of the values: int64, float32 or string.
+      size: the size of the array, for several axes a list of them. Places are not compared with it, as in TensorFlow.
+      already_sorted: True if the places of each record are in ascending order, so that they need not be sorted.
+
+    Raises:
+      InvalidArgumentError: the dtype is unsupported, a key is missing, or there are not as many sizes as keys.
+
+    >>> import distinput as di
+    >>> record = di.io.encode_example({"place": [7, 2], "weight": [0.5, 1.5]})
+    >>> feature = di.io.SparseFeature("place", "weight", "float32", size=10)
+    >>> di.io.parse_single_example(record, {"x": feature})["x"].to_dense().tolist()
+    [0.0, 0.0, 1.5, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0]
+    """
+
+    index_key: Any
+    value_key: str
+    dtype: np.dtype[Any]
+    size: Any
+    already_sorted: bool
+
+    def __init__(self, index_key: Any, value_key: str, dtype: Any, size: Any, already_sorted: bool = False) -> None:
+        if not index_key or not value_key:
+            raise InvalidArgumentError(
+                f"SparseFeature: needs index_key and value_key, got index_key={index_key!r} and value_key={value_key!r}"
+            )
+        normalized(self, "index_key", list(index_key) if isinstance(index_key, tuple) else index_key)
+        normalized(self, "value_key", value_key)
+        normalized(self, "dtype", _feature_dtype(dtype))
+        normalized(self, "size", size)
+        normalized(self, "already_sorted", bool(already_sorted))
+        several = isinstance(self.index_key, list)
+        if several != isinstance(size, list | tuple) or (several and len(size) != len(self.index_key)):
+            raise InvalidArgumentError(
+                f"SparseFeature: size must be a number for one index_key, and a list of as many for a list of them, got "
+                f"index_key={index_key!r} and size={size!r}"
+            )
+        self.sizes  # noqa: B018 - checks them
+
+    @property
+    def index_keys(self) -> tuple[str, ...]:
+        """The keys of the places, one for each axis."""
+        return tuple(self.index_key) if isinstance(self.index_key, list) else (self.index_key,)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The size of each axis."""
+        given = self.size if isinstance(self.size, list | tuple) else (self.size,)
+        try:
+            return tuple([operator.index(size) for size in given])
+        except TypeError:
+            raise InvalidArgumentError(f"SparseFeature: size must be integers, got {self.size!r}") from None
 
 
 @dataclass(frozen=True, init=False)
 class RaggedFeature:
-    """A feature with any number of values; `tf.io.RaggedFeature` without partitions.
+    """A feature with any number of values, in rows of rows if there are partitions; the counterpart of `tf.io.RaggedFeature`.
 
     Args:
       dtype: int64, float32 or string.
       value_key: the key in the message; None: the key under which this feature is declared.
-      partitions: must be empty; ragged tensors of more dimensions are made from parsed lengths.
+      partitions: how the values are divided into rows, from the outermost dimension on, such as
+        `RaggedFeature.RowLengths("key")`.
       row_splits_dtype: accepted as TensorFlow's; row splits are int64.
       validate: accepted as TensorFlow's; row splits are always valid.
 
     Raises:
       InvalidArgumentError: the dtype is unsupported.
-      UnimplementedError: there are partitions.
+      TypeError: a partition is something else.
+
+    >>> import distinput as di
+    >>> record = di.io.encode_example({"words": ["a", "b", "c"], "lengths": [2, 1]})
+    >>> feature = di.io.RaggedFeature("string", "words", [di.io.RaggedFeature.RowLengths("lengths")])
+    >>> di.io.parse_single_example(record, {"sentences": feature})["sentences"].to_list()
+    [[b'a', b'b'], [b'c']]
     """
 
     dtype: np.dtype[Any]
     value_key: str | None
-    partitions: ClassVar[tuple[()]] = ()
+    partitions: tuple[Any, ...]
     row_splits_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.int64)
     validate: ClassVar[bool] = False
-    RowLengths = _Partition()
-    RowLimits = _Partition()
-    RowSplits = _Partition()
-    RowStarts = _Partition()
-    UniformRowLength = _Partition()
-    ValueRowIds = _Partition()
+    RowLengths: ClassVar[type[RowLengths]] = RowLengths
+    RowLimits: ClassVar[type[RowLimits]] = RowLimits
+    RowSplits: ClassVar[type[RowSplits]] = RowSplits
+    RowStarts: ClassVar[type[RowStarts]] = RowStarts
+    UniformRowLength: ClassVar[type[UniformRowLength]] = UniformRowLength
+    ValueRowIds: ClassVar[type[ValueRowIds]] = ValueRowIds
 
     def __init__(
         self,
@@ -198,11 +336,13 @@ class RaggedFeature:
         validate: bool = False,
     ) -> None:
         del row_splits_dtype, validate
-        if len(partitions):
-            raise UnimplementedError(
-                "RaggedFeature: partitions must be empty; parse the values and the lengths on their own, then use "
-                "RaggedTensor.from_row_lengths"
-            )
+        given = tuple(partitions)
+        for partition in given:
+            if not isinstance(partition, _PARTITIONS):
+                raise TypeError(
+                    f"RaggedFeature: each partition must be one such as RaggedFeature.RowLengths('key'), got {partition!r}"
+                )
+        normalized(self, "partitions", given)
         normalized(self, "dtype", _feature_dtype(dtype))
         normalized(self, "value_key", value_key)
 
@@ -212,13 +352,17 @@ class RaggedFeature:
         return TensorSpec((None,), self.dtype)
 
 
-Feature = FixedLenFeature | FixedLenSequenceFeature | VarLenFeature | RaggedFeature
+Feature = FixedLenFeature | FixedLenSequenceFeature | VarLenFeature | RaggedFeature | SparseFeature
 Features = Mapping[str, Feature]
 
 
 def features_spec(features: Features) -> Spec:
     """The spec of a record after `parse_examples` or `parse_single_example`."""
-    return Spec.of({key: feature.spec for key, feature in checked_features(features).items()})
+    made = {}
+    for key, feature in checked_features(features).items():
+        assert not isinstance(feature, SparseFeature), "its keys are parsed one by one"
+        made[key] = feature.spec
+    return Spec.of(made)
 
 
 def _known_shape(shape: Any, what: str) -> tuple[int, ...]:
@@ -282,8 +426,8 @@ def checked_features(features: Features) -> Features:
     for key, feature in features.items():
         if not isinstance(feature, Feature):
             raise InvalidArgumentError(
-                f"Invalid feature {key!r}: expected FixedLenFeature, FixedLenSequenceFeature, VarLenFeature or "
-                f"RaggedFeature, got a {type(feature).__name__}"
+                f"Invalid feature {key!r}: expected FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, RaggedFeature or "
+                f"SparseFeature, got a {type(feature).__name__}"
             )
         if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
             raise InvalidArgumentError(

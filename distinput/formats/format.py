@@ -93,6 +93,8 @@ class Format(ABC):
     """True if `portions` is implemented: decoding is expensive and can be done ahead."""
     reads: ClassVar[bool] = False
     """True if a block is read and scanned without the GIL, so that it can be done ahead."""
+    errors_of_records: ClassVar[bool] = False
+    """Whether an error is of a single record, as in TensorFlow's CSV, so that `ignore_errors` goes on behind it."""
     resumes: ClassVar[bool] = False
     """True if `past` leads behind a damaged record; a run that leaves such out then reads blocks, not portions."""
     lists_fragments: ClassVar[bool] = False

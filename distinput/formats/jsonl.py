@@ -2,6 +2,7 @@
 """JSON Lines: every line is an object, a dict of its columns."""
 
 import json
+import re
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,19 +13,25 @@ import numpy as np
 from distinput.core.column import Column
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
-from distinput.files.source import EMPTY, Source
+from distinput.files.source import EMPTY, Source, refuse_pipe
+from distinput.formats.json_record import Large, Twice, changes, has_half, read_record, refusal
 from distinput.formats.json_types import NO_TYPE, arrow_type, merged, type_of
 from distinput.formats.plain_objects import PlainObjects
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import as_columns, as_nulls
 from distinput.formats.text_piece import MARK, Bytes, Head
 from distinput.formats.text_table import TextTable
+from distinput.formats.written_numbers import INFERRED, may_change
 from distinput.kernels.json_lines import json_lines
 from distinput.plan.check import normalized
 
 __all__ = ["JsonLines"]
 
 _MOST_SHOWN = 60
+_STATE = "state its type with schema=, the types of the others are inferred, or name those to read with columns="
+_SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[0-9]{309}|[eE]\+?[0-9]{3}")
+"""A line with half of a surrogate pair, or with a number beyond float64, has one of these."""
+
 _NO_OBJECT = "expected an object on a line of its own, {...}"
 
 
@@ -36,7 +43,9 @@ class JsonLines(TextTable):
     of white space are passed over.
 
     Args:
-      schema: the types of all keys, see `RowSchema.of`; None: inferred from the first megabyte, and held for all files.
+      schema: the types of keys, see `RowSchema.of`; those that it leaves out, or all if it is None, are inferred from the
+        first megabyte, and held for all files. An inferred type changes no number: integers are int64 or uint64, or float64
+        if each of them is one.
       columns: the keys to read, others are passed over; None: all, and a key that the schema does not have is an error.
       nulls: "error", or a dict of replacement values for nulls, by key.
       compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
@@ -74,6 +83,7 @@ class JsonLines(TextTable):
                 ) from None
 
     def head(self, path: str) -> Head:
+        refuse_pipe(path)
         with Source(path, self.compression) as source:
             data, _ = source.more(EMPTY, 4)
         self.check_plain(path, data)
@@ -96,7 +106,9 @@ class JsonLines(TextTable):
         # A null in the place of the first object ends the process in pyarrow.
         if self.scan(data, 0, sys.maxsize, sys.maxsize)[3] >= 0:
             raise pa.ArrowInvalid("a line is no object")
-        return self._read(data, schema.arrow, "error" if self.columns is None else "ignore")
+        batch = self._read(data, schema.arrow, "error" if self.columns is None else "ignore")
+        _check_numbers(data, batch, schema)
+        return batch
 
     def _read(self, data: Any, schema: Any, unexpected: str) -> Any:
         import pyarrow as pa
@@ -121,58 +133,54 @@ class JsonLines(TextTable):
             raise pa.ArrowInvalid("a date with a time of the day")
         return batch if batch.schema == schema else batch.cast(schema)
 
-    def infer(self, data: Bytes, head: Head, path: str) -> RowSchema | None:
+    def infer(self, data: Bytes, head: Head, path: str, stated: RowSchema | None) -> RowSchema | None:
         import pyarrow as pa
 
+        known = {} if stated is None else {field.name: field.type for field in stated.arrow}
         found: Any = NO_TYPE
         bad: DataLossError | None = None  # the first line that is no object; the reader says what is wrong there
         for number, line in enumerate(data.tobytes().split(b"\n"), head.lines + 1):
             if not line.strip():
                 continue
+            value, reason = _object_of(line, self.columns)
+            if reason is not None:
+                bad = bad or DataLossError(f"{path}: line {number}: {reason}")
+                continue
             try:
-                value = json.loads(line)
-                if isinstance(value, dict):
-                    found = merged(found, type_of(value))
-                else:
-                    bad = bad or DataLossError(f"{path}: line {number}: {_NO_OBJECT}, got {_shown(line)}")
-            except (ValueError, RecursionError) as error:
-                whole = line.strip().startswith(b"{") and line.strip().endswith(b"}")
-                what = f"not a JSON object: {error}:" if whole else f"{_NO_OBJECT}, got"
-                bad = bad or DataLossError(f"{path}: line {number}: {what} {_shown(line)}")
+                found = merged(found, type_of({key: item for key, item in value.items() if key not in known}))
             except TypeError as error:
-                raise InvalidArgumentError(
-                    f"{path}: line {number}: {error}; state the types of all columns with schema=, or name those to read "
-                    "with columns="
-                ) from None
+                raise InvalidArgumentError(f"{path}: line {number}: {error}; {_STATE}") from None
         if found is None:
             if bad is not None:
                 raise bad
             return None
         for key in self.columns or ():
-            if key not in found:
+            if key not in found and key not in known:
                 raise InvalidArgumentError(
                     f"{path}: there is no column {key!r}; the columns are {', '.join(found)}; state the schema with schema= if "
                     "it comes later"
                 )
         wanted = {key: kind for key, kind in found.items() if self.columns is None or key in self.columns}
         try:
-            return RowSchema(pa.schema([(key, arrow_type(kind, key)) for key, kind in wanted.items()]))
+            types = {key: arrow_type(kind, key) for key, kind in wanted.items()}
         except TypeError as error:
-            raise InvalidArgumentError(
-                f"{path}: {error}; state the types of all columns with schema=, or name those to read with columns="
-            ) from None
+            raise InvalidArgumentError(f"{path}: {error}; {_STATE}") from None
+        return RowSchema(pa.schema([*known.items(), *types.items()]), frozenset(types))
 
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
         import pyarrow as pa
 
         try:
-            found = json.loads(record)
+            found = read_record(record)
         except RecursionError:
             return None, "objects and arrays are nested too deeply"
         except ValueError as error:
             return None, f"not a JSON object: {error}: {_shown(record)}"
         if not isinstance(found, dict):
             return None, f"{_NO_OBJECT}, got {_shown(record)}"
+        refused = refusal(found, self.columns)
+        if refused is not None:
+            return refused[0], f"{refused[1]}: {_shown(record)}"
         unknown = [key for key in found if key not in schema.names]
         if unknown and self.columns is None:
             return unknown[0], (
@@ -180,21 +188,72 @@ class JsonLines(TextTable):
                 "read with columns="
             )
         for field in schema.arrow:
+            alone, data = RowSchema(pa.schema([field]), schema.inferred), np.frombuffer(record, np.uint8)
             try:
-                self._read(np.frombuffer(record, np.uint8), pa.schema([field]), "ignore")
+                _check_numbers(data, self._read(data, alone.arrow, "ignore"), alone)
             except (pa.ArrowInvalid, UnicodeDecodeError):
-                said = _shown(json.dumps(found.get(field.name)).encode())
+                value = found.get(field.name)
+                said = _shown((value.text if isinstance(value, Large) else json.dumps(value)).encode())
+                how = INFERRED if field.name in schema.inferred else ""
                 return field.name, (
-                    f"expected {field.type}, got {said[1:-1]}; the schema holds for all records: state another type with "
+                    f"expected {field.type}, got {said[1:-1]}; the schema holds for all records{how}: state another type with "
                     "schema="
                 )
         return None, f"the record cannot be read: {_shown(record)}"
 
 
+def _object_of(line: bytes, columns: tuple[str, ...] | None) -> tuple[dict[str, Any], str | None]:
+    """The object on a line, and the reason if there is none that can be read."""
+    try:
+        value = read_record(line, "surrogateescape")
+    except (ValueError, RecursionError) as error:
+        whole = line.strip().startswith(b"{") and line.strip().endswith(b"}")
+        what = f"not a JSON object: {error}:" if whole else f"{_NO_OBJECT}, got"
+        return {}, f"{what} {_shown(line)}"
+    if not isinstance(value, dict):
+        return {}, f"{_NO_OBJECT}, got {_shown(line)}"
+    if isinstance(value, Twice) or _SUSPECT.search(line):
+        refused = refusal(read_record(line), columns)
+        if refused is not None:
+            return value, f"column {refused[0]!r}: {refused[1]}: {_shown(line)}"
+    unnamed = None if line.isascii() else next(filter(has_half, value), None)
+    return value, None if unnamed is None else f"column {unnamed!r}: the key is not UTF-8: {_shown(line)}"
+
+
+def _check_numbers(data: Any, batch: Any, schema: RowSchema) -> None:
+    """Refuse objects of which a number is changed by its type.
+
+    Raises:
+      pyarrow.ArrowInvalid: there is one.
+    """
+    import pyarrow as pa
+
+    inferred = schema.inferred and any("double" in str(field.type) for field in schema.arrow)
+    if not (any(map(_has_infinity, batch.columns)) or (inferred and may_change(data))):
+        return
+    for line in data.tobytes().split(b"\n"):
+        found = read_record(line) if line.strip() else {}
+        for field in schema.arrow:
+            if changes(found.get(field.name), field.type, field.name in schema.inferred):
+                raise pa.ArrowInvalid(f"a number of column {field.name!r} would be changed")
+
+
+def _has_infinity(array: Any) -> bool:
+    """Whether there is an infinity in an array, at any depth."""
+    from pyarrow import compute, types
+
+    kind = array.type
+    if types.is_floating(kind):
+        return bool(compute.any(compute.is_inf(array.cast("float32") if types.is_float16(kind) else array)).as_py())
+    if types.is_struct(kind):
+        return any(map(_has_infinity, array.flatten()))
+    return types.is_nested(kind) and _has_infinity(array.flatten())
+
+
 @lru_cache(maxsize=256)
 def _plain(schema: RowSchema) -> PlainObjects | None:
     """The quick way for values that are numbers, truth values and text; None for others."""
-    return PlainObjects.of(schema.arrow)
+    return PlainObjects.of(schema.arrow, schema.inferred)
 
 
 def _stored(kind: Any, dates: Any) -> Any:

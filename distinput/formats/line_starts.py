@@ -42,7 +42,7 @@ class LineStarts:
         Args:
           near: greater than `begin`.
           begin: where the first record begins.
-          scan: counts records, see `TextTable.scan`.
+          scan: counts records, those that are refused too, see `TextRecords.scan_all`.
           anywhere: true if every newline ends a record, so that the byte before `near` is early enough to begin.
           most: the most bytes of a record.
         """
@@ -67,10 +67,10 @@ class LineStarts:
             while not ended:
                 size = max(_CHUNK_BYTES, len(data))
                 data, ended = source.more(data, min(size, max(near - source.offset, 4096, len(data))))
-                _, after, _, problem = scan(data, 0, near - byte, sys.maxsize)
+                _, after, _, _ = scan(data, 0, near - byte, sys.maxsize)
                 byte, data = byte + after, data[after:]
-                if byte >= near or problem >= 0:  # the reader of the part before meets the problem
-                    return byte if byte >= near else self._newline_from(near - 1)
+                if byte >= near:
+                    return byte
                 if len(data) > most:  # the reader of the part before meets this record
                     return source.offset if source.size is None else source.size
             return source.offset

@@ -125,7 +125,8 @@ def _kind(texts: Sequence[str]) -> np.dtype[Any]:
 def _split(format: Format, kinds: Kinds) -> Format:
     """A format whose options that concern these columns are taken from it."""
     names = [name for name, _ in kinds]
-    nulls, columns = getattr(format, "nulls", "error"), getattr(format, "columns", None)
+    nulls: Any = getattr(format, "nulls", "error")
+    columns: Any = getattr(format, "columns", None)
     given = {} if nulls == "error" else dict(nulls)
     fill = tuple([(name, given.pop(name)) for name in names if name in given])
     if fill:

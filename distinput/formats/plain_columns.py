@@ -10,10 +10,10 @@ from distinput.core.buffers import empty
 from distinput.core.column import Column
 from distinput.core.dense import Dense
 from distinput.core.strings import Strings
-from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
+from distinput.kernels.plain_csv import AS_WRITTEN, FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
 from distinput.kernels.plain_json import TRUTH, WIDTHS
 
-__all__ = ["PlainColumns"]
+__all__ = ["PlainColumns", "as_inferred"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -25,6 +25,11 @@ _DTYPES: dict[int, np.dtype[Any]] = {
     TRUTH: np.dtype(np.bool_),
 }
 _BYTE = np.dtype(np.uint8)
+
+
+def as_inferred(kind: int, inferred: bool) -> int:
+    """A kind of column, with `AS_WRITTEN` if it is one of numbers that nobody stated."""
+    return kind + AS_WRITTEN if inferred and LEFT_OUT < kind < TEXT else kind
 
 
 class PlainColumns:
@@ -41,7 +46,7 @@ class PlainColumns:
 
     def __init__(self, kinds: Sequence[int], count: int) -> None:
         self.places: list[int] = []
-        size = 0
+        size, kinds = 0, [kind % AS_WRITTEN for kind in kinds]
         for kind in kinds:
             self.places.append(size)
             size += -(-WIDTHS[kind] * count // 8) * 8

@@ -3,12 +3,13 @@
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from distinput.core.column import Column
-from distinput.formats.plain_columns import PlainColumns
+from distinput.formats.plain_columns import PlainColumns, as_inferred
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
 from distinput.kernels.plain_json import ESCAPED, OK, TRUTH, plain_json
 
@@ -33,8 +34,13 @@ class PlainObjects:
         self._kinds = kinds
 
     @staticmethod
-    def of(schema: Any) -> "PlainObjects | None":
-        """For the columns of a pyarrow Schema; None if one of them is neither int, float, bool nor binary."""
+    def of(schema: Any, inferred: Collection[str] = ()) -> "PlainObjects | None":
+        """For the columns of a pyarrow Schema; None if one of them is neither int, float, bool nor binary.
+
+        Args:
+          schema: of the values that are read.
+          inferred: the keys of values whose types may change no number.
+        """
         import pyarrow as pa
 
         known = {pa.int64(): INT64, pa.float64(): FLOAT64, pa.float32(): FLOAT32, pa.int32(): INT32}
@@ -42,7 +48,7 @@ class PlainObjects:
         kinds = {field.name: known[field.type] for field in schema if field.type in known}
         if not kinds or len(kinds) < len(schema) or any(_STRANGE.search(name) for name in kinds):
             return None
-        return PlainObjects(kinds)
+        return PlainObjects({name: as_inferred(kind, name in inferred) for name, kind in kinds.items()})
 
     def columns(self, data: Bytes, count: int, others: bool) -> dict[str, Column] | None:
         """The columns by name, in the order of the schema; None if the objects are not plain.

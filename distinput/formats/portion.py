@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from distinput.core.block import Block
-from distinput.core.nest import Structure
 
 __all__ = ["Portion"]
 
@@ -36,10 +35,6 @@ class Portion:
     blocks: Callable[[Any], Iterator[tuple[Block, dict[str, Any]]]]
     past: "Callable[[dict[str, Any] | None], tuple[Portion | None, dict[str, Any]]] | None" = None
     waits: bool = False
-
-    def like(self, structure: Structure) -> "Portion":
-        """The same rows, with the items of dicts in the order of an equal structure."""
-        return self.changed(lambda block: block.like(structure))
 
     def changed(self, change: Callable[[Block], Block]) -> "Portion":
         """The same rows, each block of which is changed."""

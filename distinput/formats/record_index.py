@@ -30,7 +30,7 @@ def index_sink(path: str, offsets: Ints) -> Sink:
       path: of the TFRecord file.
       offsets: [n + 1] the offset of each record, and the size of the file.
     """
-    sink = Sink(path + ENDING)
+    sink = Sink(path + ENDING, own=True)
     sink.write(array_file(offsets))
     return sink
 

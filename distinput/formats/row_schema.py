@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema of rows in text files: the names of columns and their types, as users state them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ class RowSchema:
 
     Args:
       arrow: the pyarrow Schema.
+      inferred: the names of columns whose types were inferred, so that they may change no number, see `written_numbers`.
+      whole: whether these are all columns; otherwise the types of others are inferred.
 
     >>> import numpy as np
     >>> RowSchema.of("csv", {"x": "float32", "label": int, "name": bytes, "day": np.dtype("datetime64[s]")})
@@ -26,6 +28,8 @@ class RowSchema:
     """
 
     arrow: Any
+    inferred: frozenset[str] = frozenset()
+    whole: bool = field(default=True, compare=False)
 
     def __repr__(self) -> str:
         return ", ".join(f"{field.name}: {field.type}" for field in self.arrow)
@@ -43,7 +47,13 @@ class RowSchema:
         """
         import pyarrow as pa
 
-        return self if columns is None else RowSchema(pa.schema([self.arrow.field(name) for name in columns]))
+        if columns is None:
+            return self
+        return replace(self, arrow=pa.schema([self.arrow.field(name) for name in columns]))
+
+    def states(self, names: Iterable[str]) -> bool:
+        """Whether it has all these columns."""
+        return set(self.names).issuperset(names)
 
     @staticmethod
     def of(who: str, given: Any) -> "RowSchema | None":
@@ -51,7 +61,7 @@ class RowSchema:
 
         A type is a dtype or its name, `int`, `float`, `bool`, `str` or `bytes`, a `TensorSpec`, or a pyarrow DataType; a dict
         of types for an object, a list with a type for arrays of any length, and one with a type and a number for arrays of
-        this length. Text is read as its bytes.
+        this length. Text is read as its bytes. A dict may leave columns out, whose types are then inferred; a Schema is whole.
 
         Raises:
           InvalidArgumentError: it is nothing of this kind, or two columns have the same name.
@@ -71,7 +81,8 @@ class RowSchema:
         names = [name for name, _ in fields]
         if len(set(names)) != len(names):
             raise InvalidArgumentError(f"{who}: several columns of the schema have the same name: {', '.join(names)}")
-        return RowSchema(pa.schema([(name, _bytes(kind)) for name, kind in fields]))
+        whole = isinstance(given, pa.Schema)
+        return RowSchema(pa.schema([(name, _bytes(kind)) for name, kind in fields]), whole=whole)
 
 
 def _type(who: str, name: str, kind: Any) -> Any:

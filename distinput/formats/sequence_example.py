@@ -20,7 +20,7 @@ from distinput.core.ragged import Ragged
 from distinput.core.ragged_batches import RaggedBatches
 from distinput.core.spec import RaggedTensorSpec, Spec, TensorSpec
 from distinput.core.strings import Strings
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.formats.example import ExampleParser, Messages, batch_value, contiguous
 from distinput.formats.example_lists import KINDS, Lists, fixed_values, variable_values
 from distinput.formats.features import (
@@ -29,6 +29,7 @@ from distinput.formats.features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
+    SparseFeature,
     VarLenFeature,
     features_spec,
     message_key,
@@ -160,6 +161,12 @@ class SequenceExampleParser:
                 "parse_sequence_example: both context_features and sequence_features are empty; name the features to parse"
             )
         self.context, self.sequences = dict(context_features or {}), dict(sequence_features or {})
+        for key, feature in (*self.context.items(), *self.sequences.items()):
+            if isinstance(feature, SparseFeature) or (isinstance(feature, RaggedFeature) and feature.partitions):
+                raise UnimplementedError(
+                    f"parse_sequence_example: feature {key!r} is made of several keys, which only an Example may be; parse "
+                    "each key with VarLenFeature, and put them together inside of map"
+                )
         for key, feature in self.context.items():
             if isinstance(feature, FixedLenSequenceFeature):
                 raise _unsupported("context_features", key, feature, "FixedLenFeature, VarLenFeature or RaggedFeature")

@@ -53,6 +53,22 @@ class TextRecords(Format):
     def problem(self, data: Bytes, place: int) -> str:
         """What is wrong at the offset that `scan` gives as a problem."""
 
+    def end_of_refused(self, data: Bytes, place: int) -> int:
+        """Where the record ends in which `scan` refuses a byte; -1: not in this data."""
+        after = np.flatnonzero(data[place:] == 10)
+        return place + int(after[0]) + 1 if len(after) else -1
+
+    def scan_all(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
+        """Like `scan`, but a record that it refuses counts as the others do."""
+        count = lines = 0
+        while True:
+            found, after, newlines, problem = self.scan(data, start, until, rows - count)
+            count, lines, start = count + found, lines + newlines, after
+            end = self.end_of_refused(data, problem) if problem >= 0 else -1
+            if end < 0:
+                return count, start, lines, -1
+            count, lines, start = count + 1, lines + int(np.count_nonzero(data[start:end] == 10)), end
+
     @property
     def lines_are_records(self) -> bool:
         """Whether each newline ends a record, so that a record can be found from anywhere."""
@@ -81,23 +97,34 @@ class TextRecords(Format):
             head = self.head(path)
             piece = next(self._pieces(path, at, None, head), None)
         except (DistinputError, OSError):
-            return self._past_line(path, at)
-        return None if piece is None else self._after(piece, self._offset(piece.data, 1), 1)
+            return self._past_refused(path, at)
+        if piece is None:
+            return None
+        # A "\r" at the end of the piece may or may not end a record: here it does.
+        return self._after(piece, self._offset(piece.data, 1) or len(piece.data), 1)
 
-    def _past_line(self, path: str, at: Position) -> Position | None:
-        """The line behind one that `scan` refuses; None if only reading from the beginning tells where it ends."""
-        if not self.lines_are_records or self.compression or "byte" not in at:
-            return None
+    def _past_refused(self, path: str, at: Position) -> Position | None:
+        """The record behind one that `scan` refuses; None if that one does not end."""
+        row = at.get("row", 0)
         try:
-            begin = max(at["byte"], self.head(path).byte)
-            with Source(path, self.compression, begin) as source:
-                data, _ = source.more(EMPTY, FIRST_BYTES)
-            begin += max(0, self.scan(data, 0, sys.maxsize, 1)[3])  # lines of white space may come before it
-            lines = LineStarts.of(path, stamp_of(path), self.dialect)
-            behind = lines.first_from(begin + 1, 0, self.scan, True, MOST_RECORD_BYTES)
+            begin = self.head(path).byte
+            begin, want = (max(at["byte"], begin), 1) if "byte" in at and not self.compression else (begin, row + 1)
+            data, ended = EMPTY, False
+            with Source(path, self.compression, 0 if self.compression else begin) as source:
+                if self.compression:
+                    source.skip(begin)
+                while not ended and len(data) <= MOST_RECORD_BYTES:
+                    data, ended = source.more(data, max(FIRST_BYTES, len(data)))
+                    if ended and len(data) and data[-1] != 10:
+                        data = np.concatenate([data, _NEWLINE])
+                    count, after, _, _ = self.scan_all(data, 0, sys.maxsize, want)
+                    want, begin, data = want - count, begin + after, data[after:]
+                    if not want:
+                        behind = {"row": row + 1}
+                        return behind if self.compression or "byte" not in at else {"byte": begin, **behind}
         except (DistinputError, OSError):
-            return None
-        return {"byte": behind, "row": at.get("row", 0) + 1}
+            pass
+        return None
 
     def start(self) -> Position:
         return {"row": 0} if self.compression else {"byte": 0, "row": 0}
@@ -122,7 +149,7 @@ class TextRecords(Format):
     def _pieces(
         self, path: str, at: Position, stop: Position | None, head: Head, refused: bool = True
     ) -> Iterator[Piece]:
-        """The records from a position on, in pieces; a line that `scan` refuses is an error, or a piece of its own."""
+        """The records from a position on, in pieces; one that `scan` refuses is an error, or not: a line is then a piece."""
         until = sys.maxsize if stop is None else stop["near"]
         row = at.get("row", 0)
         if self.compression or "byte" not in at:
@@ -158,7 +185,8 @@ class TextRecords(Format):
             source.expect_end(until)
         while byte < until:
             room = over or BLOCK_ROWS
-            count, after, lines, problem = self.scan(data, at, at + until - byte, room)
+            scan = self.scan_all if over else self.scan  # what is passed over has been told
+            count, after, lines, problem = scan(data, at, at + until - byte, room)
             taken = data[at:after]
             if over:
                 over -= count
@@ -168,10 +196,11 @@ class TextRecords(Format):
             line += lines if line else 0
             if problem >= 0 and refused:
                 self._refuse(path, data, problem, at, byte, line)
-            if problem >= 0:
-                size_of_line = int(np.argmax(data[at:] == 10)) + 1
-                yield Piece(path, data[at : at + size_of_line], byte, row, 1, line, source.offset)
-                row, byte, at = row + 1, byte + size_of_line, at + size_of_line
+            size_of_record = self.end_of_refused(data, problem) - at if problem >= 0 else 0
+            if size_of_record > 0:
+                if self.lines_are_records:
+                    yield Piece(path, data[at : at + size_of_record], byte, row, 1, line, source.offset)
+                row, byte, at = row + 1, byte + size_of_record, at + size_of_record
                 line += 1 if line else 0
                 continue
             if count == room:
@@ -223,7 +252,7 @@ class TextRecords(Format):
         if near <= head.byte:
             return head.byte
         starts = LineStarts.of(path, stamp_of(path), self.dialect)
-        return starts.first_from(near, head.byte, self.scan, self.lines_are_records, MOST_RECORD_BYTES)
+        return starts.first_from(near, head.byte, self.scan_all, self.lines_are_records, MOST_RECORD_BYTES)
 
     def _after(self, piece: Piece, size: int, rows: int) -> Position:
         row = piece.row + rows

@@ -45,6 +45,7 @@ class TextTable(TextRecords):
     __slots__ = ()
     has_columns: ClassVar[bool] = True
     in_portions: ClassVar[bool] = True
+    errors_of_records: ClassVar[bool] = True
     schema: RowSchema | None
     columns: tuple[str, ...] | None
     nulls: Any
@@ -66,8 +67,13 @@ class TextTable(TextRecords):
         """Why a single record cannot be parsed: the column, None if it is the record as a whole, and the reason."""
 
     @abstractmethod
-    def infer(self, data: Bytes, head: Head, path: str) -> RowSchema | None:
-        """The schema of some records; None if there is no record."""
+    def infer(self, data: Bytes, head: Head, path: str, stated: RowSchema | None) -> RowSchema | None:
+        """The schema of some records, with the types that are stated; None if there is no record."""
+
+    def named(self, path: str) -> tuple[str, ...] | None:
+        """The names of all columns, where the head of the file tells them."""
+        del path
+        return None
 
     @property
     def spec_from_file(self) -> bool:  # type: ignore[override]
@@ -85,11 +91,12 @@ class TextTable(TextRecords):
         return self.schema.only(self.columns)
 
     def _check_columns(self, where: str, schema: RowSchema) -> None:
-        for name in self.columns or ():
-            if name not in schema.names:
-                raise InvalidArgumentError(
-                    f"{where}: there is no column {name!r}; the columns are {', '.join(schema.names) or 'none'}"
-                )
+        if self.columns is None or schema.states(self.columns):
+            return
+        name = next(name for name in self.columns if name not in schema.names)
+        raise InvalidArgumentError(
+            f"{where}: there is no column {name!r}; the columns are {', '.join(schema.names) or 'none'}"
+        )
 
     def spec(self, path: str | None) -> Spec:
         return self._known(path)._spec
@@ -110,22 +117,57 @@ class TextTable(TextRecords):
     def held(self, paths: Iterable[str]) -> "TextTable":
         """This format with a schema: the one stated, or that of the first file with a record.
 
+        A schema that is not whole is completed by what is inferred for the other columns. Files that have names of columns, and
+        no record, have columns of text.
+
         Raises:
-          InvalidArgumentError: no file has a record, or the type of a column cannot be told.
+          InvalidArgumentError: no file shows the columns, or the type of one cannot be told.
         """
-        if self.schema is not None:
+        stated = self.schema
+        if stated is not None and (stated.whole or (self.columns is not None and stated.states(self.columns))):
             return self
-        tried = []
-        for path in paths:
-            found = inferred(self, path, stamp_of(path))
-            if found is not None:
-                self._check_columns(path, found)
-                return replace(self, schema=found)  # type: ignore[type-var]  # subclasses are dataclasses
-            tried.append(path)
+        unstated = self if stated is None else replace(self, schema=None)  # type: ignore[type-var]  # subclasses are dataclasses
+        tried, of_text = [], None
+        try:
+            for path in paths:
+                names = None if stated is None else unstated.named(path)
+                if stated is not None and names is not None and stated.states(names):
+                    return self
+                found = inferred(unstated, path, stamp_of(path), stated=stated)
+                found = found if stated is None or found is None or found.states(stated.names) else stated
+                if found is not None:
+                    return self._holding(found, path)
+                of_text = of_text or unstated._of_text(path, stated)
+                tried.append(path)
+        except (OSError, DataLossError):
+            if stated is None:
+                raise
+            return self  # the reader says what is wrong with the file
+        if of_text is not None:
+            return self._holding(of_text, tried[0])
+        if stated is not None:
+            return self
         raise InvalidArgumentError(
             f"{self.name}: no record shows the types of the columns, {' and '.join(tried[:2]) or 'there is no file'}"
             f"{' and others have' if len(tried) > 2 else ' has' if tried else ''} none; state them with schema="
         )
+
+    def _holding(self, found: RowSchema, path: str) -> "TextTable":
+        self._check_columns(path, found)
+        return replace(self, schema=found)  # type: ignore[type-var]  # subclasses are dataclasses
+
+    def _of_text(self, path: str, stated: RowSchema | None) -> RowSchema | None:
+        """The schema of a file without records: columns of text, unless another type is stated."""
+        import pyarrow as pa
+
+        names = self.named(path)
+        if not names:
+            return None
+        known = {} if stated is None else {field.name: field.type for field in stated.arrow}
+        if not set(names).issuperset(known):
+            return stated  # the reader says what the file lacks
+        fields = [(name, known.get(name, pa.binary())) for name in names]
+        return RowSchema(pa.schema(fields), frozenset(names) - frozenset(known))
 
     # ---- reading
 
@@ -150,7 +192,7 @@ class TextTable(TextRecords):
         check_position(path, at)
         head = self.head(path)
         if self.schema is None and inferred(self, path, stamp_of(path)) is None:
-            return  # there is no record, and so no schema
+            return  # there is no record
         known = self._known(path)
         for piece in self._pieces(path, at, stop, head):
             yield known._portion(piece, head)
@@ -205,8 +247,7 @@ class TextTable(TextRecords):
             found = inferred(self, path, stamp_of(path), looked_at)
             if found is None:
                 return
-            self._check_columns(path, found)
-            known = replace(self, schema=found)  # type: ignore[type-var]  # subclasses are dataclasses
+            known = self._holding(found, path)
         for piece in known._pieces(path, known.start(), None, head):
             batch, _, error = known._until_bad(piece, head, known._batch)
             if batch is not None:
@@ -280,12 +321,14 @@ def _delivered(decoded: Decoded) -> Iterator[tuple[Block, Position]]:
 
 
 @lru_cache(maxsize=256)
-def inferred(made: TextTable, path: str, stamp: str, looked_at: int = _INFERRED_BYTES) -> RowSchema | None:
-    """The schema of the records in so many first bytes of a file; None if it has no record."""
+def inferred(
+    made: TextTable, path: str, stamp: str, looked_at: int = _INFERRED_BYTES, stated: RowSchema | None = None
+) -> RowSchema | None:
+    """The schema of the records in so many first bytes of a file, with the types stated; None if it has no record."""
     del stamp
     head, parts, size = made.head(path), [], 0
     try:
-        for piece in made._pieces(path, made.start(), None, head, refused=not made.lines_are_records):
+        for piece in made._pieces(path, made.start(), None, head, refused=False):
             parts.append(piece.data)
             size += len(piece.data)
             if size >= looked_at:
@@ -294,4 +337,4 @@ def inferred(made: TextTable, path: str, stamp: str, looked_at: int = _INFERRED_
         if not parts:
             raise
         # the rows before are delivered, then the reader says what is wrong here
-    return made.infer(np.concatenate(parts), head, path) if parts else None
+    return made.infer(np.concatenate(parts), head, path, stated) if parts else None

@@ -22,10 +22,11 @@ from distinput.core.block import Block
 from distinput.core.calls import calls_of, element_text
 from distinput.core.leaves import as_leaves, dtype_of
 from distinput.core.nest import structure_of
-from distinput.core.owned import is_plain, owned
+from distinput.core.owned import is_plain, kept, owned
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, array_spec, opened
 from distinput.functions.claim import Claim, unlike
 from distinput.functions.signature import described
+from distinput.plan.binding import by_name
 
 __all__ = ["Chain", "Kinds"]
 
@@ -42,6 +43,7 @@ class Chain:
       functions: the first one gets the elements, each other one the result of the one before it; tuples are unpacked.
       claims: about the results of each function but the last.
       asks: give the spec of each function but the last, which may allow more than the first result shows.
+      said: what the user says about the results of the last one.
     """
 
     def __init__(
@@ -49,7 +51,9 @@ class Chain:
         functions: Sequence[Callable[..., Any]],
         claims: Sequence[Claim] = (),
         asks: Sequence[Callable[[], Spec]] = (),
+        said: Spec | None = None,
     ) -> None:
+        self.said = said
         self.functions = tuple(functions)
         self._claims = tuple(claims) or tuple([Claim() for _ in functions[1:]])
         self._asks: tuple[Callable[[], Spec] | None, ...] = tuple(asks) or (None,) * len(self._claims)
@@ -74,21 +78,21 @@ class Chain:
 
     def anew(self) -> "Chain":
         """The same functions with claims of their own: what is learnt there of results is not known here."""
-        return Chain(self.functions, [copy(claim) for claim in self._claims])
+        return Chain(self.functions, [copy(claim) for claim in self._claims], said=self.said)
 
     def results(self, rows: Block) -> Iterator[Any]:
         """The results of the last function, computed as they are requested; no array in them is shared with anybody else."""
         if self._plain:
             return self._results(rows)
-        results = map(owned, self._results(rows))
-        return self._looked_at(results) if self._plain is None else results
+        results = self._results(rows)
+        return self._looked_at(results) if self._plain is None else map(owned, results)
 
     def _looked_at(self, results: Iterator[Any]) -> Iterator[Any]:
         for first in results:
             self._plain = is_plain(first)
-            yield first
+            yield kept(first)
             break
-        yield from results
+        yield from map(owned, results)
 
     def _results(self, rows: Block) -> Iterator[Any]:
         if len(self.functions) == 1:
@@ -122,7 +126,7 @@ class Chain:
         return element_text(given)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Chain, (self.functions, self._claims)
+        return Chain, (tuple(map(by_name, self.functions)), self._claims, (), self.said)
 
     def _learning(self, rows: Block) -> Iterator[Any]:
         elements = rows.elements()
@@ -253,7 +257,7 @@ class _Link:
                     return None
                 names[name] = kind
                 tests.append(f"type({part}) is not {name}")
-            elif kind is np.ndarray and leaf.dtype.kind not in "SUO" and leaf.shape != ():
+            elif kind is np.ndarray and leaf.dtype.kind not in "SUOT" and leaf.shape != ():
                 names[name] = leaf.dtype
                 rank = f"not {part}.ndim" if leaf.shape is None else f"{part}.ndim != {len(leaf.shape)}"
                 sizes = [f" or {part}.shape[{i}] != {n}" for i, n in enumerate(leaf.shape or ()) if n is not None]
@@ -277,7 +281,7 @@ class _Link:
         for place, (leaf, wanted, path) in enumerate(zip(leaves, self.spec.leaves, structure.paths, strict=True)):
             if not _fits(leaf, wanted) and not self._allowed(place, leaf):
                 raise unlike("map", f"{wanted}{f' in component {path}' if path else ''}", described(leaf), given)
-        return own.build([leaf.to_user() if getattr(leaf, "nest_leaf", False) else leaf for leaf in leaves])
+        return structure.build([leaf.to_user() if getattr(leaf, "nest_leaf", False) else leaf for leaf in leaves])
 
     def _allowed(self, place: int, leaf: Any) -> bool:
         """Whether the spec allows what the first result did not show."""

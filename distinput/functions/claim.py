@@ -18,13 +18,14 @@ from distinput.core.block import Block
 from distinput.core.calls import element_text
 from distinput.core.column import Column
 from distinput.core.failure import Failure
-from distinput.core.leaves import as_leaves, dtype_of, shape_of
+from distinput.core.leaves import dtype_of, shape_of
 from distinput.core.nest import Structure, structure_of
 from distinput.core.objects import Datasets
 from distinput.core.ragged import Ragged
 from distinput.core.rows import Stream
 from distinput.core.spec import DatasetSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec, merge_specs, opened
 from distinput.core.state import Mark
+from distinput.core.stated import as_nest, as_stated_leaves, leaves_for
 from distinput.errors import FailedPreconditionError
 from distinput.functions.signature import Misfit, first_misfit, widened
 
@@ -94,9 +95,9 @@ class Claim:
             self._asking.remove(thread)
             if not self._asking:
                 self._endless = False
-        if self.kind is not None:
+        if self.kind is not None:  # whose keys have the order of the elements that were sent already
             both = merge_specs(found, self.kind)
-            found = self.kind if both is None else found
+            found = self.kind if both is None else Spec(self.kind.structure, found.leaves)
         self.spec = self.spec or found
         return self.spec
 
@@ -144,6 +145,12 @@ def held(
     Raises:
       TypeError: an element differs; those before it are sent first, and `note` is called.
     """
+
+    def built(rows: Block) -> Block:
+        """With one order of keys for all elements, whatever order the function gives them in."""
+        wanted = signature or claim.wanted
+        return rows if wanted is None or not rows.size else rows.built_as(wanted.structure)
+
     for block, at, given in made:
         rows = block if signature is None or not block.size else widened(block, signature)
         done = 0
@@ -153,7 +160,7 @@ def held(
                 break
             row, wanted, got = found
             if row:
-                yield rows.rows(0, row), at(done + row)
+                yield built(rows.rows(0, row)), at(done + row)
             failure = (refused or unlike)(op, wanted, got, given.row(done + row), signed=signature is not None)
             note(failure)
             if not tolerant:
@@ -162,7 +169,7 @@ def held(
             rows = rows.rows(row + 1, rows.size)
             yield Failure(failure), at(done)
         if rows.size or not done:
-            yield rows, at(block.size)
+            yield built(rows), at(block.size)
 
 
 def behind(at: Callable[[int], Mark], first: int) -> Callable[[int], Mark]:
@@ -193,7 +200,7 @@ def alike(op: str, stream: Stream, claim: Claim, ask: Callable[[], Spec], given:
                 raise error
             yield Failure(error), after
             continue
-        yield block, after
+        yield block if claim.wanted is None or not block.size else block.built_as(claim.wanted.structure), after
 
 
 def unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool = False) -> TypeError:
@@ -217,18 +224,22 @@ def unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool = False) 
     )
 
 
-def formed(results: list[Any]) -> Iterator[tuple[Block | Exception, int, int]]:
+def formed(results: list[Any], said: Spec | None = None) -> Iterator[tuple[Block | Exception, int, int]]:
     """Results of a function as blocks of one kind each: (block, first place, end); an error in the place of a bad result.
 
     Nearly always all results are of one kind, and then none is looked at on its own.
+
+    Args:
+      results: at least one.
+      said: what the user says about them.
     """
     if list in set(map(type, results)):
-        results = [tuple(result) if type(result) is list else result for result in results]
+        results = [as_nest(result, said) for result in results]
     # Large arrays are copied once, by who makes batches of them, and not side by side before that.
     step = 1 if _is_large(results[0]) else len(results)
     parts = [results[first : first + step] for first in range(0, len(results), step)]
     try:
-        blocks = [Block.of_elements(structure_of(part[0]), part) for part in parts]
+        blocks = [Block.of_elements(structure_of(part[0]), part, said) for part in parts]
     except Exception as error:  # noqa: BLE001 - which result is at fault is found below
         whole: Exception = error
     else:
@@ -237,7 +248,7 @@ def formed(results: list[Any]) -> Iterator[tuple[Block | Exception, int, int]]:
     kinds: list[Any] = []
     for result in results:
         try:
-            kinds.append(_kind_of_one(result))
+            kinds.append(_kind_of_one(result, said))
         except Exception as error:  # noqa: BLE001 - yielded in the place of the result
             kinds.append(error)
     if not any(isinstance(kind, Exception) or kind != kinds[0] for kind in kinds):
@@ -248,7 +259,7 @@ def formed(results: list[Any]) -> Iterator[tuple[Block | Exception, int, int]]:
         if isinstance(kinds[first], Exception):
             yield from [(kinds[place], place, place + 1) for place in range(first, end)]
         else:
-            yield Block.of_elements(kinds[first][0], results[first:end]), first, end
+            yield Block.of_elements(kinds[first][0], results[first:end], said), first, end
         first = end
 
 
@@ -258,9 +269,9 @@ def _is_large(result: Any) -> bool:
     return any(type(leaf) is np.ndarray and leaf.nbytes >= _LARGE_BYTES for leaf in leaves)
 
 
-def _kind_of_one(result: Any) -> tuple[Structure, list[Any]]:
+def _kind_of_one(result: Any, said: Spec | None) -> tuple[Structure, list[Any]]:
     structure = structure_of(result)
-    leaves = as_leaves(structure.flatten(result), structure.paths)
+    leaves = as_stated_leaves(structure.flatten(result), structure.paths, leaves_for(structure, said))
     return structure, [
         None if getattr(leaf, "nest_leaf", False) else (dtype_of(leaf), getattr(leaf, "ragged_rank", None))
         for leaf in leaves

@@ -35,6 +35,7 @@ class Compiled:
     def __init__(self, function: Any, spec: Spec) -> None:
         self.functions = (function,)
         self.settled, self.kinds = True, ()  # as a chain of one function
+        self.said = None  # its results have the types of numba
         self._given = spec
 
     def settle(self, kinds: tuple[Spec | None, ...]) -> None:

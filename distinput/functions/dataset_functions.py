@@ -2,7 +2,10 @@
 """Functions that make a dataset of each element, as `flat_map`, `interleave` and `group_by_window` call them."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,16 +14,33 @@ from distinput.core.calls import note_element
 from distinput.core.failure import Failure
 from distinput.core.nest import structure_of
 from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.random import key_of
+from distinput.core.random import key_of, unseeded
 from distinput.core.rows import RowQueue
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.functions.convention import calling
 from distinput.functions.inference import infer
+from distinput.functions.samples import parts_of
 from distinput.plan.node import UNKNOWN, Node, walk
-from distinput.plan.seeds import drawn_seeds, with_seed
+from distinput.plan.places import placed
+from distinput.plan.seeded import Seeded
+from distinput.plan.seeds import with_drawn_seeds
 
-__all__ = ["Through", "check_first", "count_of_made", "hash_of", "making", "next_made", "node_of", "spec_of_elements"]
+__all__ = [
+    "Making",
+    "Through",
+    "check_first",
+    "count_of_made",
+    "hash_of",
+    "held_datasets",
+    "next_made",
+    "node_of",
+    "spec_of_elements",
+]
+
+_DEPTH = 5
+_MOST_PARTS = 100
+"""How deep, and among how many things at a time, datasets that a function holds are looked for."""
 
 _MOST_NAMES = 10_000
 """The most elements for which the function is called just to count its datasets."""
@@ -65,15 +85,87 @@ def check_first(op: str, function: Callable[..., Any], source: Node) -> None:
     node_of(op, made)
 
 
-def making(op: str, function: Callable[..., Any], seed: int) -> Callable[[Any], Node]:
-    """A function from an element to a node; seeds that the user's function draws are derived from `seed` and the element."""
-    call = calling(function)
+class Making:
+    """A function that makes a dataset of each element, with the seeds of its steps.
 
-    def make(element: Any) -> Node:
-        node = node_of(op, call(element))
-        return with_seed(node, key_of(seed, hash_of(element))) if drawn_seeds(node) else node
+    A step that was made before, since the function only hands it on, has another order in each of the datasets, as it has in
+    each of its passes; one that does not reshuffle has the same in all. What the function draws anew follows from the element,
+    so that a file has one order on every worker.
 
-    return make
+    Args:
+      op: whose function it is.
+      function: the user's.
+      seed: of the op.
+      through: what each dataset goes through.
+    """
+
+    def __init__(
+        self, op: str, function: Callable[..., Any], seed: int, through: Callable[[Node], Node] | None = None
+    ) -> None:
+        self._op, self._function, self._seed, self._through = op, function, seed, through
+        self._call = calling(function)
+
+    @cached_property
+    def _shared(self) -> frozenset[int]:
+        """The marks of the random steps of datasets that the function holds."""
+        held = held_datasets(self._function)
+        return frozenset([step.mark for node in held for step in walk(node) if isinstance(step, Seeded)])
+
+    def __call__(self, element: Any, number: int | None = None) -> Node:
+        """The dataset of an element.
+
+        Args:
+          element: what the function gets.
+          number: how many datasets were made before it in this pass; None: not known, or of no account (`counts`).
+        """
+        with unseeded():
+            node = node_of(self._op, self._call(element))
+        if node.lasting or any(step.differs_by_place for step in walk(node)):
+            node = self._seeded(node, hash_of(element), number)
+        return node if self._through is None else self._through(node)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the datasets depend on their numbers."""
+        return bool(self._shared)
+
+    def _seeded(self, node: Node, word: int, number: int | None) -> Node:
+        if number is not None:
+            node = placed(node, number, self._shared)
+        steps = [step for step in node.lasting if step.draws]
+        if not steps:
+            return node
+        keys = [key_of(self._seed, word)] * len(steps)
+        if number is not None:
+            held = [isinstance(step, Seeded) and step.mark in self._shared for step in steps]
+            again = [key_of(self._seed, number) if step.differs_by_place else self._seed for step in steps]
+            keys = [own if is_held else key for own, is_held, key in zip(again, held, keys, strict=True)]
+        return with_drawn_seeds(node, [key_of(key, index) >> 1 for index, key in enumerate(keys)])
+
+
+def held_datasets(function: Any) -> list[Node]:
+    """The datasets that a function holds: in variables around it, in arguments that are bound to it, and in what these hold."""
+    found: dict[int, Node] = {}
+    _look(function, found, set(), _DEPTH)
+    return list(found.values())
+
+
+def _look(value: Any, found: dict[int, Node], seen: set[int], depth: int) -> None:
+    if depth < 0 or id(value) in seen or isinstance(value, ModuleType | type):
+        return
+    seen.add(id(value))
+    node = getattr(value, "node", value) if hasattr(type(value), "nest_leaf") else None
+    if isinstance(node, Node):
+        found[id(node)] = node
+        return
+    if isinstance(value, Mapping):
+        parts: Iterable[Any] = value.values()
+    elif isinstance(value, list | tuple | set | frozenset):
+        parts = value
+    else:
+        parts = [*parts_of(value), getattr(value, "__self__", None), *getattr(value, "__dict__", {}).values()]
+    for part in list(islice(parts, _MOST_PARTS)):
+        _look(part, found, seen, depth - 1)
 
 
 def hash_of(element: Any) -> int:

@@ -19,6 +19,8 @@ from typing import Any
 
 from distinput.core.block import Block
 from distinput.core.cores import cores
+from distinput.core.nest import Structure
+from distinput.core.pickled_code import dumps, has_cloudpickle
 from distinput.core.processes import pickled
 from distinput.core.rows import Stream
 from distinput.core.segments import Closed
@@ -147,7 +149,7 @@ class _Lanes:
                 lost = error
             else:
                 self._under_way.remove(sent)
-                return done
+                return pickle.loads(done) if isinstance(done, bytes) else done
             # It could not be sent, or sent back.
             if isinstance(lost, TypeError | AttributeError | pickle.PicklingError):
                 functions = self._calling.chain.functions
@@ -188,7 +190,7 @@ class _Lanes:
                 return self._submitted(rows, again=False)
             raise self._broken(error) from error
 
-    def _call_of(self, executor: Any, rows: Block) -> tuple[Callable[..., Done], tuple[Any, ...]]:
+    def _call_of(self, executor: Any, rows: Block) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """What a worker calls for a part, and with which arguments."""
         calling = self._calling
         if _is_here(executor):
@@ -196,7 +198,9 @@ class _Lanes:
         if self._payload is None:
             self._payload = pickled("map", Task(calling.chain))
         # Dask takes calls with equal arguments for one call, so there is a number, too.
-        part = (packed(rows), calling.chain.kinds, calling.run.tolerant)
+        part: Any = (packed(rows), calling.chain.kinds, calling.run.tolerant)
+        if _is_of_main(rows.structure):
+            part = dumps(part)
         return _called_there, (self._payload, part, (self._pass, next(self._calls)))
 
     def _renewed(self) -> bool:
@@ -243,10 +247,22 @@ def _task(data: bytes, of_pass: str) -> Task:  # noqa: ARG001 - a pass of its ow
     return Task(chain.anew() if isinstance(chain, Chain) else chain)
 
 
-def _called_there(data: bytes, part: tuple[Block, Kinds, bool], call: tuple[str, int]) -> Done:
+def _is_of_main(structure: Structure) -> bool:
+    """Whether elements have classes of the main script, which are sent whole, as functions are: workers may have none."""
+    own = structure.cls is not None and structure.cls.__module__ == "__main__"
+    return has_cloudpickle() and (own or any(map(_is_of_main, structure.children)))
+
+
+def _called_there(data: bytes, part: tuple[Block, Kinds, bool] | bytes, call: tuple[str, int]) -> Done | bytes:
     """What a worker does with a part; `call` is the pass, and a number in it."""
-    done = _task(data, call[0])(part)
+    done = _task(data, call[0])(pickle.loads(part) if isinstance(part, bytes) else part)
     for made in done.parts:
         if isinstance(made, Trouble):
             made.error.add_note(f"in a worker of the executor:\n{made.trace}")
-    return done
+    return dumps(done) if any(map(_made_of_main, done.parts)) else done
+
+
+def _made_of_main(made: Block | Trouble) -> bool:
+    if isinstance(made, Trouble):
+        return has_cloudpickle() and type(made.error).__module__ == "__main__"
+    return _is_of_main(made.structure)

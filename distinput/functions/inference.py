@@ -6,32 +6,20 @@ Functions are not traced, so a spec found here is a claim (`functions/claim.py`)
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import copy_context
 from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import as_leaves
-from distinput.core.nest import Structure, structure_of
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, array_spec, merge_specs, opened
+from distinput.core.nest import Structure
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import SelfReferenceError
 from distinput.functions.samples import further_samples, in_memory, made_up_samples, real_elements, samples
 from distinput.plan.node import Node
 
-__all__ = ["infer", "results_of", "spec_of_value"]
-
-
-def spec_of_value(value: Any) -> Spec:
-    """The exact spec of a value."""
-    structure = structure_of(value)
-    return Spec(structure, tuple(map(_leaf_spec, as_leaves(structure.flatten(value), structure.paths))))
-
-
-def _leaf_spec(leaf: Any) -> LeafSpec:
-    if isinstance(leaf, Node):
-        return leaf.leaf_spec
-    return array_spec(leaf)
+__all__ = ["infer", "results_of"]
 
 
 def infer(op: str, call: Callable[[Any], Any], source: Node, *functions: Callable[..., Any]) -> Spec:
@@ -100,6 +88,10 @@ def _told_by_samples(
     if told is not None and any(map(_knows_a_dimension, told.leaves)):
         specs += _specs(call, further_samples(source, functions))
         told = _merged(specs)
+    if told is not None and real is not None and any(map(_knows_a_dimension, told.leaves)):
+        # Elements in memory may be alike by chance; whether a dimension is known must not depend on that.
+        alike = (merge_specs(told, spec) for spec in _specs(call, made_up_samples(source.spec)))
+        told = _merged([told, *[spec for spec in alike if spec is not None]])
     if told is None and real is source:
         a, b = next((a, b) for a, b in pairwise(specs) if merge_specs(a, b) is None)
         what = f"structure, got {a.structure} and {b.structure}"
@@ -116,7 +108,7 @@ def _specs(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[Spec
     """The specs of what `call` returns for elements, skipping those on which it fails."""
     for result in _results(call, elements):
         try:
-            yield spec_of_value(result)
+            yield Spec.of_value(result)
         except SelfReferenceError:
             raise
         except Exception:  # noqa: BLE001 - the element may be made up
@@ -134,15 +126,23 @@ def _merged(specs: Sequence[Spec]) -> Spec | None:
 def _results(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[Any]:
     """What `call` returns for elements, skipping those on which it fails."""
     for element in elements:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                result = call(element)
-            except SelfReferenceError:
-                raise
-            except Exception:  # noqa: BLE001 - it need not work for made-up elements
-                continue
+        filters = warnings.filters
+        try:
+            # In a context of its own, since an interrupt may come before errstate has restored the one that it found.
+            result = copy_context().run(_silently, call, element)
+        except SelfReferenceError:
+            raise
+        except Exception:  # noqa: BLE001 - it need not work for made-up elements
+            continue
+        finally:
+            warnings.filters = filters  # for the same reason
         yield result
+
+
+def _silently(call: Callable[[Any], Any], element: Any) -> Any:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return call(element)
 
 
 def _holds_none(structure: Structure) -> bool:
@@ -164,7 +164,7 @@ def _shown(call: Callable[[Any], Any], source: Node) -> Spec | None:
     failure: Exception | None = None
     for count, element in enumerate(real_elements(source)):
         try:
-            return spec_of_value(call(element))
+            return Spec.of_value(call(element))
         except SelfReferenceError:
             raise
         except Exception as error:  # noqa: BLE001 - raised if no element shows more

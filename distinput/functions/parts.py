@@ -179,7 +179,7 @@ def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant
         except Exception as error:  # noqa: BLE001 - raised when its turn comes
             index, given = chain.place(error, part.row(first + len(results)))
             trouble = Trouble(error, index, chain.told(given))
-        for made, place, _ in formed(results) if results else ():
+        for made, place, _ in formed(results, chain.said) if results else ():
             if isinstance(made, Block):
                 parts.append(made)
             else:

@@ -23,6 +23,7 @@ class Reads:
       source: has `__len__` and `__getitem__`.
       length: how many items it had when the dataset was made.
       copy: False: it does not change an array that it has given.
+      said: what the user says about the items.
 
     Attributes:
       lends: whether arrays in the items are the source's own, which nobody may write to.
@@ -30,8 +31,8 @@ class Reads:
 
     settled, kinds = True, ()  # as a chain of one function
 
-    def __init__(self, source: Any, length: int, *, copy: bool = True) -> None:
-        self.source, self.length, self.copy = source, length, copy
+    def __init__(self, source: Any, length: int, *, copy: bool = True, said: Spec | None = None) -> None:
+        self.source, self.length, self.copy, self.said = source, length, copy, said
         plain = type(source) in (list, tuple)  # no function runs that could change an item
         self.lends = plain or not copy
         self._looked_at: Callable[[Any], Any] | None = (
@@ -78,7 +79,7 @@ class Reads:
         return f"index {int(given)} of a {type(self.source).__qualname__}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Reads, copy=self.copy), (self.source, self.length)
+        return partial(Reads, copy=self.copy, said=self.said), (self.source, self.length)
 
     def _together(self, indices: list[int]) -> Iterator[Any]:
         """The items of one call; if it fails, those of one call each, so that those before the error are delivered."""

@@ -145,7 +145,7 @@ def real_elements(source: Node) -> Iterator[Any]:
     failures: list[Exception] = []
     found = False
     with Run(run_ahead=0) as run:
-        run.tolerant = True
+        run.tolerant = run.sampling = True
         stream = node.open(node.start(0), run)
         try:
             for block, _ in stream:
@@ -195,11 +195,11 @@ def _look_into(value: Any, found: set[int], seen: set[int], depth: int) -> None:
         for constant in value.co_consts:
             _look_into(constant, found, seen, depth)
     elif not isinstance(value, type):
-        for part in _parts(value):
+        for part in parts_of(value):
             _look_into(part, found, seen, depth - 1)
 
 
-def _parts(function: Any) -> Iterator[Any]:
+def parts_of(function: Any) -> Iterator[Any]:
     """Everything on which the result of a function may depend: its code, defaults, closure, and the globals that it names."""
     function = getattr(function, "__func__", function)
     for name in ("func", "args", "keywords", "__wrapped__"):  # of partial objects and wrappers

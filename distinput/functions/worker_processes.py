@@ -8,6 +8,7 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column
 from distinput.core.dense import Dense
 from distinput.core.objects import Datasets
+from distinput.core.pickled_code import dumps_with_buffers
 from distinput.core.processes import Processes, Workforce
 from distinput.core.ragged import Ragged
 from distinput.core.rows import Stream
@@ -130,7 +131,7 @@ def _note_traces(done: Done, pid: int) -> None:
 def _sendable(error: Exception) -> Exception:
     """`error`, or an error with the same message that can be pickled."""
     try:
-        copy = pickle.loads(pickle.dumps(error))
+        copy = pickle.loads(dumps_with_buffers(error)[0])
     except Exception:  # noqa: BLE001 - a class may be pickled wrongly in any way
         copy = None
     if type(copy) is type(error) and str(copy) == str(error):
@@ -153,7 +154,7 @@ def _packed_column(column: Column) -> Column:
         sizes = column.sizes
         flat = _packed_column(column.unstack())
         assert isinstance(flat, Dense | Strings)
-        return Ragged(flat, sizes.cumsum() - sizes, sizes)
+        return Ragged(flat, sizes.cumsum() - sizes, sizes, column.loose)
     if column.ragged_rank is not None:
         return column.copied()
     if isinstance(column, Datasets):

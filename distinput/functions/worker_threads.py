@@ -2,18 +2,18 @@
 """Call a chain of functions on several threads, with the results in the order of the elements."""
 
 from collections.abc import Callable, Generator
-from concurrent.futures import Future
-from threading import Event
 from typing import Any
 
 from distinput.core.block import Block
 from distinput.core.failure import Failure
+from distinput.core.pool import Task
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.functions.claim import Made
 from distinput.functions.in_order import in_order
 from distinput.functions.parts import Calling, Done, Parts, Results
+from distinput.kernels.flag import Flag
 from distinput.streaming.autotune import Trial
 
 __all__ = ["called_as_measured", "called_in_threads", "trial"]
@@ -47,18 +47,18 @@ class _Threads:
 
     def __init__(self, pool: Any, workers: int, calling: Calling) -> None:
         self._pool, self.workers, self._calling = pool, workers, calling
-        self.over = Event()
+        self.over = Flag()
 
-    def send(self, rows: Block) -> "Future[Done]":
+    def send(self, rows: Block) -> Task[Done]:
         """Have a thread work on a part."""
-        made: Future[Done] = self._pool.submit(self._calling.work, rows, self._given_up)
+        made: Task[Done] = self._pool.submit(self._calling.work, rows, self._given_up)
         return made
 
-    def ready(self, sent: "Future[Done]") -> bool:
+    def ready(self, sent: Task[Done]) -> bool:
         """Whether its results are there."""
         return sent.done()
 
-    def receive(self, sent: "Future[Done]") -> Done:
+    def receive(self, sent: Task[Done]) -> Done:
         """Its results."""
         return sent.result()
 

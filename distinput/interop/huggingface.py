@@ -18,6 +18,7 @@ from distinput.errors import DataLossError, EngineMissing, InvalidArgumentError
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Fragment, Position
 from distinput.interop.shard_names import ShardNames
+from distinput.interop.stream_parts import described, divides, same_stream
 from distinput.ops.reader import Reader
 from distinput.ops.tables import rows_of_table
 
@@ -43,9 +44,12 @@ def from_hf(
     memory-mapped files are read where they are. `select`, `filter`, `shuffle` and `sort` of it are respected without a copy
     of the table.
 
-    The shards of an `IterableDataset` are read as files are: policies FILE and BALANCED give each worker some of them, and
-    there must be at least as many as workers. A restart reads the shard it is in from its beginning and drops the rows that
-    were there before. A shuffle by Hugging Face has the same order in each pass; shuffle the result instead.
+    An `IterableDataset` gives the rows that a loop over it gives. If all its operations are of single rows (`map`, `filter`,
+    `select_columns` and the like), its shards are read as files are: policies FILE and BALANCED give each worker some of them,
+    and there must be at least as many as workers. A stream with an operation of the whole (`take`, `skip`, `batch`, `shuffle`,
+    `with_indices`, batched functions, several streams in one, `split_dataset_by_node`) is one shard. A restart reads the shard
+    that it is in from its beginning and drops the rows that were there before. A shuffle by Hugging Face has the same order in
+    each pass, that of the epoch which the stream has now; shuffle the result instead.
 
     Columns are as for `Dataset.from_arrow`, whose rule for nulls holds. Class labels are int64; `Array2D` to `Array5D` are
     arrays of their shape; undecoded images and audio are dicts of "bytes" and "path", in which b"" stands for null.
@@ -113,13 +117,20 @@ def to_hf(dataset: Dataset[Any], text: bool | Collection[str] = False) -> Any:
 def _of_stream(dataset: Any, nulls: Any, valid: Any, features: Any) -> Dataset[Any]:
     formatting = getattr(dataset, "_formatting", None)
     _check_format(getattr(formatting, "format_type", None), {})
-    dataset = dataset.with_format(None)
+    if dataset._starting_state_dict:
+        raise InvalidArgumentError(
+            f"{_WHO}: a state was loaded into this stream, and its rows would be counted from there; give the stream without "
+            "it, and save and restore the dataset made of it: iterator.state(), dataset.restore(state)"
+        )
+    dataset = same_stream(dataset, None)
     features = features or dataset.features or _shown_features(dataset)
     columns = list(features)
     schema = _plain_table(features.arrow_schema.empty_table(), features).schema
-    shards = _Shards(dataset, features, _reading(nulls, valid, features, columns))
+    count = dataset.num_shards if divides(dataset) else 1
+    whole = "" if divides(dataset) else described(dataset)
+    shards = _Shards(dataset, features, _reading(nulls, valid, features, columns), count, whole)
     shards.reading.spec(schema)
-    names = [f"shard {index} of {dataset.num_shards}" for index in range(dataset.num_shards)]
+    names = [f"shard {index} of {count}" for index in range(count)]
     table = FileTable.of(names, [1] * len(names))  # workers get equally many of them
     return Dataset(Reader(ShardNames.of(table), shards))
 
@@ -241,15 +252,20 @@ class _Shards(Format):
       dataset: without a format.
       features: of its rows.
       reading: how columns are read.
+      count: of shards.
+      whole: which operations of the whole stream there are; empty: none.
     """
 
     name: ClassVar[str] = "huggingface"
     dataset: Any = field(repr=False)
     features: Any = field(repr=False)
     reading: Reading = field(repr=False)
+    count: int = field(repr=False)
+    whole: str = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"huggingface({', '.join(f'{name}: {kind}' for name, kind in self.features.items())}, {self.reading})"
+        columns = ", ".join(f"{name}: {kind}" for name, kind in self.features.items())
+        return f"huggingface({columns}, {self.reading}{self.whole and f', whole={self.whole}'})"
 
     def spec(self, path: str | None) -> Spec:
         return self.reading.spec(_plain_table(self.features.arrow_schema.empty_table(), self.features).schema)
@@ -281,10 +297,10 @@ class _Shards(Format):
 
         schema = self.features.arrow_schema
         shard = self.dataset
-        if shard.num_shards > 1:
-            shard = shard.shard(num_shards=shard.num_shards, index=index)
+        if self.count > 1:
+            shard = shard.shard(num_shards=self.count, index=index)
         if getattr(getattr(shard, "_ex_iterable", None), "iter_arrow", None) is not None:
-            for table in shard.with_format("arrow").iter(batch_size=_ROWS):
+            for table in same_stream(shard, "arrow").iter(batch_size=_ROWS):
                 yield table.select(schema.names).cast(schema)
             return
         for rows in shard.iter(batch_size=_ROWS):

@@ -2,20 +2,20 @@
 """The steps of a rank: its rows of every global batch, or every n-th of these steps for each of its n loader workers.
 
 A step is a global batch, so all ranks have the same number of steps, whatever the data, and need not communicate. A rank may
-get no row of a short batch.
+get no row of a short batch; `ShortSteps` says what becomes of such steps.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from distinput.core.seal import opened, sealed
-from distinput.core.spec import TensorSpec
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
-from distinput.data.iterator import DatasetIterator, resumed
+from distinput.data.iterator import DatasetIterator, Mark, resumed
 from distinput.data.seal import Seal, place_in
 from distinput.errors import InvalidArgumentError, StateError
+from distinput.interop.short_steps import ShortSteps, batched, rows_of
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
 from distinput.plan.node import Node, walk
@@ -25,7 +25,7 @@ from distinput.rewrite.running import Running
 from distinput.sharding.common_order import with_common_order
 from distinput.sharding.own_rows import own_steps
 
-__all__ = ["Position", "RankSteps", "StepIterator"]
+__all__ = ["Position", "RankSteps", "StepIterator", "StepMark"]
 
 _KEYS = {"kind", "epoch", "step", "stride", "at", "state"}
 
@@ -69,6 +69,10 @@ class Position:
         return Position(epoch, step, stride, at, found["state"])
 
 
+StepMark = tuple[int, int, Mark]
+"""A position of an iterator of steps: those of `Position`, and of its elements."""
+
+
 class RankSteps:
     """The steps of one rank over a dataset of global batches.
 
@@ -79,18 +83,36 @@ class RankSteps:
       rank: of this process.
       ranks: how many share the batches.
       who: for the messages.
+      short: what becomes of steps that are not full.
+      empty: called for a step in which this rank has no rows, unless `short` says what becomes of it.
+
+    Attributes:
+      finish: makes of each step what is delivered. It is called last, so that a step is not lost if it is interrupted.
 
     Raises:
       InvalidArgumentError: several ranks cannot share these elements: they have no batch axis, they were divided before, or
-        their order is random without a seed.
+        their order is random without a seed; a batch is known to be short, and that is an error.
     """
 
-    def __init__(self, dataset: Dataset[Any], rank: int, ranks: int, who: str) -> None:
-        node = with_common_order(dataset.node)
+    def __init__(
+        self,
+        dataset: Dataset[Any],
+        rank: int,
+        ranks: int,
+        who: str,
+        short: ShortSteps = ShortSteps(),  # noqa: B008 - it is frozen
+        empty: Callable[[], None] | None = None,
+    ) -> None:
+        node = short.kept(with_common_order(dataset.node))
         if ranks > 1:
             _check_shared(node, ranks, who)
         self._who = who
-        self._mine = Dataset(ShardBatches(node, ranks, rank, origin=node.origin) if _batched(node) else node)
+        if batched(node):
+            node = short.shares(node, ranks, rank)
+        self._mine = Dataset(node)
+        self.finish: Callable[[Any], Any] = short.padding(node.spec, ranks) or _as_it_is
+        if short.tail is None and ranks > 1 and empty is not None:
+            self.finish = _telling(rows_of(node.spec), empty)
 
     @property
     def reads(self) -> str:
@@ -107,10 +129,18 @@ class RankSteps:
         """True if loader workers read nothing but their own steps."""
         return own_steps(self._mine.node, 0, 2) is not None
 
-    def begin(self, position: Position, *, worker: int = 0, workers: int = 1) -> "StepIterator":
+    def begin(
+        self, position: Position, *, worker: int = 0, workers: int = 1, may_differ: str | Collection[str] = ()
+    ) -> "StepIterator":
         """The steps from a position on, for one of the loader workers of this rank.
 
         A position with a stride belongs to this worker. Otherwise worker w gets the steps w, w + workers, ... counted from it.
+
+        Args:
+          position: where to begin.
+          worker: the number of the loader worker.
+          workers: how many there are.
+          may_differ: as for `Dataset.restore`.
 
         Raises:
           StateError: the position belongs to another number of loader workers, or to another pipeline.
@@ -121,7 +151,8 @@ class RankSteps:
                 "load the state_dict() of the whole DataLoader into the view before it is iterated"
             )
         first = position.step + (worker if position.stride == 1 else 0)
-        return StepIterator(self._mine, replace(position, step=first, stride=workers), self._who)
+        position = replace(position, step=first, stride=workers)
+        return StepIterator(self._mine, position, self._who, may_differ)
 
 
 class StepIterator(Iterator[Any]):
@@ -131,9 +162,16 @@ class StepIterator(Iterator[Any]):
       mine: the dataset of the rank's rows of every global batch.
       position: where to begin.
       who: for the messages.
+      may_differ: as for `Dataset.restore`.
     """
 
-    def __init__(self, mine: Dataset[Any], position: Position, who: str) -> None:
+    def __init__(
+        self,
+        mine: Dataset[Any],
+        position: Position,
+        who: str,
+        may_differ: str | Collection[str] = (),
+    ) -> None:
         self.epoch, self.stride = position.epoch, position.stride
         self._step = position.step
         running = mine._runs()
@@ -141,7 +179,7 @@ class StepIterator(Iterator[Any]):
             self._plan, self._runs = mine.node, running
             place: State = {"epoch": position.epoch, "at": running.node.start(position.epoch), "skip": 0}
         else:
-            place, running = place_in(mine.node, running, position.state)
+            place, running = place_in(mine.node, running, position.state, may_differ)
             if place["epoch"] != position.epoch:
                 raise StateError(
                     f"{who}: the state is damaged: it belongs to two passes, {position.epoch} and {place['epoch']}"
@@ -172,43 +210,50 @@ class StepIterator(Iterator[Any]):
         return step % self.stride + -(-(self._count - step % self.stride) // self.stride) * self.stride
 
     def __next__(self) -> Any:
-        if self._at == self._step:
-            try:
-                element = next(self._elements)
-            except StopIteration:
-                raise
-            except Exception:
-                self._moved()
-                raise
-            self._moved()
-            return element
-        return self._after_others()
-
-    def _moved(self) -> None:
-        self._step += self.stride
-        self._at = self._step if self._jumps else self._at + 1
-
-    def _after_others(self) -> Any:
-        """The next own step; steps of other workers before it are read but not delivered."""
         while self._at < self._step:
-            try:
-                next(self._elements)
-            except StopIteration:
-                raise
-            except Exception:  # noqa: BLE001 - it takes the place of a step of another worker, which raises it
-                pass
-            self._at += 1
-        return next(self)
+            self._pass_over()
+        # No interrupt comes between the element that is taken and the step that is counted: no function is called there.
+        after = self._step + self.stride, self._step + self.stride if self._jumps else self._at + 1
+        try:
+            for element in self._elements:
+                self._step, self._at = after
+                return element
+        except Exception:
+            self._step, self._at = after
+            raise
+        raise StopIteration
 
-    def position(self) -> Position:
-        """The position after the last step delivered."""
+    def _pass_over(self) -> None:
+        """Read a step of another worker, which is not delivered."""
+        after = self._at + 1
+        try:
+            for _ in self._elements:
+                self._at = after
+                return
+        except Exception:  # noqa: BLE001 - it takes the place of a step of another worker, which raises it
+            self._at = after
+            return
+        raise StopIteration
+
+    def mark(self) -> StepMark:
+        """What `position` needs to tell this position later; quick to make."""
+        return self._step, self._at, self._elements.mark()
+
+    def position(self, mark: StepMark | None = None) -> Position:
+        """The position after the last step delivered.
+
+        Args:
+          mark: what `mark` gave; None: the position now.
+        """
+        step, at, elements = mark or self.mark()
+        place = self._elements.place(elements)
         if not self._jumps:
-            return Position(self.epoch, self._step, self.stride, self._at, self._elements.state())
-        step = self._step if self._count < 0 else min(self._step, self._count)
-        at = self._runs.node.start_at(step, self.epoch)
-        assert at is not None, "own_steps checked that"
-        state = self._seal({**self._elements.place(), "at": at, "skip": 0})
-        return Position(self.epoch, self._step, self.stride, step, state)
+            return Position(self.epoch, step, self.stride, at, self._elements.sealed(place))
+        step_here = step if self._count < 0 else min(step, self._count)
+        start = self._runs.node.start_at(step_here, self.epoch)
+        assert start is not None, "own_steps checked that"
+        state = self._seal({**place, "at": start, "skip": 0})
+        return Position(self.epoch, step, self.stride, step_here, state)
 
     def close(self) -> None:
         """End the iteration and its threads."""
@@ -221,14 +266,24 @@ class StepIterator(Iterator[Any]):
         self.close()
 
 
-def _batched(node: Node) -> bool:
-    """True if every component has an axis, which then is that of the rows."""
-    return all(isinstance(leaf, TensorSpec) and leaf.shape != () for leaf in node.spec.leaves)
+def _as_it_is(step: Any) -> Any:
+    return step
+
+
+def _telling(rows: Callable[[Any], int], empty: Callable[[], None]) -> Callable[[Any], Any]:
+    """A function that leaves a step as it is, and tells if it has no rows."""
+
+    def told(element: Any) -> Any:
+        if not rows(element):
+            empty()
+        return element
+
+    return told
 
 
 def _check_shared(node: Node, ranks: int, who: str) -> None:
     """Refuse elements that several ranks cannot share."""
-    if not _batched(node):
+    if not batched(node):
         raise InvalidArgumentError(
             f"{who}: {ranks} ranks share the rows of every batch, and these elements have no batch axis: {node.element_spec}; "
             "call .batch(global_batch_size), which is the number of rows of a step on all ranks together"

@@ -2,7 +2,8 @@
 """Ray: the share of a dataset for a worker of Ray Train, and datasets of Ray Data as datasets of this library."""
 
 import json
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -18,15 +19,17 @@ from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.core.table_reading import Reading
 from distinput.data.dataset import Dataset
-from distinput.errors import EngineMissing, FailedPreconditionError, InvalidArgumentError
+from distinput.errors import EngineMissing, FailedPreconditionError, InputWarning, InvalidArgumentError
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Fragment, Position, cut_rows
 from distinput.interop.rank_steps import Position as Steps
 from distinput.interop.rank_steps import RankSteps, StepIterator
 from distinput.interop.shard_names import ShardNames
+from distinput.interop.short_steps import ShortSteps, empty_words
 from distinput.ops.arrow_stream import ArrowStream, StreamSource
 from distinput.ops.reader import Reader
 from distinput.plan.check import at_least
+from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
 
 try:
@@ -40,7 +43,15 @@ _FILE = "distinput-input.json"
 _BLOCK_ROWS = 32768
 
 
-def shard(dataset: Dataset[Any], rank: int | None = None, world_size: int | None = None) -> "WorkerShard":
+def shard(
+    dataset: Dataset[Any],
+    rank: int | None = None,
+    world_size: int | None = None,
+    *,
+    tail: str | None = None,
+    batch_size: int | None = None,
+    may_differ: str | Collection[str] = (),
+) -> "WorkerShard":
     """The steps of this worker of Ray Train: its rows of each batch of `dataset`, which is of global batches.
 
     All workers have the same number of steps, whatever the data, and every record comes once. If the checkpoint that Ray Train
@@ -50,11 +61,20 @@ def shard(dataset: Dataset[Any], rank: int | None = None, world_size: int | None
       dataset: of global batches, built alike on all workers, with seeds in its shuffles.
       rank: of this worker; None: as `ray.train.get_context()` says.
       world_size: of all workers; None: likewise.
+      tail: what becomes of a batch with fewer rows than a full one. "partial" delivers it as it is. "pad" makes each step a
+        pair `(element, mask)`: every worker has as many rows in every step, the last of them zeros, and `mask` is true for the
+        rows that are data. "drop" leaves it out, "error" raises, on all workers at the same step. None: as "partial", and a
+        worker that gets no rows warns of it once.
+      batch_size: the rows of a full batch, for "pad" and "error", if a function over whole batches hides it.
+      may_differ: what may have changed since the position was saved, as for `Dataset.restore`.
 
     Raises:
       FailedPreconditionError: this is no worker of Ray Train, and `rank` or `world_size` was not given.
-      InvalidArgumentError: there is no such rank; or workers cannot share these elements: they have no batch axis, were sharded
-        before, or their order is random without a seed.
+      InvalidArgumentError: there is no such rank, or no such tail; or workers cannot share these elements: they have no batch
+        axis, were sharded before, or their order is random without a seed.
+
+    Warns:
+      InputWarning: this worker has no rows in a step, and `tail` is None.
 
     Source: distinput's own; `ray.train` is the interface.
     """
@@ -65,7 +85,7 @@ def shard(dataset: Dataset[Any], rank: int | None = None, world_size: int | None
     size = at_least("interop.ray.shard", "world_size", world_size, 1)
     if at_least("interop.ray.shard", "rank", rank, 0) >= size:
         raise InvalidArgumentError(f"interop.ray.shard: rank must be from 0 to {size - 1}, got {rank}")
-    made = WorkerShard(dataset, rank, size)
+    made = WorkerShard(dataset, rank, size, tail, batch_size, may_differ)
     saved = _checkpoint()
     if saved is not None:
         with saved.as_directory() as folder:
@@ -81,21 +101,41 @@ class WorkerShard:
       dataset: of global batches.
       rank: of this worker.
       world_size: of all workers.
+      tail: as for `shard`.
+      batch_size: as for `shard`.
+      may_differ: as for `shard`.
     """
 
-    def __init__(self, dataset: Dataset[Any], rank: int, world_size: int) -> None:
-        self._count = dataset.node.count_elements()
-        self._steps = RankSteps(dataset, rank, world_size, "interop.ray.shard")
+    def __init__(
+        self,
+        dataset: Dataset[Any],
+        rank: int,
+        world_size: int,
+        tail: str | None = None,
+        batch_size: int | None = None,
+        may_differ: str | Collection[str] = (),
+    ) -> None:
+        short = ShortSteps.of(tail, dataset.node, "interop.ray.shard", batch_size)
+        self._count = short.kept(dataset.node).count_elements()
+        self._said = empty_words("interop.ray.shard", rank, world_size)
+        self._steps = RankSteps(dataset, rank, world_size, "interop.ray.shard", short, self._without_rows)
+        self._may_differ = self._may_always_differ = allowances(may_differ)
         self._next = Steps(0)
         self._latest: StepIterator | None = None
+
+    def _without_rows(self) -> None:
+        """Tell, once, that this worker has no rows in a step."""
+        if self._said:
+            warnings.warn(self._said, InputWarning, stacklevel=2)
+            self._said = ""
 
     def __iter__(self) -> Iterator[Any]:
         if self._latest is not None:
             self._latest.close()
-        steps = self._latest = self._steps.begin(self._next)
+        steps = self._latest = self._steps.begin(self._next, may_differ=self._may_differ)
         self._next = Steps(steps.epoch + 1)
         with steps:
-            yield from steps
+            yield from map(self._steps.finish, steps)
             if self._latest is steps:
                 self._latest = None
 
@@ -119,13 +159,18 @@ class WorkerShard:
         """The position after the last step delivered: a small JSON value, the same on all workers."""
         return (self._next if self._latest is None else self._latest.position()).to_json()
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
         """The next pass continues at a saved position, on any number of workers.
 
+        Args:
+          state: a result of `state_dict`.
+          may_differ: as for `Dataset.restore`, besides what the shard was made with.
+
         Raises:
-          StateError: it is something else.
+          StateError: it is something else. That it belongs to another pipeline is found when the pass begins.
         """
         self._next, self._latest = Steps.of(state, "interop.ray.shard"), None
+        self._may_differ = self._may_always_differ | allowances(may_differ)
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the position into the folder of a checkpoint, for `ray.train.Checkpoint.from_directory(folder)`.

@@ -4,13 +4,15 @@
 Programs that call no kernel import this module as well, so slow imports are made inside the functions.
 """
 
+import contextlib
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Collection
 from types import FunctionType
 
-__all__ = ["Place", "holds", "place"]
+__all__ = ["Place", "holds", "may_hold", "place"]
 
 Place = tuple[str, list[str]]
 """The prefix of a kernel's file names, which identifies its source, and the folders to search."""
@@ -68,11 +70,18 @@ def _digest(file: str) -> str:
 
 
 def _folders(beside: str) -> list[str]:
-    """The folders that are searched for compiled kernels; new ones are written to the first that is writable."""
+    """The folders that are searched for compiled kernels; new ones are written to the first that is writable.
+
+    Never one that others may write to: its contents are executed.
+    """
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        return [os.path.join(chosen, "distinput")]
+        from distinput.kernels.own_folder import is_own
+
+        folder = os.path.join(chosen, "distinput")
+        if is_own(folder):
+            return [folder]
+        _tell_of(chosen)
     folders = [os.path.join(beside, "__pycache__")]
-    # Never a folder that others may write to: its contents are executed.
     home = os.path.expanduser("~")
     if sys.platform == "win32":
         user = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
@@ -82,4 +91,29 @@ def _folders(beside: str) -> list[str]:
         user = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
     if not user.startswith("~"):  # a user without a home has none
         folders.append(os.path.join(user, "distinput", "kernels"))
-    return folders
+    return [folder for folder in folders if may_hold(folder)]
+
+
+def may_hold(folder: str) -> bool:
+    """True if kernels in a folder may be executed: nobody can write there who could not change the source of this library."""
+    from distinput.kernels.own_folder import is_own
+
+    return is_own(folder, _owners())
+
+
+@functools.cache
+def _owners() -> frozenset[int]:
+    """Who could change the source."""
+    with contextlib.suppress(OSError):  # imported from an archive
+        return frozenset({os.stat(__file__).st_uid})
+    return frozenset()
+
+
+@functools.cache
+def _tell_of(folder: str) -> None:
+    warnings.warn(
+        f"NUMBA_CACHE_DIR={folder} is not used for compiled kernels: it must belong to you, and others must not be able to "
+        "write to it or to a folder above it, since what is in it is executed; `chmod go-w` it, or name another folder",
+        RuntimeWarning,
+        stacklevel=2,
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import pickle
 import sys
 import time
@@ -25,7 +26,8 @@ from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload, register_jitable
 
 from distinput.kernels import machine
-from distinput.kernels.cache import Place
+from distinput.kernels.cache import Place, may_hold
+from distinput.kernels.own_folder import is_own_file
 
 if sys.byteorder != "little":
     raise ImportError("the kernels need a little-endian machine; the references are used instead")
@@ -71,6 +73,10 @@ _LEFT_BEHIND_SECONDS = 3600
 """Writing takes far less than this, so an older temporary file was abandoned."""
 
 
+def _may_execute(folder: Path, file: str) -> bool:
+    return may_hold(str(folder)) and is_own_file(str(folder / file), {os.stat(__file__).st_uid})
+
+
 class _Store:
     """Compiled code on disk: one file per kernel, source, signature and machine.
 
@@ -97,6 +103,8 @@ class _Store:
         for folder in self._folders:
             try:
                 content = (folder / file).read_bytes()
+                if not _may_execute(folder, file):
+                    continue
                 if hashlib.sha256(content[32:]).digest() == content[:32]:
                     payload = pickle.loads(content[32:])
                     self._loaded = CompileResultCacheImpl.rebuild(self, context, payload)
@@ -118,6 +126,8 @@ class _Store:
             temporary = folder / f"{file}.{uuid.uuid4().hex[:8]}"
             try:
                 folder.mkdir(parents=True, exist_ok=True)
+                if not may_hold(str(folder)):
+                    continue
                 temporary.write_bytes(hashlib.sha256(payload).digest() + payload)
                 temporary.replace(folder / file)
             except OSError:

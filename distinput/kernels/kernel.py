@@ -36,6 +36,7 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 import numpy as np
 
 from distinput.kernels import cache
+from distinput.kernels.flag import Flag
 from distinput.kernels.interruption import interrupted
 
 P = ParamSpec("P")
@@ -115,8 +116,8 @@ class Kernel(Generic[P, R]):
         self.signature = signature or _signature(self.source)
         self.error: Exception | None = None
         self._compiled: Callable[P, R] | None = None
-        self._done = threading.Event()
-        self._looked = threading.Event()  # set once the cache was searched
+        self._done = Flag()
+        self._looked = Flag()  # set once the cache was searched
         self._function: Callable[P, R] = self._first
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -397,7 +398,7 @@ def _after_fork_in_child() -> None:
         _closed = "this process was forked during a compilation"
     for each in KERNELS.values():
         if not each._done.is_set():
-            each._done, each._looked = threading.Event(), threading.Event()
+            each._done, each._looked = Flag(), Flag()
             each._function = each._first
     _queue.clear()
 

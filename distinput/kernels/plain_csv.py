@@ -24,16 +24,32 @@ from distinput.kernels.machine import equal_mask, load_u8, store_u32, store_u64,
 LEFT_OUT, INT64, FLOAT64, FLOAT32, INT32, TEXT = range(6)
 WIDTHS = (0, 8, 8, 4, 4, 16)
 
+AS_WRITTEN = 16
+"""Added to a kind of numbers that leaves to others what it might change: zeros in front, and long whole numbers as floats."""
+
+MOST_EXACT_DIGITS = 15
+"""Of which every whole number is a float64."""
+
 # Status codes.
 OK, NOT_PLAIN = 0, 1
 
 _WHOLE = re.compile(rb"-?[0-9]{1,18}\Z")
+_ZEROS_FIRST = re.compile(rb"-?0[0-9]")
+_LONG_WHOLE = re.compile(rb"-?[0-9]{16,}\Z")
 _DECIMAL = re.compile(rb"-?([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?\Z")
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _MINUS_BIT, _29, _32 = np.uint64(1 << 63), np.uint64(29), np.uint64(32)
 _LAST_29, _HALF, _BIAS = np.uint64((1 << 29) - 1), np.uint64(1 << 28), np.uint64(896 << 23)
 _LEAST_32, _MOST_32 = (np.uint64(np.float64(each).view(np.uint64)) for each in (1e-37, 3e38))
+
+
+@inlined
+def is_kind(given: int, last: int) -> bool:
+    """Whether it is a kind of column, of those up to `last`, perhaps with `AS_WRITTEN` if it is one of numbers."""
+    if given < AS_WRITTEN:
+        return LEFT_OUT <= given <= last
+    return INT64 <= given - AS_WRITTEN <= INT32
 
 
 def _read_float(text: bytes) -> np.float64 | None:
@@ -52,6 +68,11 @@ def _read_float(text: bytes) -> np.float64 | None:
 
 def read_number(text: bytes, kind: int) -> np.generic | None:
     """The number in a value; None: it is none, or left to others."""
+    if kind >= AS_WRITTEN:
+        kind -= AS_WRITTEN
+        whole = kind in (INT64, INT32)
+        if _ZEROS_FIRST.match(text) or (not whole and _LONG_WHOLE.match(text)):
+            return None
     if kind in (INT64, INT32):
         number = int(text) if _WHOLE.match(text) else None
         if number is None or (kind == INT32 and not -(2**31) <= number < 2**31):
@@ -109,7 +130,8 @@ def plain_csv_reference(
       delimiter: the byte between values.
       quote: the byte around quoted values; -1: nothing is quoted.
       columns: [k * 2] (that is [k, 2]): for each value of a record its kind and the offset of its column in `out`, a multiple
-        of 8. Numbers are [n]; text is [2, n] of int64, start and length of each in the data.
+        of 8. `AS_WRITTEN` may be added to a kind of numbers. Numbers are [n]; text is [2, n] of int64, start and length of
+        each in the data.
       out: out; the columns.
 
     Returns:
@@ -118,8 +140,9 @@ def plain_csv_reference(
     k = columns.size // 2
     if n < 0 or k < 1 or columns.size != 2 * k:
         raise ValueError("plain_csv: there must be a column, with a kind and an offset for each")
-    for kind, place in columns.reshape(k, 2).tolist():
-        if not LEFT_OUT <= kind <= TEXT or place < 0 or place % 8 or place + WIDTHS[kind] * n > out.size:
+    for given, place in columns.reshape(k, 2).tolist():
+        kind = given % AS_WRITTEN
+        if not is_kind(given, TEXT) or place < 0 or place % 8 or place + WIDTHS[kind] * n > out.size:
             raise ValueError("plain_csv: each column must have a kind, and lie within out at a multiple of 8")
     content, at, row = data.tobytes(), 0, 0
     while at < len(content):
@@ -141,7 +164,7 @@ def plain_csv_reference(
                 number = read_number(content[start:stop], kind)
                 if number is None:
                     return NOT_PLAIN, 0
-                out[place : place + WIDTHS[kind] * n].view(number.dtype)[row] = number
+                out[place : place + number.dtype.itemsize * n].view(number.dtype)[row] = number
         row += 1
     return (OK if row == n else NOT_PLAIN), 0
 
@@ -226,12 +249,33 @@ def _put_texts(data: Bytes, place: int, j: int, k: int, quote: int, firsts: Ints
 
 
 @inlined
+def zeros_first(data: Bytes, start: int, stop: int) -> bool:
+    """Whether a number begins with a zero and another digit."""
+    at = start + 1 if start < stop and load_u8(data, start) == 45 else start
+    return at + 1 < stop and load_u8(data, at) == 48 and 48 <= load_u8(data, at + 1) <= 57
+
+
+@inlined
+def long_whole(data: Bytes, start: int, stop: int) -> bool:
+    """Whether a number is nothing but more digits than every float64 can have, perhaps behind a minus."""
+    at = start + 1 if start < stop and load_u8(data, start) == 45 else start
+    if stop - at <= MOST_EXACT_DIGITS:
+        return False
+    for i in range(at, stop):
+        if not 48 <= load_u8(data, i) <= 57:
+            return False
+    return True
+
+
+@inlined
 def _put_wholes(
-    data: Bytes, kind: int, place: int, j: int, k: int, quote: int, firsts: Ints, ends: Ints, out: BytesOut
+    data: Bytes, kind: int, exact: bool, place: int, j: int, k: int, quote: int, firsts: Ints, ends: Ints, out: BytesOut
 ) -> bool:
     """Write a column of whole numbers; False: not plain."""
     for row in range(firsts.size):
         start, stop = _span(data, row, j, k, quote, firsts, ends)
+        if exact and zeros_first(data, start, stop):
+            return False
         number, right = whole_number(data, start, stop)
         if not right or (kind == INT32 and (number < -(2**31) or number >= 2**31)):
             return False
@@ -256,11 +300,13 @@ def nearest_float32(bits: np.uint64) -> np.uint64:
 
 @inlined
 def _put_decimals(
-    data: Bytes, kind: int, place: int, j: int, k: int, quote: int, firsts: Ints, ends: Ints, out: BytesOut
+    data: Bytes, kind: int, exact: bool, place: int, j: int, k: int, quote: int, firsts: Ints, ends: Ints, out: BytesOut
 ) -> bool:
     """Write a column of floats; False: not plain."""
     for row in range(firsts.size):
         start, stop = _span(data, row, j, k, quote, firsts, ends)
+        if exact and (zeros_first(data, start, stop) or long_whole(data, start, stop)):
+            return False
         bits = decimal_number(data, start, stop)
         if bits == NO_DECIMAL:
             return False
@@ -278,9 +324,9 @@ def _put_decimals(
 def _misplaced(columns: Ints, n: int, size: int) -> bool:
     """True if a column has no kind, or does not lie within `size` bytes."""
     for j in range(columns.size // 2):
-        kind, place = columns[2 * j], columns[2 * j + 1]
+        kind, place = columns[2 * j] % AS_WRITTEN, columns[2 * j + 1]
         width = 16 if kind == TEXT else 4 if kind == FLOAT32 or kind == INT32 else 8
-        if kind < LEFT_OUT or kind > TEXT or place < 0 or place % 8 != 0 or place > size:
+        if not is_kind(columns[2 * j], TEXT) or place < 0 or place % 8 != 0 or place > size:
             return True
         # Dividing instead of multiplying avoids overflow.
         if kind != LEFT_OUT and n > (size - place) // width:
@@ -301,13 +347,14 @@ def plain_csv(data: Bytes, n: int, delimiter: int, quote: int, columns: Ints, ou
     firsts, ends = np.empty(n, np.int64), np.empty(n * k, np.int64)
     right = _cut(data, n, k, delimiter, quote, firsts, ends)
     for j in range(k):
-        kind, place = columns[2 * j], columns[2 * j + 1]
+        kind, place = columns[2 * j] % AS_WRITTEN, columns[2 * j + 1]
+        exact = columns[2 * j] >= AS_WRITTEN
         if not right:
             return NOT_PLAIN, 0
         if kind == TEXT:
             right = _put_texts(data, place, j, k, quote, firsts, ends, out)
         elif kind == INT64 or kind == INT32:
-            right = _put_wholes(data, kind, place, j, k, quote, firsts, ends, out)
+            right = _put_wholes(data, kind, exact, place, j, k, quote, firsts, ends, out)
         elif kind != LEFT_OUT:
-            right = _put_decimals(data, kind, place, j, k, quote, firsts, ends, out)
+            right = _put_decimals(data, kind, exact, place, j, k, quote, firsts, ends, out)
     return (OK if right else NOT_PLAIN), 0

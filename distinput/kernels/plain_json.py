@@ -11,7 +11,19 @@ import numpy as np
 from distinput.kernels.decimals import NO_DECIMAL, decimal_prefix, whole_prefix
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
 from distinput.kernels.machine import load_u8, load_u64, store_u32, store_u64, trailing_zeros
-from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT, nearest_float32, read_number
+from distinput.kernels.plain_csv import (
+    AS_WRITTEN,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
+    LEFT_OUT,
+    TEXT,
+    is_kind,
+    long_whole,
+    nearest_float32,
+    read_number,
+)
 
 # Kinds of column beside those of `plain_csv`.
 TRUTH = 6
@@ -75,7 +87,7 @@ def _read_value(content: bytes, at: int, kind: int) -> tuple[object, int] | None
     if number is None or kind in (TEXT, TRUTH):
         return None
     value = read_number(number[0], FLOAT64 if kind == LEFT_OUT else kind)
-    if value is None or (kind not in (INT64, INT32) and value == 0 and b"e" in number[0].lower()):
+    if value is None or (kind % AS_WRITTEN not in (INT64, INT32) and value == 0 and b"e" in number[0].lower()):
         return None  # of a zero with an exponent, pyarrow may find that it is too big
     return value, number.end()
 
@@ -121,8 +133,8 @@ def plain_json_reference(
       n: how many objects there are.
       keys: as they are written, with their quotes, one after the other.
       columns: [k * 3] (that is [k, 3]): for each key where it ends in `keys`, the kind of its values, and the offset of its
-        column in `out`, a multiple of 8. Numbers are [n], truth values [n] bytes; text is [2, n] of int64, start and length
-        of each in `text`.
+        column in `out`, a multiple of 8. `plain_csv.AS_WRITTEN` may be added to a kind of numbers. Numbers are
+        [n], truth values [n] bytes; text is [2, n] of int64, start and length of each in `text`.
       out: out; the columns.
       text: out; a copy of the data, in which text with escapes is replaced by what it means, so that it becomes shorter; or
         nothing, if there is no such text.
@@ -136,9 +148,9 @@ def plain_json_reference(
         raise ValueError("plain_json: there must be a key, with an end, a kind and an offset for each")
     names, kinds, begin = [], [], 0
     for end, kind, place in columns.reshape(k, 3).tolist():
-        if not begin < end <= keys.size or not LEFT_OUT <= kind <= TRUTH:
+        if not begin < end <= keys.size or not is_kind(kind, TRUTH):
             raise ValueError("plain_json: each key must have an end behind the one before, and a kind")
-        if place < 0 or place % 8 or place + WIDTHS[kind] * n > out.size:
+        if place < 0 or place % 8 or place + WIDTHS[kind % AS_WRITTEN] * n > out.size:
             raise ValueError("plain_json: each column must lie within out at a multiple of 8")
         names.append(keys[begin:end].tobytes())
         kinds.append(kind)
@@ -157,7 +169,8 @@ def plain_json_reference(
             if kind == LEFT_OUT:
                 continue
             if kind != TEXT:
-                out[place : place + WIDTHS[kind] * n].view(np.asarray(value).dtype)[row] = value
+                dtype = np.asarray(value).dtype
+                out[place : place + dtype.itemsize * n].view(dtype)[row] = value
                 continue
             start, stop = cast(tuple[int, int], value)
             meant = cast(bytes, _unescaped(content[start:stop]))
@@ -322,8 +335,9 @@ def _put_text(
 
 
 @inlined
-def _put_number(data: Bytes, at: int, kind: int, place: int, row: int, out: BytesOut) -> int:
+def _put_number(data: Bytes, at: int, given: int, place: int, row: int, out: BytesOut) -> int:
     """Write a number, unless it is left out, and say where it ends; -1: not plain."""
+    kind = given % AS_WRITTEN
     first = at + 1 if load_u8(data, at) == 45 else at
     if load_u8(data, first) == 48 and 48 <= load_u8(data, first + 1) <= 57:
         return _NONE  # a zero in front of other digits
@@ -337,7 +351,7 @@ def _put_number(data: Bytes, at: int, kind: int, place: int, row: int, out: Byte
             store_u32(out, place + 4 * row, np.uint32(number & 0xFFFFFFFF))
         return after
     bits, after = decimal_prefix(data, at, data.size)
-    if bits == NO_DECIMAL:
+    if bits == NO_DECIMAL or (given >= AS_WRITTEN and long_whole(data, at, after)):
         return _NONE
     if bits << _1 == _NO_BITS:
         for i in range(at, after):
@@ -429,8 +443,9 @@ def _misplaced_json(columns: Ints, n: int, size: int, most: int) -> int:
     """1 if a key does not end behind the one before or has no kind, 2 if its column does not lie within `size` bytes."""
     begin = 0
     for j in range(columns.size // 3):
-        end, kind, place = columns[3 * j], columns[3 * j + 1], columns[3 * j + 2]
-        if end <= begin or end > most or kind < LEFT_OUT or kind > TRUTH:
+        end, given, place = columns[3 * j], columns[3 * j + 1], columns[3 * j + 2]
+        kind = given % AS_WRITTEN
+        if end <= begin or end > most or not is_kind(given, TRUTH):
             return 1
         width = 16 if kind == TEXT else 4 if kind == FLOAT32 or kind == INT32 else 1 if kind == TRUTH else 8
         if place < 0 or place % 8 != 0 or place > size or (kind != LEFT_OUT and n > (size - place) // width):

@@ -95,7 +95,8 @@ def steps_reference(
       key_offsets: [k + 1] start and end of each key.
       rooms: [k + 1]; the steps of key j go to the items from rooms[j] to rooms[j + 1] of the last three, message after message.
       counts: out, [k * n] (that is [k, n]); how many steps each message has, or `ABSENT`.
-      kinds: out; of each step, `MISSING`, `BYTES`, `FLOAT` or `INT64`.
+      kinds: out; of each step, `MISSING`, `BYTES`, `FLOAT` or `INT64`. What is behind the last step of a key is undefined, here
+        and in the next two.
       step_starts: out; start of the BytesList, FloatList or Int64List of each step in `data`; 0 if missing.
       step_lengths: out; length of the list in bytes.
 

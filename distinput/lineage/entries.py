@@ -95,14 +95,15 @@ class LedgerFile:
     """
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        with open(path, "rb") as file:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        with open(self._file, "rb", closefd=False) as file:
             data = file.read()
         end = 0
         for _, end in entries_of(data, path):  # noqa: B007 - the last one counts
             pass
         if not end:
             os.ftruncate(self._file, 0)
+            os.lseek(self._file, 0, os.SEEK_SET)
             os.write(self._file, MAGIC)
             end = len(MAGIC)
         os.ftruncate(self._file, end)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from distinput.core.column import Ints
+from distinput.url_secrets import without_secrets
 
 __all__ = ["Located", "Place", "Seen"]
 
@@ -86,7 +87,7 @@ class Located(Sequence[Place]):
         if isinstance(index, slice):
             return [self[i] for i in range(len(self))[index]]
         file = self.files[int(self.file[index])]
-        return Place(file, int(self.record[index]), int(self.replica[index]), int(self.row[index]))
+        return Place(without_secrets(file), int(self.record[index]), int(self.replica[index]), int(self.row[index]))
 
     def __iter__(self) -> Iterator[Place]:
         return (self[i] for i in range(len(self)))

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 from weakref import WeakSet
 
+from distinput.core.begun import Begun
 from distinput.core.leaves import is_stream
 from distinput.core.owned import frozen
 from distinput.core.rows import Stream
@@ -38,6 +39,7 @@ class StreamSource:
         self.given, self.who = given, who
         self.once = not callable(given) and (hasattr(given, "__next__") or hasattr(given, "read_next_batch"))
         self.left: Any = None
+        self.begun = Begun()
         if self.once:
             if given in _TAKEN:
                 raise self.consumed()
@@ -130,33 +132,40 @@ class ArrowStream(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         begin, row = state["row"], 0
-        reader = self.source.open()
-        try:
-            for batch in _batches(reader, self.reading.who):
-                over = min(max(0, begin - row), batch.num_rows)
-                row += over
-                most = block_rows(batch.nbytes / max(1, batch.num_rows))
-                for first in range(over, batch.num_rows, most):
-                    part = batch.slice(first, most)
-                    block = frozen(self.reading.block(part, self.spec, row))
-                    row += part.num_rows
-                    yield block, {"row": row}
-        finally:
-            reader.close()
+        for batch in self._batches(run):
+            over = min(max(0, begin - row), batch.num_rows)
+            row += over
+            most = block_rows(batch.nbytes / max(1, batch.num_rows))
+            for first in range(over, batch.num_rows, most):
+                part = batch.slice(first, most)
+                block = frozen(self.reading.block(part, self.spec, row))
+                row += part.num_rows
+                yield block, {"row": row}
         if begin > row:
             raise DataLossError(
                 f"{self.reading.who}: the stream has {row} rows, but reading was to go on at row {begin}; it changed"
             )
 
+    def _batches(self, run: Run) -> Iterator[Any]:
+        source = self.source
+        if not source.once:
+            return _batches(source.open(), self.reading.who)
+        return source.begun.items(
+            lambda: _batches(source.open(), self.reading.who), lambda batch: batch, sampling=run.sampling
+        )
+
 
 def _batches(reader: Any, who: str) -> Iterator[Any]:
     import pyarrow as pa
 
-    while True:
-        try:
-            batch = reader.read_next_batch()
-        except StopIteration:
-            return
-        except (pa.ArrowException, OSError) as error:
-            raise DataLossError(f"{who}: the stream ended with an error: {error}") from error
-        yield batch
+    try:
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except (pa.ArrowException, OSError) as error:
+                raise DataLossError(f"{who}: the stream ended with an error: {error}") from error
+            yield batch
+    finally:
+        reader.close()

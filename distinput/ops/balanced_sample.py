@@ -14,13 +14,13 @@ from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.sizes import rows_within
 from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.fair_choice import LONGEST, WHOLE, choose_fairly
 from distinput.ops.choose import gathered, sample_from_datasets, shares_of
 from distinput.ops.repeat import epoch_of
 from distinput.plan.check import integer
-from distinput.plan.common_spec import common_spec
+from distinput.plan.common_spec import common_spec, in_one_order
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.state_form import is_count
 
@@ -100,7 +100,7 @@ class BalancedSample(Node):
         return None
 
     def stream(self, state: State, run: Run) -> Stream:
-        queues = [RowQueue(n.open(m["input"], run), m) for n, m in zip(self.sources, state["inputs"], strict=True)]
+        queues = [self._queue(n, m, run) for n, m in zip(self.sources, state["inputs"], strict=True)]
         epoch, passes, over = state["epoch"], list(state["passes"]), set(state["over"])
         failures: dict[int, Exception] = {}
         most = 1
@@ -132,7 +132,7 @@ class BalancedSample(Node):
             if self.on_end == "repeat":
                 passes[empty] += 1
                 node, begin = self.sources[empty], self.sources[empty].start(epoch_of(epoch, passes[empty]))
-                queues[empty] = RowQueue(node.open(begin, run), {"input": begin, "skip": 0})
+                queues[empty] = self._queue(node, {"input": begin, "skip": 0}, run)
                 if queues[empty].fill(1) or queues[empty].failure is not None:
                     continue
             over.add(empty)
@@ -142,6 +142,9 @@ class BalancedSample(Node):
         """Whether a dataset that goes on has a weight at this step."""
         weights = self.schedule[self._piece(step)][1]
         return any(weight > 0 and index not in over for index, weight in enumerate(weights))
+
+    def _queue(self, node: Node, mark: Mark, run: Run) -> RowQueue:
+        return RowQueue(in_one_order(node.open(mark["input"], run), lambda: self.spec), mark)
 
     def _goes_on(self, step: int, passes: Sequence[int], over: set[int]) -> bool:
         if not self._active(step, over):

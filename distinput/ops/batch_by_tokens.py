@@ -24,7 +24,8 @@ from distinput.functions.claim import between
 from distinput.kernels.token_batches import cut_by_tokens
 from distinput.ops.ragged_batch import ragged_row
 from distinput.plan.batching import differing
-from distinput.plan.check import at_least, callable_argument
+from distinput.plan.binding import take_functions
+from distinput.plan.check import at_least, without_sparse
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.streaming.padding import Padding
@@ -101,7 +102,7 @@ class BatchByTokens(Node):
         if self.layout == "ragged" and self.padding_values is not None:
             raise InvalidArgumentError("batch_by_tokens: layout='ragged' does not pad; leave out padding_values")
         if self.length_func is not None:
-            callable_argument("batch_by_tokens", "length_func", self.length_func)
+            take_functions(self, "batch_by_tokens", "length_func")
         assert self.padding is not None
         assert self.length_func is not None or self._measured_leaves is not None
 
@@ -243,7 +244,7 @@ class BatchByTokens(Node):
         if self.length_func is not None:
             yield from self._asked(self.length_func, state, run)
             return
-        for rows, _, _, at in passing_over(self.input.open(state["input"], run.by_block()), state):
+        for rows, _, _, at in passing_over(self._opened(state, run), state):
             sizes = np.zeros(rows.size, np.int64)
             if rows.size:
                 columns = rows.columnar().columns
@@ -252,8 +253,11 @@ class BatchByTokens(Node):
                     sizes = sizes if lengths is None else np.maximum(sizes, lengths)
             yield np.minimum(sizes, _MANY), rows, at
 
+    def _opened(self, state: State, run: Run) -> Stream:
+        return without_sparse(self.op, self.input.open(state["input"], run.by_block()))
+
     def _asked(self, length_func: Callable[..., Any], state: State, run: Run) -> Iterator[_Measured]:
-        upstream = self.input.open(state["input"], run.by_block())
+        upstream = self._opened(state, run)
         before: Mark = {"input": state["input"], "skip": state["skip"]}
 
         def tokens(*components: Any) -> int:

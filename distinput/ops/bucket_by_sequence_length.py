@@ -22,7 +22,8 @@ from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
-from distinput.plan.check import at_least, callable_argument, integer
+from distinput.plan.binding import take_functions
+from distinput.plan.check import at_least, integer, normalized, without_sparse
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
 from distinput.plan.state_form import taken_up
@@ -73,13 +74,14 @@ class BucketBySequenceLength(Keyed):
     drop_remainder: bool = False
 
     def __post_init__(self) -> None:
-        callable_argument("bucket_by_sequence_length", "element_length_func", self.element_length_func)
+        take_functions(self, "bucket_by_sequence_length", "element_length_func")
         for name, given in (
             ("bucket_boundaries", self.bucket_boundaries),
             ("bucket_batch_sizes", self.bucket_batch_sizes),
         ):
-            if not isinstance(given, list | tuple | np.ndarray):
+            if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str | bytes):
                 raise TypeError(f"bucket_by_sequence_length: {name} must be a list of integers, got {given!r}")
+            normalized(self, name, tuple(given))
         for boundary in self.bucket_boundaries:
             integer("bucket_by_sequence_length", "bucket_boundaries", boundary)
         if len(self.bucket_batch_sizes) != len(self.bucket_boundaries) + 1:
@@ -151,7 +153,7 @@ class BucketBySequenceLength(Keyed):
 
         # Buckets of different widths cannot be padded by one call.
         shared = None if self.pad_to_bucket_boundary or self.no_padding else self._batch(0, self.input)
-        upstream = self.input.open(state["input"], run.by_block())
+        upstream = without_sparse(self.op, self.input.open(state["input"], run.by_block()))
         spec = self.input.spec
         if (
             self.element_length_func is len

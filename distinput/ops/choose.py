@@ -22,7 +22,7 @@ from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import integer
-from distinput.plan.common_spec import common_spec
+from distinput.plan.common_spec import common_spec, in_one_order
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.seeded import Seeded
 from distinput.plan.state_form import is_count
@@ -71,7 +71,11 @@ class Choose(Node):
         return None if fits else f"{self.op}: 'over' must hold numbers of datasets"
 
     def stream(self, state: State, run: Run) -> Stream:
-        queues = [RowQueue(n.open(m["input"], run), m) for n, m in zip(self.inputs, state["inputs"], strict=True)]
+        opened = (
+            in_one_order(n.open(m["input"], run), lambda: self.spec)
+            for n, m in zip(self.inputs, state["inputs"], strict=True)
+        )
+        queues = [RowQueue(stream, mark) for stream, mark in zip(opened, state["inputs"], strict=True)]
         *sources, selector = queues
         most = 1
         over: set[int] = set(state["over"])
@@ -178,6 +182,10 @@ class Draw(Seeded):
     @property
     def reshuffles(self) -> bool:
         return bool(self.rerandomize_each_iteration)
+
+    @property
+    def differs_by_place(self) -> bool:
+        return self.seed is None or self.reshuffles
 
     def start(self, epoch: int) -> State:
         return self.seeded(epoch)

@@ -15,7 +15,7 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.common_spec import common_spec
+from distinput.plan.common_spec import common_spec, in_one_order
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
@@ -93,7 +93,8 @@ class Concatenate(Node):
         epoch, upstream = state["epoch"], state["input"]
         for part in range(state["part"], 2):
             source = self.inputs[part]
-            for block, after in source.open(source.start(epoch) if upstream is None else upstream, run):
+            opened = source.open(source.start(epoch) if upstream is None else upstream, run)
+            for block, after in in_one_order(opened, lambda: self.spec) if part else opened:
                 yield block, {"part": part, "epoch": epoch, "input": after}
             upstream = None
 
@@ -107,6 +108,6 @@ class Concatenate(Node):
         if first.all():
             return self.input.fetch(rows, epoch)
         if not first.any():
-            return self.dataset.fetch(rows - n, epoch)
+            return self.dataset.fetch(rows - n, epoch).built_as(self.spec.structure)
         parts = [self.input.fetch(rows[first], epoch), self.dataset.fetch(rows[~first] - n, epoch)]
         return put_in_order(parts, [np.flatnonzero(first), np.flatnonzero(~first)])

@@ -18,7 +18,7 @@ from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.where import Where
-from distinput.plan.check import callable_argument
+from distinput.plan.binding import take_functions
 from distinput.plan.needs import Needs
 from distinput.plan.node import Node
 from distinput.plan.same_elements import SameElements
@@ -59,7 +59,7 @@ class Filter(SameElements):
 
     def __post_init__(self) -> None:
         if not is_expression(self.predicate):
-            callable_argument("filter", "predicate", self.predicate)
+            take_functions(self, "filter", "predicate")
 
     def added(self) -> Node:
         if not is_expression(self.predicate):
@@ -110,7 +110,7 @@ class TakeWhile(SameElements):
     predicate: Callable[..., Any]
 
     def __post_init__(self) -> None:
-        callable_argument("take_while", "predicate", self.predicate)
+        take_functions(self, "take_while", "predicate")
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "ended": False}

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 from distinput.core.cached_iterable import CachedIterable
@@ -15,15 +15,15 @@ from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.functions.claim import Claim, alike
 from distinput.functions.dataset_functions import (
+    Making,
     Through,
     check_first,
     count_of_made,
-    making,
     next_made,
     spec_of_elements,
 )
 from distinput.functions.inference import results_of
-from distinput.plan.check import callable_argument
+from distinput.plan.binding import take_functions
 from distinput.plan.needs import Needs
 from distinput.plan.node import Node
 from distinput.plan.state_form import taken_up
@@ -62,7 +62,7 @@ class FlatMap(Node):
     """What a rewrite has each dataset go through that the function made."""
 
     def __post_init__(self) -> None:
-        callable_argument("flat_map", "map_func", self.map_func)
+        take_functions(self, "flat_map", "map_func")
 
     def added(self) -> Self:
         check_first("flat_map", self.map_func, self.input)
@@ -73,10 +73,9 @@ class FlatMap(Node):
         return True  # seeds of datasets that the function makes follow from its own
 
     @cached_property
-    def call(self) -> Callable[[Any], Node]:
+    def call(self) -> Making:
         """The function of one element, which gives a node."""
-        made, through = making("flat_map", self.map_func, self.drawn_seed), self.through
-        return made if through is None else lambda element: through(made(element))
+        return Making("flat_map", self.map_func, self.drawn_seed, self.through)
 
     @cached_property
     def made(self) -> Iterable[Node]:
@@ -98,20 +97,28 @@ class FlatMap(Node):
         inner = state["inner"]  # of a dataset that is not made yet
         return None if inner is None or isinstance(inner, dict) else "flat_map: 'inner' must be a state or null"
 
+    def _number(self, state: State) -> int | None:
+        """How many datasets were made before the next one; None where that is of no account, or an old state does not tell."""
+        begins = state["inner"] is None and not state["skip"] and state["input"] == self.input.start(state["epoch"])
+        number: int | None = state.get("number", 0 if begins and self.call.counts else None)
+        return number
+
     def stream(self, state: State, run: Run) -> Stream:
         epoch, inner = state["epoch"], state["inner"]
+        number = self._number(state)
         queue = RowQueue(self.input.open(state["input"], run), state)
-        if run.resumed:
-            _ = self.spec  # the first element of all decides, not the first after a restart
+        self.decide(run)
         while queue.fill(1) or queue.failure is not None:
             if self.through is not None:
                 _ = self.spec  # no error of an element, which may be left out
             mark = queue.mark()
-            node, given = next_made(queue, self.call, run)
+            node, given = next_made(queue, partial(self.call, number=number), run)
+            counted = {} if number is None else {"number": number}
             if isinstance(node, Failure):
-                yield node, {"epoch": epoch, **queue.mark(), "inner": None}
+                yield node, {"epoch": epoch, **queue.mark(), "inner": None, **counted}
                 continue
             stream = node.open(taken_up("flat_map", node, epoch, inner), run)
             for block, after in alike("flat_map", stream, self.claim, lambda: self.spec, given, tolerant=run.tolerant):
-                yield block, {"epoch": epoch, **mark, "inner": after}
+                yield block, {"epoch": epoch, **mark, "inner": after, **counted}
             inner = None
+            number = None if number is None else number + 1

@@ -21,6 +21,7 @@ from distinput.formats.format import Format, Fragment, Position
 from distinput.formats.portion import Portion
 from distinput.ops.range import Range
 from distinput.partition.fragments import END, Fragments
+from distinput.plan.common_spec import in_one_order
 from distinput.plan.latest import Latest
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.state_form import is_position
@@ -213,6 +214,10 @@ class FragmentReader(Node):
                 position = None
         return None
 
+    @property
+    def in_record_order(self) -> bool:
+        return True
+
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
         return ""  # its errors name the file, and where in it as far as the format can tell
 
@@ -234,16 +239,19 @@ class FragmentReader(Node):
         return Pace()
 
     def stream(self, state: State, run: Run) -> Stream:
-        if self.format.in_portions and not (run.past_damage and self.format.resumes):
+        return in_one_order(self._ahead(state, run), lambda: self.spec)  # a file may have its columns in another one
+
+    def _ahead(self, state: State, run: Run) -> Stream:
+        past_errors = run.goes_past(self.format.errors_of_records)
+        if self.format.in_portions and not (past_errors and self.format.resumes):
             return portions_ahead(portions_in(self._parts(state, run), self._portions, run), run)
         if self.format.reads:
             return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:
-        return blocks_in(
-            self._parts(state, run), self._blocks, run, self.format.past, one_version=self.format.one_version
-        )
+        past = self.format.past if run.goes_past(self.format.errors_of_records) else None
+        return blocks_in(self._parts(state, run), self._blocks, run, past, one_version=self.format.one_version)
 
     def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
         """The mark of each number, and where to begin in its fragment; checks that the file is as it was listed."""
@@ -261,12 +269,10 @@ class FragmentReader(Node):
         return places(RowQueue(self.input.open(state["input"], run), state), state, run, opened)
 
     def _blocks(self, place: Place) -> Iterator[tuple[Block, Position]]:
-        blocks = self.format.read_fragment(place["fragment"], place["position"])
-        return ((block.like(self.spec.structure), after) for block, after in blocks)
+        return self.format.read_fragment(place["fragment"], place["position"])
 
     def _portions(self, place: Place) -> Iterator[Portion]:
-        portions = self.format.portions(place["path"], place["position"], place["fragment"].stop, 1, 0)
-        return (portion.like(self.spec.structure) for portion in portions)
+        return self.format.portions(place["path"], place["position"], place["fragment"].stop, 1, 0)
 
 
 def _ended(format: Format, fragment: Fragment, position: Position) -> bool:

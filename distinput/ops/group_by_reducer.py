@@ -4,12 +4,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.calls import called
+from distinput.core.failure import Failure
 from distinput.core.leaves import as_leaf
 from distinput.core.nest import LEAF
 from distinput.core.owned import owned
@@ -21,20 +22,23 @@ from distinput.functions.claim import Claim, Made, behind, formed, held
 from distinput.functions.convention import calling
 from distinput.functions.inference import infer
 from distinput.ops.scan import Carry
-from distinput.plan.check import callable_argument
+from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
 
 __all__ = ["GroupByReducer"]
 
 _OP = "group_by_reducer"
 
+_NO_KEYS = Block.of_elements(LEAF, [])
+
 
 @dataclass(frozen=True, eq=False)
 class GroupByReducer(Node):
     """Reduce the elements of each key to one, and deliver these in ascending order of the keys, once the input has ended.
 
-    Shapes: those of what `finalize_func` returns. State: how many results were delivered; a restart reads the input again.
-    The reduced value of every key is kept in memory.
+    Shapes: those of what `finalize_func` returns. State: how many results were delivered, and how many errors before them; a
+    restart reads the input again. The reduced value of every key is kept in memory. An element whose error was raised is left
+    out of its group.
 
     Args:
       key_func: element -> integer; the components of a tuple are its arguments.
@@ -55,6 +59,7 @@ class GroupByReducer(Node):
     Source: `tf.data.experimental.group_by_reducer`.
     """
 
+    tolerant: ClassVar[bool] = True
     input: Node
     key_func: Callable[..., Any]
     init_func: Callable[[Any], Any]
@@ -63,8 +68,7 @@ class GroupByReducer(Node):
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("key_func", "init_func", "reduce_func", "finalize_func"):
-            callable_argument(_OP, name, getattr(self, name))
+        take_functions(self, _OP, "key_func", "init_func", "reduce_func", "finalize_func")
 
     @cached_property
     def spec(self) -> Spec:
@@ -83,8 +87,7 @@ class GroupByReducer(Node):
         return {"input": self.input.start(epoch), "skip": 0, "given": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        if run.resumed:
-            _ = self.spec  # the first element of all decides, not the first after a restart
+        self.decide(run)
         note = partial(run.annotate, where=self.where)
         made = self._made(state, run)
         return held(_OP, made, self.claim, None, lambda: self.spec, note, tolerant=run.tolerant)
@@ -92,22 +95,40 @@ class GroupByReducer(Node):
     def _made(self, state: State, run: Run) -> Iterator[Made]:
         groups = _Groups(self)
         begin = {"input": state["input"], "skip": 0}
-        for _ in called(self.input.open(state["input"], run), begin, groups.add):
-            pass
-        first = state["given"]
+        failed, first = 0, state["given"]
+        upstream = self.input.open(state["input"], run)
+        for _, rows, _, _ in called(upstream, begin, groups.add, tolerant=run.tolerant):
+            if type(rows) is Failure:
+                failed += 1
+                if failed > state.get("failed", 0):
+                    yield rows, partial(_same, {**begin, "given": first, "failed": failed}), _NO_KEYS
         left = groups.sorted()[first:]
         if not left:
             return
-        results = list(map(owned, map(self._result, left)))
+        finals = map(owned, map(self._result, left))
+        errors = {"failed": failed} if failed else {}
 
         def at(done: int) -> Mark:
-            return {**begin, "given": first + done}
+            return {**begin, "given": first + done, **errors}
 
+        done = 0
         keys = [np.int64(key) for key, _ in left]
-        for block, place, end in formed(results):
-            if not isinstance(block, Block):
-                raise block
-            yield block, behind(at, place), Block.of_elements(LEAF, keys[place:end])
+        while done < len(left):
+            results: list[Any] = []
+            failure: Exception | None = None
+            try:
+                results.extend(finals)  # keeps what was made before an error
+            except Exception as error:  # noqa: BLE001 - comes behind that
+                failure = error
+            for block, place, end in formed(results) if results else ():
+                if isinstance(block, Block):
+                    yield block, behind(at, done + place), Block.of_elements(LEAF, keys[done + place : done + end])
+                else:
+                    yield _failed(block, run), behind(at, done + end), _NO_KEYS
+            done += len(results)
+            if failure is not None:
+                done += 1
+                yield _failed(failure, run), behind(at, done), _NO_KEYS
 
     def _result(self, group: tuple[int, Any]) -> Any:
         try:
@@ -119,6 +140,16 @@ class GroupByReducer(Node):
     def _final(self, value: Any) -> Any:
         result = calling(self.finalize_func)(value)
         return as_leaf(result) if type(result) is list else result
+
+
+def _failed(error: Exception, run: Run) -> Failure:
+    if not run.tolerant:
+        raise error
+    return Failure(error)
+
+
+def _same(mark: Mark, _: int) -> Mark:
+    return mark
 
 
 class _Groups:

@@ -15,7 +15,7 @@ from distinput.core.failure import Failure
 from distinput.core.leaves import STRING
 from distinput.core.nest import LEAF
 from distinput.core.objects import Datasets
-from distinput.core.random import fresh_seed, key_of
+from distinput.core.random import fresh_seed, key_of, unseeded
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
@@ -26,7 +26,8 @@ from distinput.functions.convention import calling
 from distinput.functions.dataset_functions import hash_of, node_of
 from distinput.functions.inference import infer, results_of
 from distinput.ops.slices import rows_node
-from distinput.plan.check import at_least, callable_argument
+from distinput.plan.binding import take_functions
+from distinput.plan.check import at_least
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
 from distinput.plan.seeds import drawn_seeds, with_seed
@@ -74,8 +75,8 @@ class GroupByWindow(Keyed):
         return True  # seeds of datasets that the function makes follow from its own
 
     def __post_init__(self) -> None:
-        callable_argument("group_by_window", "key_func", self.key_func)
-        callable_argument("group_by_window", "reduce_func", self.reduce_func)
+        sizes = () if self.window_size_func is None else ("window_size_func",)
+        take_functions(self, "group_by_window", "key_func", "reduce_func", *sizes)
         if (self.window_size is None) == (self.window_size_func is None):
             raise InvalidArgumentError("group_by_window: give exactly one of window_size and window_size_func")
         if self.window_size is not None:
@@ -83,7 +84,8 @@ class GroupByWindow(Keyed):
 
     def _reduced(self, key: int, parts: list[Block]) -> Node:
         window = rows_node(concat_blocks(parts), self.input.spec.leaves)
-        node = node_of("group_by_window", self.reduce_func(np.int64(key), window.to_user()))
+        with unseeded():
+            node = node_of("group_by_window", self.reduce_func(np.int64(key), window.to_user()))
         if not drawn_seeds(node):
             return node
         return with_seed(node, key_of(self.drawn_seed, key, hash_of(parts[0].row(0))))
@@ -130,8 +132,7 @@ class GroupByWindow(Keyed):
             stream = node.open(taken_up("group_by_window", node, state["epoch"], inner), run)
             return alike("group_by_window", stream, self.claim, lambda: self.spec, np.int64(key), tolerant=run.tolerant)
 
-        if run.resumed:
-            _ = self.spec  # the first element of all decides, not the first after a restart
+        self.decide(run)
 
         upstream = self.input.open(state["input"], run)
         results = called(upstream, state, self.key_func, unpack=True, tolerant=run.tolerant)

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ignore_errors`: drop elements that fail."""
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
+from distinput.errors import InputWarning
+from distinput.plan.check import normalized
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.plan.same_elements import SameElements
+from distinput.plan.skip_errors import error_classes, is_mistake
 
 __all__ = ["IgnoreErrors"]
 
@@ -19,16 +23,21 @@ class IgnoreErrors(SameElements):
     """Drop elements that fail, in whichever step before this one, and go on with the next element.
 
     What is lost with an error is what TensorFlow drops: after `zip` the whole tuple, after `batch` the elements gathered for
-    its batch (the whole batch if a `map` comes directly before it), after damage in a file the rest of that file. A Python
-    generator that has raised yields nothing more, so its elements end there. `stats()` tells how many elements were dropped,
-    and the last error.
+    its batch (the whole batch if a `map` comes directly before it), after damage in a file the rest of that file; of CSV and
+    JSON Lines a record that cannot be read is dropped alone. A Python generator that has raised yields nothing more, so its
+    elements end there. `stats()` tells how many elements were dropped, and the last error.
+
+    AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
+    is wrong, so that every element would be dropped. A pass that drops all its elements warns.
 
     Shapes and order: unchanged. State: that of the input.
 
     Args:
       log_warning: send each error to the logger "distinput".
+      also: those of these four classes that are to be dropped as well, a class or a tuple of them.
 
     Raises:
+      TypeError: `also` is no class of errors.
       Exception: an error after which nothing can follow, such as a worker process that has died, or an error of your own op if
         the op is not `tolerant`.
 
@@ -48,7 +57,12 @@ class IgnoreErrors(SameElements):
     harmless: ClassVar[bool] = True
     skips_failures: ClassVar[bool] = True
     keeps_batches: ClassVar[bool] = False  # TensorFlow's search for the batch size stops here
+    indifferent: ClassVar[frozenset[str]] = frozenset({"also"})
     log_warning: bool = False
+    also: type[Exception] | tuple[type[Exception], ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        normalized(self, "also", error_classes("ignore_errors", self.also))
 
     @property
     def cardinality(self) -> int:
@@ -63,15 +77,28 @@ class IgnoreErrors(SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         counter = run.counter(self)
+        elements = errors = 0
         for block, after in self.input.open(state, run.tolerating()):
             if type(block) is Failure:
                 error = block.error
+                if is_mistake(error, self.also):
+                    name = type(error).__name__
+                    error.add_note(f"ignore_errors drops no {name} unless it is told to: also={name}")
+                    raise error
+                errors += 1
                 counter.dropped += 1
                 counter.error = f"{type(error).__name__}: {error}"
                 if self.log_warning:
                     _warn(error)
             else:
+                elements += block.size
                 yield block, after
+        if errors and not elements and not run.resumed:
+            warnings.warn(
+                f"ignore_errors: all {errors} elements failed and were dropped; the last: {counter.error}",
+                InputWarning,
+                stacklevel=2,
+            )
 
 
 def _warn(error: Exception) -> None:

@@ -4,7 +4,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Event
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -23,16 +23,17 @@ from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.claim import Claim, alike
 from distinput.functions.dataset_functions import (
+    Making,
     Through,
     check_first,
     count_of_made,
-    making,
     next_made,
     spec_of_elements,
 )
 from distinput.functions.inference import results_of
 from distinput.ops.prefetch import Prefetch
-from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
+from distinput.plan.binding import take_functions
+from distinput.plan.check import AUTOTUNE, at_least, integer, parallel_calls
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.state_form import is_mark, misfit, taken_up
@@ -94,7 +95,7 @@ class Interleave(Node):
     """What a rewrite has each dataset go through that the function made."""
 
     def __post_init__(self) -> None:
-        callable_argument("interleave", "map_func", self.map_func)
+        take_functions(self, "interleave", "map_func")
         if self.cycle_length is not None and integer("interleave", "cycle_length", self.cycle_length) != AUTOTUNE:
             at_least("interleave", "cycle_length", self.cycle_length, 1)
         if self.block_length is not None:
@@ -126,10 +127,9 @@ class Interleave(Node):
         return True  # seeds of datasets that the function makes follow from its own
 
     @cached_property
-    def call(self) -> Callable[[Any], Node]:
+    def call(self) -> Making:
         """The function of one element, which gives a node."""
-        made, through = making("interleave", self.map_func, self.drawn_seed), self.through
-        return made if through is None else lambda element: through(made(element))
+        return Making("interleave", self.map_func, self.drawn_seed, self.through)
 
     @cached_property
     def made(self) -> Iterable[Node]:
@@ -195,11 +195,22 @@ class _Slot:
       requested: set once the last bytes that it reads have been requested.
     """
 
-    __slots__ = ("buffer", "counted", "mark", "requested", "rows")
+    __slots__ = ("buffer", "counted", "mark", "number", "requested", "rows")
 
-    def __init__(self, stream: Stream, mark: Mark, inner: Mark, buffer: Buffer | None, requested: Event) -> None:
-        self.mark, self.buffer, self.requested, self.counted = mark, buffer, requested, False
+    def __init__(self, stream: Stream, made: "_Made", inner: Mark, buffer: Buffer | None, requested: Event) -> None:
+        self.mark, self.number, self.buffer, self.requested, self.counted = (
+            made.mark,
+            made.number,
+            buffer,
+            requested,
+            False,
+        )
         self.rows = RowQueue(stream, inner)
+
+    def state(self) -> State:
+        """Where its element stands, which dataset of the pass it is, and where its next row stands."""
+        made = {"element": self.mark, "inner": self.rows.mark()}
+        return made if self.number is None else {**made, "number": self.number}
 
     @property
     def nearly_read(self) -> bool:
@@ -207,10 +218,20 @@ class _Slot:
         return self.buffer is not None and (self.buffer.complete or self.requested.is_set())
 
 
+class _Made(NamedTuple):
+    """A dataset that was made of an element: which one it is of the pass, if the state tells, and the mark of the element."""
+
+    node: Node
+    given: Any
+    mark: Mark
+    number: int | None
+
+
 class _Next(NamedTuple):
-    """What comes of the next element: its mark, and the dataset that it made, or the error in its place."""
+    """What comes of the next element: its mark and number, and the dataset that it made, or the error in its place."""
 
     mark: Mark
+    number: int | None
     made: _Slot | Failure | Exception
 
 
@@ -232,6 +253,9 @@ class _Cycle:
         self.slots: list[_Slot | None] = [None] * len(state["slots"])  # they are added as elements come, up to `cycle`
         self.waiting: deque[_Next] = deque()  # opened before their turn
         self.room = self.cycle  # how many more may be opened
+        begins = not state["slots"] and not state["skip"] and state["input"] == op.input.start(self.epoch)
+        # Of the next dataset; None where that is of no account, or an old state does not tell.
+        self.number: int | None = state.get("number", 0 if begins and op.call.counts else None)
         for index, saved in enumerate(state["slots"]):
             if saved is not None:
                 stream = op.input.open(saved["element"]["input"], run)
@@ -242,16 +266,17 @@ class _Cycle:
                     )
                 given = element.take(1).row(0)
                 stream.close()  # type: ignore[attr-defined]
-                self.slots[index] = self._opened(index, op.call(given), given, saved["element"], saved["inner"])
-        if run.resumed:
-            _ = op.spec  # the first element of all decides, not the first after a restart
+                number = saved.get("number")
+                made = _Made(op.call(given, number), given, saved["element"], number)
+                self.slots[index] = self._opened(index, made, saved["inner"])
+        op.decide(run)
 
     def _reads_ahead(self, index: int) -> bool:
         calls = self.op.num_parallel_calls
         return calls is not None and self.run.run_ahead is None and (calls == AUTOTUNE or index < calls)
 
-    def _opened(self, index: int, node: Node, given: Any, mark: Mark, inner: Mark | None) -> _Slot:
-        op, run = self.op, self.run
+    def _opened(self, index: int, made: _Made, inner: Mark | None) -> _Slot:
+        op, run, node, given = self.op, self.run, made.node, made.given
         saved = inner or {"input": None, "skip": 0}
         inner = {**saved, "input": taken_up("interleave", node, self.epoch, saved["input"])}
         state = inner["input"]
@@ -263,18 +288,21 @@ class _Cycle:
             stream = run.watch(ahead, buffered(stream, buffer, run, run.counter(ahead), at_once=True), state)
         checked = alike("interleave", stream, op.claim, lambda: op.spec, given, tolerant=run.tolerant)
         self.room -= 1
-        return _Slot(checked, mark, inner, buffer, requested)
+        return _Slot(checked, made, inner, buffer, requested)
 
     def _made(self, index: int) -> _Next:
         """What comes of the next element, which must be there."""
-        mark = self.queue.mark()
+        mark, number = self.queue.mark(), self.number
         try:
             if self.op.through is not None:
                 _ = self.op.spec  # no error of an element, which may be left out
-            node, given = next_made(self.queue, self.op.call, self.run)
-            return _Next(mark, node if isinstance(node, Failure) else self._opened(index, node, given, mark, None))
+            node, given = next_made(self.queue, partial(self.op.call, number=number), self.run)
+            if isinstance(node, Failure):
+                return _Next(mark, number, node)
+            self.number = None if number is None else number + 1
+            return _Next(mark, number, self._opened(index, _Made(node, given, mark, number), None))
         except Exception as error:  # noqa: BLE001 - raised when its turn has come
-            return _Next(mark, error)
+            return _Next(mark, number, error)
 
     def _open_ahead(self) -> None:
         """Open datasets whose turn has not come, as far as there is room for them."""
@@ -358,9 +386,12 @@ class _Cycle:
 
     def state(self) -> State:
         """Where the next element stands, and the state of every open dataset."""
-        slots = [None if s is None else {"element": s.mark, "inner": s.rows.mark()} for s in self.slots]
+        slots = [None if s is None else s.state() for s in self.slots]
         place = {"turn": self.turn, "done": self.done, "cycle": self.cycle, "slots": slots}
-        return {"epoch": self.epoch, **(self.waiting[0].mark if self.waiting else self.queue.mark()), **place}
+        mark, number = (
+            (self.waiting[0].mark, self.waiting[0].number) if self.waiting else (self.queue.mark(), self.number)
+        )
+        return {"epoch": self.epoch, **mark, **place, **({} if number is None else {"number": number})}
 
 
 def default_cycle(num_parallel_calls: int | None) -> int:

@@ -19,7 +19,8 @@ from distinput.kernels.row_loop import is_numba
 from distinput.ops.map_calls import MapCalls
 from distinput.ops.on_error import guarded
 from distinput.ops.random_keys import RandomKeys
-from distinput.plan.check import callable_argument, normalized, parallel_calls
+from distinput.plan.binding import take_functions
+from distinput.plan.check import normalized, parallel_calls
 from distinput.plan.fused import Fused, Neighbours
 from distinput.plan.node import Node
 from distinput.plan.skip_errors import SkipErrors
@@ -98,7 +99,7 @@ class Map(MapCalls):
     vectorize: bool | str = field(default="auto", kw_only=True)
 
     def __post_init__(self) -> None:
-        callable_argument("map", "map_func", self.map_func)
+        take_functions(self, "map", "map_func")
         if self.vectorize not in (True, False, "auto"):
             raise InvalidArgumentError(f'map: vectorize must be True, False or "auto", got {self.vectorize!r}')
         if self.rng and not isinstance(self.map_func, WithGenerator):

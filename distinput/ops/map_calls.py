@@ -60,6 +60,7 @@ class Called(Protocol):
     @property
     def spec(self) -> Spec: ...
     def where(self) -> str: ...
+    def decide(self, run: Run) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,14 +118,13 @@ class MapCalls(OneForOne):
         if isinstance(chain, Compiled):
             made = iter([(chain.block(given), _no_mark, given)])
         else:
-            made = _formed(list(chain.results(given)), given, _no_mark, _raised)
+            made = _formed(list(chain.results(given)), given, _no_mark, _raised, chain.said)
         checked = self._held(made, lambda _: None, tolerant=False)
         return concat_blocks([block for block, _ in checked])
 
     def stream(self, state: State, run: Run) -> Stream:
-        if run.resumed:
-            for step in self.maps:  # the first element of all decides, not the first after a restart
-                _ = step.spec
+        for step in self.maps:
+            step.decide(run)
         made = _Pass(self, self.maps, self._chain(), run, run.counter(self)).made(state)
         return self._held(made, partial(run.annotate, where=self.maps[-1].where), tolerant=run.tolerant)
 
@@ -140,7 +140,9 @@ class MapCalls(OneForOne):
         if first.compiled is not None:
             return first.compiled
         asks = [partial(getattr, step, "spec") for step in before]
-        return Chain([step.map_func for step in self.maps], [step.claim for step in before], asks)
+        return Chain(
+            [step.map_func for step in self.maps], [step.claim for step in before], asks, self.maps[-1].signature
+        )
 
     def _verdict(self) -> "Verdict | None":
         """Whether the functions are called for whole blocks, as far as that is known before they are tried."""
@@ -156,7 +158,7 @@ class MapCalls(OneForOne):
             reason = "executor= has them called elsewhere"
         elif first.vectorize == "auto" and first.num_parallel_calls not in (None, 1, AUTOTUNE):
             reason = "num_parallel_calls has them called on threads; vectorize=True goes before it"
-        return Verdict(chain.functions, chain, measured=first.vectorize is True, reason=reason)
+        return Verdict(chain.functions, chain, measured=first.vectorize is True, reason=reason, said=chain.said)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +247,7 @@ class _Pass:
                 yield rows, between(before, mark, 0), rows
             else:
                 given = rows.rows(first, first + len(made))
-                yield from _formed(made, given, between(before, mark, len(made)), refused)
+                yield from _formed(made, given, between(before, mark, len(made)), refused, chain.said)
             before = mark
 
     def note(self, error: Exception, index: int, element: str) -> None:
@@ -256,10 +258,14 @@ class _Pass:
 
 
 def _formed(
-    results: list[Any], given: Block, at: Callable[[int], Mark], refused: Callable[[Exception, Any], Failure]
+    results: list[Any],
+    given: Block,
+    at: Callable[[int], Mark],
+    refused: Callable[[Exception, Any], Failure],
+    said: Spec | None,
 ) -> Iterator[Made]:
     """Results as blocks, with their arguments; `refused` raises, or returns a failure, for a result that is no element."""
-    for made, first, end in formed(results):
+    for made, first, end in formed(results, said):
         if isinstance(made, Block):
             yield made, behind(at, first), given.rows(first, end)
         else:

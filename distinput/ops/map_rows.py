@@ -28,7 +28,8 @@ from distinput.functions.inference import infer
 from distinput.functions.signature import first_misfit, widened
 from distinput.ops.on_error import guarded
 from distinput.ops.slices import rows_node
-from distinput.plan.check import callable_argument
+from distinput.plan.binding import take_functions
+from distinput.plan.check import refuse_sparse
 from distinput.plan.fused import Fused, Neighbours
 from distinput.plan.node import Node
 from distinput.plan.one_for_one import OneForOne
@@ -73,7 +74,7 @@ class MapRows(OneForOne):
     on_error: str | SkipErrors | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        callable_argument("map_rows", "map_func", self.map_func)
+        take_functions(self, "map_rows", "map_func")
 
     def added(self) -> Node:
         return guarded(self, self.on_error)
@@ -108,6 +109,7 @@ class MapRows(OneForOne):
 
     def mapped(self, block: Block) -> Block:
         """The results of the function for the rows of a block."""
+        refuse_sparse("map_rows", block.structure)
         rows = block.structure.build([_whole(c) for c in block.materialize().columns])
         (result,) = map(owned, map(self.call, (rows,)))
         structure = structure_of(result)
@@ -168,9 +170,8 @@ def fused(first: MapRows | FusedMapRows, then: MapRows) -> FusedMapRows | None:
 
 
 def _mapped(upstream: Stream, state: State, steps: Sequence[MapRows], run: Run) -> Stream:
-    if run.resumed:
-        for step in steps:  # the first element of all decides, not the first after a restart
-            _ = step.spec
+    for step in steps:
+        step.decide(run)
     for block, _, _, at in passing_over(upstream, state):
         if type(block) is Failure:
             yield block, at(0)

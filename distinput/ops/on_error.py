@@ -23,7 +23,7 @@ from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.plan.options import options_of
 from distinput.plan.same_elements import SameElements
-from distinput.plan.skip_errors import SkipErrors, as_policy
+from distinput.plan.skip_errors import SkipErrors, as_policy, is_mistake
 from distinput.streaming.quarantine import Quarantine
 
 __all__ = ["OnError", "everywhere", "guarded"]
@@ -40,7 +40,8 @@ class OnError(SameElements):
     """The elements of the step below, without those for which that step itself fails.
 
     Errors of steps further below are raised as ever, and so are errors that do not come from the element: a store that cannot
-    be reached, a deadline, too little memory. `stats()` counts what was left out, under `dropped`.
+    be reached, a deadline, too little memory, or a mistake of the program (`SkipErrors.also`). `stats()` counts what was left
+    out, under `dropped`.
 
     Shapes and order: unchanged. State: that of the step below, and how many elements were given and left out in this pass.
 
@@ -108,7 +109,7 @@ class OnError(SameElements):
                 yield block, {"input": after, "elements": elements, "errors": errors}
                 continue
             error = block.error
-            if not _is_own(error, foreign):
+            if not _is_own(error, foreign) or is_mistake(error, self.policy.also):
                 if not run.tolerant:
                     raise error
                 yield block, {"input": after, "elements": elements, "errors": errors}

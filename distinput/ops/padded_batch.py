@@ -19,7 +19,7 @@ from distinput.core.spec import Shape, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batching import Batching
-from distinput.plan.check import at_least
+from distinput.plan.check import at_least, without_sparse
 from distinput.plan.node import UNKNOWN
 from distinput.streaming.padding import Padding
 from distinput.streaming.padding_fills import for_leaves, padding_fills
@@ -107,7 +107,9 @@ class PaddedBatch(Batching):
         late = run.late(self) if run.by_element else None
         held: list[Block] = []  # rows of a batch that is not full
         missing, mark = size, state
-        for rows, _, _, at in passing_over(self.input.open(state["input"], run.by_block()), state):
+        for rows, _, _, at in passing_over(
+            without_sparse("padded_batch", self.input.open(state["input"], run.by_block())), state
+        ):
             first = 0
             if type(rows) is Failure:  # the elements gathered for its batch are lost with it
                 yield rows, at(0)

@@ -2,7 +2,7 @@
 """`parse_example`: serialized `tf.train.Example` records into columns, a block at a time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -20,8 +20,10 @@ from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.strings import Strings
+from distinput.formats.composite_features import composed, plain_features
 from distinput.formats.example import ExampleParser
 from distinput.formats.features import Feature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature, features_spec
+from distinput.ops.map import Map
 from distinput.ops.on_error import guarded
 from distinput.plan.check import parallel_calls
 from distinput.plan.node import Node
@@ -37,7 +39,8 @@ class ParseExample(OneForOne):
 
     Shapes: a string becomes one value for each feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`;
     a vector of k strings becomes k of each, [k, *shape], with a `RaggedTensor` of k rows for `VarLenFeature` and
-    `RaggedFeature`, and sequences padded to the longest for `FixedLenSequenceFeature`. Order: unchanged. State: where the
+    `RaggedFeature`, and sequences padded to the longest for `FixedLenSequenceFeature`. A `SparseFeature` becomes a
+    `SparseTensor`, a `RaggedFeature` with partitions a `RaggedTensor` of rows of rows. Order: unchanged. State: where the
     next element stands in the input. All records of a block are parsed by one call of compiled code.
 
     Args:
@@ -69,7 +72,13 @@ class ParseExample(OneForOne):
     on_error: str | SkipErrors | None = field(default=None, kw_only=True)
 
     def added(self) -> Node:
-        return guarded(self, self.on_error)
+        batched = self._first is not _SCALAR
+        together = composed(self.features, batched)
+        if together is None:
+            return guarded(self, self.on_error)
+        parsed = guarded(replace(self, features=plain_features(self.features)), self.on_error)
+        signature = together.spec(parsed.spec.nest, self._first if batched else None)
+        return guarded(Map(parsed, together, output_signature=signature, vectorize=False), self.on_error)
 
     def __post_init__(self) -> None:
         parallel_calls("parse_example", self.num_parallel_calls)

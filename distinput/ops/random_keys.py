@@ -68,6 +68,10 @@ class RandomKeys(Seeded):
     def chooses(self) -> bool:
         return False  # it says what an element's numbers are, and the input which element comes
 
+    @property
+    def differs_by_place(self) -> bool:
+        return True
+
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), **self.seeded(epoch)}
 

@@ -28,6 +28,7 @@ from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles
 from distinput.formats.portion import Portion
 from distinput.ops.slices import Slices
+from distinput.plan.common_spec import in_one_order
 from distinput.plan.latest import Latest
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
@@ -236,7 +237,7 @@ class Reader(Node):
 
     def _fetch(self, path: str, rows: Ints) -> Block:
         self._check(path)
-        return self.format.fetch(path, rows).like(self.spec.structure)
+        return self.format.fetch(path, rows).built_as(self.spec.structure)
 
     def _check(self, path: str) -> None:
         """Refuse a file that is not as it was listed, or whose records differ in kind from those of the first file."""
@@ -309,6 +310,10 @@ class Reader(Node):
                 position = None
         return None
 
+    @property
+    def in_record_order(self) -> bool:
+        return True
+
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
         return ""  # its errors name the file, and where in it as far as the format can tell
 
@@ -322,16 +327,19 @@ class Reader(Node):
         return Pace()
 
     def stream(self, state: State, run: Run) -> Stream:
-        if self.format.in_portions and not (run.past_damage and self.format.resumes):
+        return in_one_order(self._ahead(state, run), lambda: self.spec)  # a file may have its columns in another one
+
+    def _ahead(self, state: State, run: Run) -> Stream:
+        past_errors = run.goes_past(self.format.errors_of_records)
+        if self.format.in_portions and not (past_errors and self.format.resumes):
             return portions_ahead(portions_in(self._files(state, run), self._portions(), run), run)
         if self.format.reads:
             return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:
-        return blocks_in(
-            self._files(state, run), self._blocks(run), run, self.format.past, one_version=self.format.one_version
-        )
+        past = self.format.past if run.goes_past(self.format.errors_of_records) else None
+        return blocks_in(self._files(state, run), self._blocks(run), run, past, one_version=self.format.one_version)
 
     def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
         """The mark of each name, and where to begin in its file; checks the file against the list and the first file."""
@@ -377,10 +385,9 @@ class Reader(Node):
                     first = next(blocks, None)
                 blocks = chain([] if first is None else [first], blocks)
                 del begun, first  # their memory is not held while the rest is read
-            structure = self.spec.structure
             for block, after in blocks:
                 rows += block.size
-                yield block.like(structure), after
+                yield block, after
 
         return read
 
@@ -394,7 +401,7 @@ class Reader(Node):
                 first = next(portions, None)
             for portion in () if first is None else chain([first], portions):
                 rows += portion.rows
-                yield portion.like(self.spec.structure)
+                yield portion
 
         return read
 

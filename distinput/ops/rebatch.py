@@ -21,7 +21,7 @@ from distinput.core.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.ops.unbatch import Unbatch, first_dimension, row_counts, taken_apart
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.check import at_least
+from distinput.plan.check import at_least, without_sparse
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.state_form import is_count
@@ -286,7 +286,9 @@ class LegacyRebatch(Node):
         return None if at is None else {"input": at, "skip": row % self.num_replicas}
 
     def stream(self, state: State, run: Run) -> Stream:
-        return taken_apart(self.input.open(state["input"], run), state, lambda block: self._parts(block, run))
+        return taken_apart(
+            without_sparse(self.op, self.input.open(state["input"], run)), state, lambda block: self._parts(block, run)
+        )
 
     def _parts(self, block: Block, run: Run) -> Iterator[tuple[Block, int]]:
         return sound_parts(block.size, lambda a, b: self._cut(block.rows(a, b)), tolerant=run.tolerant)

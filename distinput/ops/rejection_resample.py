@@ -22,7 +22,8 @@ from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim
 from distinput.functions.convention import calling
 from distinput.functions.inference import infer
-from distinput.plan.check import callable_argument, normalized
+from distinput.plan.binding import take_functions
+from distinput.plan.check import normalized
 from distinput.plan.node import Node
 from distinput.plan.seeded import Seeded
 from distinput.plan.state_form import is_count
@@ -80,7 +81,7 @@ class RejectionResample(Seeded):
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        callable_argument(_OP, "class_func", self.class_func)
+        take_functions(self, _OP, "class_func")
         normalized(self, "target_dist", _shares("target_dist", self.target_dist))
         self.check_seed(_OP)
         if self.initial_dist is None:

@@ -11,14 +11,14 @@ from distinput.core.calls import MOST_CALLS, applied
 from distinput.core.failure import Failure
 from distinput.core.leaves import as_leaf, dtype_of
 from distinput.core.nest import structure_of
-from distinput.core.owned import owned
+from distinput.core.owned import kept, owned
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State, decode_value, encode_value
 from distinput.functions.claim import Claim, Made, behind, between, formed, held
 from distinput.functions.inference import infer
-from distinput.plan.check import callable_argument
+from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
 
 __all__ = ["Carry", "Scan"]
@@ -39,7 +39,7 @@ class Carry:
         if any(isinstance(leaf, Node) for leaf in leaves):
             raise TypeError(f"{op}: the carried value must be a nest of arrays, got {initial!r}")
         self.dtypes = [dtype_of(leaf) for leaf in leaves]
-        self.initial = self.structure.build(leaves)
+        self.initial = kept(self.structure.build(leaves))  # a function may write to the first value, as to later ones
 
     def checked(self, value: Any) -> Any:
         """`value` as the next carried value.
@@ -90,7 +90,7 @@ class Scan(Node):
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        callable_argument("scan", "scan_func", self.scan_func)
+        take_functions(self, "scan", "scan_func")
         assert self.carry is not None
 
     def added(self) -> Self:
@@ -128,7 +128,7 @@ class Scan(Node):
         return self.claim.asked("scan", self._inferred)
 
     def _inferred(self) -> Spec:
-        carried = self.carry.initial
+        carried = kept(self.carry.initial)
 
         def output(element: Any) -> Any:
             nonlocal carried  # so that outputs that grow with the state are seen to grow
@@ -145,8 +145,7 @@ class Scan(Node):
         return {"input": self.input.start(epoch), "skip": 0, "carry": encode_value(self.carry.initial)}
 
     def stream(self, state: State, run: Run) -> Stream:
-        if run.resumed:
-            _ = self.spec  # the first element of all decides, not the first after a restart
+        self.decide(run)
         made, note = self._made(state, run), partial(run.annotate, where=self.where)
         return held("scan", made, self.claim, None, lambda: self.spec, note, tolerant=run.tolerant)
 
@@ -157,7 +156,7 @@ class Scan(Node):
         def step(element: Any) -> Any:
             nonlocal carried
             carried, output = self._step(carried, element)
-            after.append(carried)
+            after.append(kept(carried))  # the function may write to what it is given next
             return output
 
         def results(rows: Block) -> Iterator[Any]:
@@ -168,7 +167,7 @@ class Scan(Node):
 
         before: Mark = {"input": state["input"], "skip": state["skip"]}
         upstream = self.input.open(state["input"], run)
-        begin = carried
+        begin = kept(carried)
         for made, rows, first, mark in applied(
             upstream, state, results, run.at_once(MOST_CALLS), tolerant=run.tolerant
         ):
@@ -185,5 +184,5 @@ class Scan(Node):
                         raise block
                     else:
                         yield Failure(block), carrying(behind(at, end), end, values), rows.rows(0, 0)
-            before, begin = mark, carried
+            before, begin = mark, kept(carried)
             after.clear()

@@ -33,7 +33,8 @@ class ShardBatches(Node):
 
     For training loops without a strategy: every worker has the same number of steps, the rows of all workers together are the
     batch, and a worker may get no row of a short batch. Shapes: [b, ...] becomes [b / num_shards rounded up or down, ...], as
-    views. State: where the input stands, and after how many batches; it resumes on any number of workers.
+    views. State: where the input stands, and after how many batches, -1 if that is not known; it resumes on any number of
+    workers, and so does that of a process that iterated the batches without this step.
 
     Args:
       num_shards: how many workers share each batch, at least 1.
@@ -102,18 +103,18 @@ class ShardBatches(Node):
         begin = state["batch"]
 
         def here(done: int, mark: State) -> State:
-            made = {"input": mark["input"], "batch": begin + done, "epoch": state["epoch"]}
+            made = {"input": mark["input"], "batch": -1 if begin < 0 else begin + done, "epoch": state["epoch"]}
             return {**made, "skip": mark["skip"]} if mark["skip"] else made
 
         upstream = self.input.open(state["input"], run)
         for block, _, _, at in passing_over(upstream, {"input": state["input"], "skip": state.get("skip", 0)}):
             if type(block) is Failure:
                 yield block, here(1, at(0))
-                begin += 1
+                begin += begin >= 0
                 continue
             for part, done in self._parts(block, run):
                 yield part, here(done, at(done))
-            begin += block.size
+            begin += block.size if begin >= 0 else 0
 
     def _parts(self, block: Block, run: Run) -> Iterator[tuple[Block, int]]:
         """The worker's rows of all batches, in parts, each with the batch after it."""

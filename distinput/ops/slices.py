@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column
+from distinput.core.column import Column, Ints
 from distinput.core.dense import Dense
 from distinput.core.digest import Digest, common_folder, texts_of, word_of
-from distinput.core.leaves import STRING, as_leaf, is_arrow_array, is_ragged, is_table, shape_of
+from distinput.core.leaves import STRING, as_leaf, is_arrow_array, is_ragged, is_table, library_of, shape_of
 from distinput.core.nest import component, structure_of
 from distinput.core.objects import Datasets, column_of
+from distinput.core.owned import look_of
+from distinput.core.rows import Stream
+from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, array_spec
+from distinput.core.state import State
 from distinput.core.strings import Strings
-from distinput.errors import InvalidArgumentError
+from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.plan.check import refuse_sparse
 from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec
 from distinput.plan.node import Node
@@ -25,7 +29,14 @@ if TYPE_CHECKING:
     from distinput.files.facts import Names
     from distinput.files.storage import Storage
 
-__all__ = ["Slices", "from_tensor_slices", "from_tensors", "rows_node"]
+__all__ = ["Slices", "from_tensor_slices", "from_tensors", "rows_node", "slices_of"]
+
+
+_COPIED_BYTES = 1 << 20
+"""Up to this size arrays are copied when a dataset is made of them, since programs fill small ones again."""
+
+_MANY_ROWS = 64
+"""From this many rows on, looking at the arrays costs less than fetching does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +50,37 @@ class Slices(Rows):
       description: what to print for them.
       leaves: what is known of the elements beyond what the rows themselves show, for blocks cut from a stream.
       storage: what opens the files that the elements name; it goes where the node is sent, and nothing prints it.
+      looks: how the memory of some columns, which the user may still write to, looked when the dataset was made.
 
     Source: `tf.data.Dataset.from_tensor_slices`.
     """
 
     storage: "Storage | None" = field(default=None, kw_only=True, repr=False)
+    looks: dict[int, bytes] = field(default_factory=dict, kw_only=True, repr=False)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        self.check()
+        yield from super().stream(state, run)
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        if len(rows) >= _MANY_ROWS:
+            self.check()
+        return super().fetch(rows, epoch)
+
+    def check(self) -> None:
+        """Refuse an array that was changed after the dataset was made of it.
+
+        Raises:
+          FailedPreconditionError: one was, as far as a few of its values tell.
+        """
+        for place, look in self.looks.items():
+            array = _memory_of(self.block.columnar().columns[place])
+            if array is not None and look_of(array) != look:
+                raise FailedPreconditionError(
+                    f"from_tensor_slices: {component(self.block.structure.paths[place])} was changed after the dataset was "
+                    f"made of it; an array of more than {_COPIED_BYTES >> 20} MiB is not copied: give a copy, or make the "
+                    "dataset again"
+                )
 
     def contents(self) -> dict[str, Any]:
         values, under = Digest(), Digest()
@@ -94,20 +131,22 @@ def from_tensors(tensors: Any) -> Slices:
             columns.append(Datasets([listed], STRING))
             continue
         value = as_leaf(leaf)
-        columns.append(column_of([value.copy() if isinstance(value, np.ndarray) else value]))
+        columns.append(column_of([value.copy() if isinstance(value, np.ndarray) or is_ragged(value) else value]))
     return Slices(ColumnBlock(structure, columns, 1), "1 element")
 
 
 def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
     """The source of `Dataset.from_tensor_slices`, for anything but a table alone; `who` is the caller, for errors."""
-    tensors = _with_columns(tensors, who)
+    given, tensors = tensors, _with_columns(tensors, who)
     structure = structure_of(tensors)
     refuse_sparse(who, structure)
     columns: list[Column] = []
+    others = given is not tensors  # tables, which pandas or polars may hold
     leaves: dict[int, LeafSpec] = {}  # what columns do not show: whether their rows are those of ragged tensors
     sizes = []
     for leaf, path in zip(structure.flatten(tensors), structure.paths, strict=True):
         if is_arrow_array(leaf):
+            others = others or library_of(type(leaf)) != "pyarrow"
             leaf = _of_arrow(leaf, path or "of the element", who)
         if isinstance(leaf, Column):
             columns.append(leaf)
@@ -136,7 +175,50 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
         raise InvalidArgumentError(f"{who}: the element must have at least one component")
     described = ", ".join(f"{'string' if c.dtype == STRING else c.dtype}" for c in columns)
     known = tuple([leaves.get(i) or leaf_spec(column) for i, column in enumerate(columns)]) if leaves else None
-    return Slices(ColumnBlock(structure, columns, sizes[0]), f"{sizes[0]} rows of {described}", known)
+    block = ColumnBlock(structure, columns, sizes[0])
+    return slices_of(block, f"{sizes[0]} rows of {described}", known, others=others)
+
+
+def slices_of(
+    block: ColumnBlock,
+    description: str,
+    leaves: tuple[LeafSpec, ...] | None = None,
+    name: str | None = None,
+    *,
+    others: bool = False,
+) -> Slices:
+    """The rows of a block whose memory the user may write to: what is small is copied, a change of the rest is noticed.
+
+    Args:
+      block: the elements.
+      description: what to print for them.
+      leaves: what is known of the elements beyond what the rows themselves show.
+      name: a label.
+      others: whether another library may write to memory that is read-only here.
+    """
+    memory = {place: array for place, column in enumerate(block.columns) if (array := _memory_of(column)) is not None}
+    large = {place: look_of(array) for place, array in memory.items() if array.nbytes > _COPIED_BYTES}
+    columns = [
+        column.copied() if place in memory and place not in large and (others or _may_change(memory[place])) else column
+        for place, column in enumerate(block.columns)
+    ]
+    return Slices(ColumnBlock(block.structure, columns, block.size), description, leaves, looks=large, name=name)
+
+
+def _may_change(array: Any) -> bool:
+    """Whether somebody can write to the memory of an array, as far as NumPy knows."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return True
+        array = array.base
+    return False
+
+
+def _memory_of(column: Any) -> Any:
+    """The array in which the numbers of a column are; None for text and for objects."""
+    while hasattr(column, "flat"):
+        column = column.flat
+    return column.array if isinstance(column, Dense) else None
 
 
 def _listed(leaf: Any) -> tuple[Node, ...] | None:

@@ -81,7 +81,8 @@ class SlicesInTurn(Node):
         """Blocks of the rows from `row` on, of one source each, and where each block ends."""
         first = int(np.searchsorted(self.ends, row, "right")) - 1
         for source, begin in zip(self.sources[first:], self.ends[first:].tolist(), strict=False):
-            for block, end in rows_from(source.block, max(0, row - begin)):
+            source.check()
+            for block, end in rows_from(source.block.built_as(self.common.structure), max(0, row - begin)):
                 yield block, begin + end
 
     @property
@@ -96,7 +97,7 @@ class SlicesInTurn(Node):
             self.sources[number].fetch(rows[place] - self.ends[number], epoch)
             for number, place in zip(used, places, strict=True)
         ]
-        return put_in_order(parts, places)
+        return put_in_order(parts, places).built_as(self.common.structure)
 
 
 def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]:

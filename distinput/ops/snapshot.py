@@ -10,7 +10,8 @@ from distinput.core.digest import Digest
 from distinput.files.folder import join_path
 from distinput.files.paths import as_paths
 from distinput.ops.saved import saved_elements
-from distinput.plan.check import callable_argument, normalized
+from distinput.plan.binding import take_functions
+from distinput.plan.check import normalized
 from distinput.plan.code import function_word
 from distinput.plan.node import Node
 from distinput.streaming.kept_on_disk import KeptOnDisk
@@ -59,9 +60,8 @@ class Snapshot(KeptOnDisk):
         super().__post_init__()
         normalized(self, "path", as_paths(self.path)[0])
         codec_of("snapshot", self.compression)
-        for name in ("reader_func", "shard_func"):
-            if getattr(self, name) is not None:
-                callable_argument("snapshot", name, getattr(self, name))
+        given = [name for name in ("reader_func", "shard_func") if getattr(self, name) is not None]
+        take_functions(self, "snapshot", *given)
 
     @property
     def directory(self) -> str:

@@ -10,9 +10,11 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Ints
+from distinput.core.dense import Dense
 from distinput.core.failure import Failure, sound_parts
 from distinput.core.nest import Structure, structure_of
 from distinput.core.objects import column_of
+from distinput.core.ragged_batches import loosened
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sparse_tensor import SparseTensor
@@ -120,6 +122,21 @@ class SparseBatch(Stacking):
                     yield part, after if done == block.size else {**before, "skip": rows}
             before = after
 
+    def stacked(self, stream: Stream) -> Stream:
+        if not self.row_dims:
+            return stream
+        return ((self._with_shapes(block) if block.size else block, state) for block, state in stream)
+
+    def _with_shapes(self, block: Block) -> Block:
+        """Rows beside their shapes, which ragged tensors do not tell where there are no values."""
+        column, rank = block.columnar().columns[0], len(self.row_dims)
+        rows = loosened(block, self.rows_spec).columnar().columns[0]
+        if column.inner is not None:
+            shapes = np.broadcast_to(np.array(column.inner, np.int64), (block.size, rank)).copy()
+        else:
+            shapes = np.array(list(map(np.shape, column.values())), np.int64)
+        return ColumnBlock(_ROWS_AND_SHAPES, [rows, Dense(shapes)], block.size)
+
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._sparse(super().fetch(rows, epoch))
 
@@ -134,8 +151,9 @@ class SparseBatch(Stacking):
     def _of(self, batch: Any) -> SparseTensor:
         if not self.row_dims:
             return SparseTensor(np.arange(len(batch))[:, None], batch, np.array([len(batch)], np.int64))
-        made: SparseTensor = batch.to_sparse()
-        count, *largest = made.dense_shape.tolist()
+        rows, shapes = batch
+        made: SparseTensor = rows.to_sparse()
+        count, largest = len(shapes), shapes.max(axis=0).tolist()
         for size, wanted in zip(largest, self.row_dims, strict=True):
             if wanted is not None and size > wanted:
                 raise DataLossError(
@@ -147,3 +165,4 @@ class SparseBatch(Stacking):
 
 
 _STRUCTURE: Structure = structure_of(SparseTensor(0, 0, 0))
+_ROWS_AND_SHAPES: Structure = structure_of((0, 0))

@@ -16,7 +16,7 @@ from distinput.core.table_reading import Reading, zero_of
 from distinput.core.tabular import arrow_array_of, table_of
 from distinput.errors import InvalidArgumentError
 from distinput.ops.arrow_stream import ArrowStream, StreamSource
-from distinput.ops.slices import Slices, from_tensor_slices
+from distinput.ops.slices import from_tensor_slices, slices_of
 from distinput.ops.table_rows import TableRows
 from distinput.plan.node import Node
 
@@ -73,7 +73,7 @@ def rows_of_table(table: Any, reading: Reading, order: Ints | None = None) -> No
     if not batches:
         batches = [pa.RecordBatch.from_arrays([pa.array([], one.type) for one in table.schema], schema=table.schema)]
     block = reading.block(batches[0], spec, 0)
-    return Slices(block, f"{block.size} rows of {', '.join(table.column_names)}", spec.leaves)
+    return slices_of(block, f"{block.size} rows of {', '.join(table.column_names)}", spec.leaves, others=True)
 
 
 def _check_nulls(batches: Sequence[Any], spec: Spec, reading: Reading) -> None:

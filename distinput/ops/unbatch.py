@@ -19,7 +19,7 @@ from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.check import refuse_sparse
+from distinput.plan.check import refuse_sparse, without_sparse
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
@@ -85,7 +85,9 @@ class Unbatch(Node):
         return None if at is None else {"input": at, "skip": row % size}
 
     def stream(self, state: State, run: Run) -> Stream:
-        return taken_apart(self.input.open(state["input"], run), state, lambda block: self._parts(block, run))
+        return taken_apart(
+            without_sparse(self.op, self.input.open(state["input"], run)), state, lambda block: self._parts(block, run)
+        )
 
     @cached_property
     def _sizes(self) -> BatchSizes | None:

@@ -18,7 +18,7 @@ from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import Mark, State
 from distinput.ops.slices import rows_node
-from distinput.plan.check import at_least
+from distinput.plan.check import at_least, without_sparse
 from distinput.plan.grouped import Grouped
 
 __all__ = ["Window"]
@@ -62,6 +62,10 @@ class Window(Grouped):
         return int(self.size if self.shift is None else self.shift)
 
     @property
+    def members(self) -> range:
+        return range(0, self.needed, self.stride)
+
+    @property
     def needed(self) -> int:
         return int(1 + (self.size - 1) * self.stride)
 
@@ -76,7 +80,7 @@ class Window(Grouped):
 
     def stream(self, state: State, run: Run) -> Stream:
         # Not every failure is in a window: it may lie between two, or in a last one that is not full.
-        held = RowQueue(self.input.open(state["input"], run.tolerating()), state)
+        held = RowQueue(without_sparse("window", self.input.open(state["input"], run.tolerating())), state)
         while True:
             if not held.fill(max(self.needed, self.step)) and held.failure is not None:
                 yield from self._of_places(held, run)

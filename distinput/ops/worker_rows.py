@@ -203,6 +203,9 @@ class OwnShares(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         batch, epoch = state["batch"], state["epoch"]
+        if batch < 0:  # the state is of a process that did not count them
+            yield from self.whole.open(state, run)
+            return
         at = self.own.start_at(batch, epoch)
         assert at is not None, "the rewrite asked before"
         for block, _ in self.own.open(at, run):

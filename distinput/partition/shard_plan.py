@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, overload
 
 from distinput.core.html import html
+from distinput.url_secrets import without_secrets
 
 __all__ = ["FileRange", "ShardPlan", "WorkerPlan", "Workers"]
 
@@ -21,7 +22,7 @@ class FileRange:
     """A file, or a part of one.
 
     Args:
-      file: the path; "" for rows that are in memory.
+      file: the path, without the secrets of a URL; "" for rows that are in memory.
       start: where the part begins, in records or in bytes of text; None: at the beginning.
       stop: before which it ends; None: at the end.
       rows: its records; None if they cannot be counted without reading them.
@@ -33,6 +34,9 @@ class FileRange:
     stop: int | None = None
     rows: int | None = None
     nbytes: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "file", without_secrets(self.file))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without those that are not set."""

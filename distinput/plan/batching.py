@@ -3,6 +3,7 @@
 
 import dataclasses
 from functools import cached_property
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from distinput.core.spec import LeafSpec, Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.check import refuse_sparse
+from distinput.plan.check import refuse_sparse, without_sparse
 from distinput.plan.grouped import Grouped
 from distinput.plan.node import UNKNOWN, Node
 
@@ -76,6 +77,14 @@ class Stacking(Batching):
         """`rows_spec`, where it is needed to stack rows; None: columns tell which rows are those of ragged tensors."""
         return None
 
+    def stacked(self, stream: Stream) -> Stream:
+        """What is stacked of the elements of a stream: these, with rows of ragged tensors marked as such."""
+        for block, state in stream:
+            if block.size:  # the spec may be that of a function, which is not tried where it fails for all elements
+                yield from stackable(chain([(block, state)], stream), self.rows_known)
+                return
+            yield block, state
+
     @cached_property
     def spec(self) -> Spec:
         self.rows_spec.tensors(self.op)
@@ -84,7 +93,7 @@ class Stacking(Batching):
         return self.rows_spec.map(lambda leaf: _batched(leaf, first))
 
     def stream(self, state: State, run: Run) -> Stream:
-        queue = RowQueue(stackable(self.input.open(state["input"], run), self.rows_known), state)
+        queue = RowQueue(self._rows(without_sparse(self.op, self.input.open(state["input"], run))), state)
         size = int(self.batch_size)
         while True:
             before = queue.mark()
@@ -102,6 +111,14 @@ class Stacking(Batching):
                     return
             for made, done in stacked_parts(block, size, differing, tolerant=run.tolerant):
                 yield made, queue.mark() if done == block.size else {**before, "skip": before["skip"] + done}
+
+    def _rows(self, stream: Stream) -> Stream:
+        """The elements, with rows of ragged tensors marked as such; what they are is asked when there are some."""
+        for block, after in stream:
+            if block.size:
+                yield from self.stacked(chain(((block, after),), stream))
+            else:
+                yield block, after
 
     def _lost(self, queue: RowQueue) -> Failure:
         """The next failure. The elements gathered for its batch are lost with it; after a `map`, the whole batch is."""
@@ -140,7 +157,7 @@ class Stacking(Batching):
         wanted = (rows[:, None] * size + np.arange(size)).reshape(-1)
         whole = n < 0 or not len(rows) or (rows.max() + 1) * size <= n
         found = self.input.fetch(wanted if whole else wanted[wanted < n], epoch)
-        ((block, _),) = stackable(iter([(found, {})]), self.rows_known)
+        ((block, _),) = self.stacked(without_sparse(self.op, iter([(found, {})])))
         try:
             # The last batch may have fewer rows.
             return block.stack(size) if whole else block.split(np.minimum(size, n - rows * size))

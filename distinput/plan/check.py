@@ -5,10 +5,23 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.failure import of_all
+from distinput.core.leaves import as_leaf
 from distinput.core.nest import Structure
+from distinput.core.rows import Stream
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["AUTOTUNE", "at_least", "callable_argument", "integer", "normalized", "parallel_calls", "refuse_sparse"]
+__all__ = [
+    "AUTOTUNE",
+    "at_least",
+    "callable_argument",
+    "integer",
+    "normalized",
+    "parallel_calls",
+    "refuse_sparse",
+    "taken",
+    "without_sparse",
+]
 
 AUTOTUNE = -1
 
@@ -21,11 +34,21 @@ def integer(op: str, name: str, value: Any) -> int:
     Raises:
       TypeError: it is not an integer.
     """
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
+    value = taken(value)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{op}: {name} must be an integer, got {value!r}")
     return int(value)
+
+
+def taken(value: Any) -> Any:
+    """An argument as it is now: a variable or an array without axes may be another number later.
+
+    >>> taken(np.array(3)), taken("text")
+    (np.int64(3), 'text')
+    """
+    if isinstance(value, np.generic) or getattr(value, "shape", None) != () or not hasattr(value, "__array__"):
+        return value
+    return as_leaf(value)
 
 
 def at_least(op: str, name: str, value: Any, least: int) -> int:
@@ -84,3 +107,18 @@ def refuse_sparse(op: str, structure: Structure) -> None:
             f"{op}: the rows of a SparseTensor cannot be stacked, taken apart or divided; use ragged_batch instead of "
             "sparse_batch, or make arrays with .to_dense() first"
         )
+
+
+def without_sparse(op: str, stream: Stream) -> Stream:
+    """The stream; a function that was not tried before may make sparse tensors, which are refused as where they are known.
+
+    Raises:
+      InvalidArgumentError: there is one.
+    """
+    for block, state in stream:
+        if block.size:
+            try:
+                refuse_sparse(op, block.structure)
+            except InvalidArgumentError as error:
+                raise of_all(error) from None
+        yield block, state

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from distinput.core.digest import Digest
+from distinput.plan.changed_names import changed_names, with_inner
+from distinput.plan.held_value import class_data, is_library, value_word
 
-__all__ = ["PYTHON", "Reading", "function_word"]
+__all__ = ["PYTHON", "Names", "Reading", "function_word"]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The version by which code is compared: another one compiles the same function into other code."""
@@ -34,7 +36,8 @@ def function_word(function: Any) -> str:
     """A hash of what a function does, and of what it reads from outside."""
     reading = Reading()
     reading.argument(function)
-    return Digest().add(reading.names, reading.code, reading.held).word
+    data = (reading.data,) if reading.data else ()
+    return Digest().add(reading.names, reading.code, reading.held, *data).word
 
 
 class Reading:
@@ -43,15 +46,19 @@ class Reading:
     Attributes:
       names: of its functions.
       code: what they do.
-      held: what they read from outside: closures, defaults, constants of their module, attributes of objects.
+      held: what they read from outside and cannot be changed: closures, defaults, constants of their module, attributes of
+        objects.
+      data: words of what they read from outside and others may change, such as arrays, lists and objects.
     """
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.code: list[str] = []
         self.held: list[str] = []
+        self.data: list[str] = []
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []  # so that no address is used twice
+        self._uses: Names | None = None  # what the function that is read does with names
 
     def argument(self, value: Any) -> str:
         """An argument as text, except for what functions do, which goes to `code` and `held`."""
@@ -109,7 +116,12 @@ class Reading:
             self.code.append(function.__qualname__)  # another release may write it otherwise
         else:
             self.code.append(code_text(function.__code__))
-        names = _Names.of(function.__code__)
+        names = Names.of(function.__code__)
+        outer, self._uses = self._uses, names
+        self._variables(function, names)
+        self._uses = outer
+
+    def _variables(self, function: types.FunctionType, names: "Names") -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
             if name not in names.stored:
                 try:
@@ -129,67 +141,110 @@ class Reading:
 
     def _outside(self, name: str, value: Any) -> None:
         """Something that a function holds: its value if it is immutable, or the function that it is."""
-        if isinstance(
-            value, types.ModuleType
-        ):  # its name is in the code; to ask it for an attribute may import something
+        if isinstance(value, types.ModuleType | type):  # its name is in the code
+            self._members(name, value)
             return
         node = getattr(value, "node", value)
         if hasattr(type(node), "nest_leaf"):  # a dataset
             self.held.append(f"{name}={[step.identity for step in node.steps]}")
-        elif callable(value) and not isinstance(value, type):
+        elif callable(value):
             self.code.append(name)
             self._function(value)
-        elif (text := _lasting(value)) is not None:
-            self.held.append(f"{name}={text}")
+        else:
+            if (text := _lasting(value)) is not None:
+                self.held.append(f"{name}={text}")
+            if text is None or dataclasses.is_dataclass(value):
+                self._changeable(name, value)
+
+    def _changeable(self, name: str, value: Any) -> None:
+        """Something that others may change; not what the function changes itself, such as a list of its calls."""
+        if self._uses is None or name not in self._uses.changed:
+            self.data.append(f"{name}={value_word(value, function_word)}")
+            self._methods(value)
+
+    def _methods(self, value: Any) -> None:
+        """What those methods of an object do that the function names."""
+        for name in sorted(self._uses.attributes if self._uses is not None else ()):
+            method = getattr(type(value), name, None)
+            if isinstance(method, types.FunctionType) and not is_library(type(value)) and id(method) not in self._seen:
+                self._seen[id(method)] = len(self._seen)
+                self._kept.append(method)
+                self.data.append(f"{name}: {function_word(method)}")
+
+    def _members(self, name: str, value: Any) -> None:
+        """The data of a class or module of the user's that the function names; functions count by their names."""
+        if is_library(value) or self._uses is None or name in self._uses.changed:
+            return
+        for member in sorted(self._uses.attributes):
+            held = vars(value).get(member)  # asked for it in another way, a module may import something
+            if (
+                held is not None
+                and not callable(held)
+                and not isinstance(held, types.ModuleType | property | classmethod)
+            ):
+                self.data.append(f"{name}.{member}={value_word(held, function_word)}")
 
     def _attributes(self, value: Any) -> None:
-        """The plain attributes of an object, except those that its methods assign while they run."""
+        """The attributes of an object and of its class, except those that its methods assign or change while they run."""
         if isinstance(value, type | types.ModuleType):
             return
+        altered: set[str] = set()
         assigned: set[str] = set()
         for kind in type(value).__mro__:
             for name, method in vars(kind).items():
                 if isinstance(method, types.FunctionType) and name not in ("__init__", "__post_init__", "__new__"):
-                    assigned |= _Names.of(method.__code__).assigned
+                    assigned |= Names.of(method.__code__).assigned
+                    altered |= Names.of(method.__code__).altered
+        uses, self._uses = self._uses, None
         for name, held in sorted(getattr(value, "__dict__", {}).items()):
-            if name not in assigned:
+            if name not in assigned and (name not in altered or _lasting(held) is not None):
                 self._outside(f".{name}", held)
+        self._uses = uses
+        for name, held in class_data(type(value)):
+            if name not in assigned and name not in altered:
+                self.data.append(f"{type(value).__qualname__}.{name}={value_word(held, function_word)}")
 
 
 @dataclasses.dataclass(frozen=True)
-class _Names:
+class Names:
     """Names that a function uses, including those of the functions inside it.
 
     Args:
       read: from its module.
       stored: variables of its module and of functions around it that it assigns.
       assigned: attributes that it assigns.
+      attributes: attributes and methods that it names.
+      changed: variables whose objects it changes.
+      altered: attributes that it assigns, or whose objects it changes.
     """
 
     read: frozenset[str]
     stored: frozenset[str]
     assigned: frozenset[str]
+    attributes: frozenset[str]
+    changed: frozenset[str]
+    altered: frozenset[str]
 
     @staticmethod
     @functools.lru_cache(maxsize=1024)
-    def of(code: types.CodeType) -> "_Names":
-        found: dict[str, set[str]] = {"read": set(), "stored": set(), "assigned": set()}
+    def of(code: types.CodeType) -> "Names":
+        found: dict[str, set[str]] = {"read": set(), "stored": set(), "assigned": set(), "attributes": set()}
+        changed: set[str] = set()
+        altered: set[str] = set()
         kinds = {
             "LOAD_GLOBAL": "read", "LOAD_NAME": "read", "STORE_GLOBAL": "stored", "DELETE_GLOBAL": "stored",
             "STORE_DEREF": "stored", "DELETE_DEREF": "stored", "STORE_ATTR": "assigned", "DELETE_ATTR": "assigned",
+            "LOAD_ATTR": "attributes", "LOAD_METHOD": "attributes",
         }  # fmt: skip
-        for part in _with_inner(code):
+        for part in with_inner(code):
             for step in _instructions(part):
                 if step.opname in kinds:
                     found[kinds[step.opname]].add(str(step.argval))
-        return _Names(**{name: frozenset(names) for name, names in found.items()})
-
-
-def _with_inner(code: types.CodeType) -> Iterable[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _with_inner(constant)
+            names, attributes = changed_names(part)
+            changed |= names
+            altered |= attributes
+        sets = {name: frozenset(names) for name, names in found.items()}
+        return Names(**sets, changed=frozenset(changed), altered=frozenset(altered))
 
 
 def _instructions(code: types.CodeType) -> Iterable[Any]:

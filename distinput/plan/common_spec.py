@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What elements of several datasets have in common."""
 
+from collections.abc import Callable
+
 from distinput.core.leaves import dtype_name
+from distinput.core.rows import Stream
 from distinput.core.shape import TensorShape
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, merge_shapes
 from distinput.plan.node import Node
 
-__all__ = ["common_spec"]
+__all__ = ["common_spec", "in_one_order"]
 
 
 def common_spec(op: str, sources: tuple[Node, ...]) -> Spec:
@@ -19,6 +22,12 @@ def common_spec(op: str, sources: tuple[Node, ...]) -> Spec:
     for source in sources[1:]:
         merged = _merged(op, merged, source.spec)
     return merged
+
+
+def in_one_order(stream: Stream, spec: Callable[[], Spec]) -> Stream:
+    """Elements of several datasets with one order of keys, that of `spec`, which is asked for where there are keys."""
+    for block, state in stream:
+        yield block.built_as(spec().structure) if block.size and block.structure.form else block, state
 
 
 def _merged(op: str, a: Spec, b: Spec) -> Spec:

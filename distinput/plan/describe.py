@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from distinput.url_secrets import without_secrets
+
 __all__ = ["describe", "given"]
 
 
@@ -20,6 +22,7 @@ def describe(value: Any, most: int | None = 60) -> str:
         text = "{" + ", ".join(f"{k}: {describe(v, None)}" for k, v in value.items()) + "}"
     else:
         text = str(value) if not isinstance(value, str) else repr(value)
+    text = without_secrets(text)
     return text if most is None or len(text) <= most else text[: most - 3] + "..."
 
 

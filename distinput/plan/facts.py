@@ -63,6 +63,11 @@ class Facts:
         return False
 
     @property
+    def differs_by_place(self) -> bool:
+        """Whether it has other random numbers at each of its places in a tree (`plan.places`)."""
+        return False
+
+    @property
     def keeps(self) -> bool:
         """Whether it keeps something of one pass for later ones; then it has a field `store`."""
         return False

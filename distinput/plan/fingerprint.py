@@ -181,5 +181,7 @@ def _of_step(_: Node, a: dict[str, Any], b: dict[str, Any], allowed: frozenset[s
             yield f"has a function of another name than {when}; {cure}"
         if a.get("held") != b.get("held"):
             yield f"has a function that reads other values from outside than {when}: closures, defaults or constants; {cure}"
+        elif "data" in a and "data" in b and a["data"] != b["data"]:  # older states and caches say nothing of it
+            yield f"has a function that reads other arrays, lists or objects from outside than {when}; {cure}"
     if _under(a) != _under(b) or ("root" not in allowed and a.get("values") != b.get("values")):
         yield f"holds other values than {when}"

@@ -2,15 +2,18 @@
 """Steps that put elements of their input into groups that begin at equal distances."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from distinput.core.state import State
 from distinput.plan.needs import Needs
 from distinput.plan.node import Node
-from distinput.plan.record_places import record_in_words
+from distinput.plan.record_places import Records, record_in_words
 
 __all__ = ["Grouped"]
+
+_MOST = 64
+"""Elements of a group whose records are looked for one by one, for a note on an error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +43,28 @@ class Grouped(Node):
             return n
         return max(0, (n - self.needed) // self.step + 1) if full else -(-n // self.step)
 
-    def records_at(self, state: State, ahead: int) -> tuple[dict[str, Any], int] | None:
-        found = self.input.records_at(state["input"], state["skip"] + ahead * self.step)
-        return None if found is None else (found[0], found[1] * self.needed)
+    @property
+    def members(self) -> range:
+        """The elements of a full group, counted from its first one."""
+        return range(self.needed)
+
+    def records_at(self, state: State, ahead: int) -> Records | None:
+        at, first = state["input"], state["skip"] + ahead * self.step
+        members = self.members
+        found = self.input.records_at(at, first)
+        if found is None:
+            return None
+        if self.input.in_record_order and members.step == 1 and len(found.runs) == 1:
+            last = self.input.records_at(at, first + members[-1])
+            file, row, count = found.runs[0]
+            if last is not None and last.runs[-1][0] == file and sum(last.runs[-1][1:]) == row + count * len(members):
+                return Records(((file, row, count * len(members)),))
+        for number in members[1:_MOST]:
+            record = self.input.records_at(at, first + number)
+            if record is None:  # the group may end here, or nobody knows
+                return replace(found, more=True)
+            found += record
+        return replace(found, more=found.more or len(members) > _MOST)
 
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
         row = getattr(error, "_distinput_row", None)

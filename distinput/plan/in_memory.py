@@ -121,8 +121,7 @@ def leaf_spec(column: Column) -> LeafSpec:
 
         return ragged_spec(column)
     if isinstance(column, Ragged):
-        sizes = set(column.sizes.tolist())
-        return TensorSpec((sizes.pop() if len(sizes) == 1 else None, *column.flat.inner), column.dtype)
+        return TensorSpec((None, *column.flat.inner), column.dtype)  # also where all lengths are equal, by chance
     if isinstance(column, Datasets):
         return datasets_spec(column.items)
     assert isinstance(column, Objects | Arrays)

@@ -88,6 +88,14 @@ class Node(RecordPlaces["Node"]):
         """What is known now about the files that it names."""
         return {}
 
+    def with_functions_taken(self) -> "Node":
+        """Itself, with its functions as they are now; the ops of the library see to that themselves."""
+        if self.captured is None and self._calls:
+            from distinput.plan.binding import take_functions
+
+            take_functions(self, self.op, *[name for name, value in vars(self).items() if callable(value)])
+        return self
+
     def added(self) -> "Node":
         """What the user adds to a pipeline: mostly itself. The place to refuse, or warn about, what only rewrites build."""
         return self
@@ -162,6 +170,18 @@ class Node(RecordPlaces["Node"]):
         inner = run if self.by_element else run.by_block()
         return run.watch(self, self.stream(state, inner if self.tolerant else inner.tolerating(False)), state)
 
+    def decide(self, run: Run) -> None:
+        """Find the spec, in a run that does not begin at the first element: that one decides, not the first one here.
+
+        In a tolerant run a function that fails on all elements does so again in the place of each, and the stream goes on.
+        """
+        if run.resumed:
+            try:
+                _ = self.spec
+            except Exception:
+                if not run.tolerant:
+                    raise
+
     @property
     def steps(self) -> list["Node"]:
         """The steps of this tree that have states of their own, inputs first."""
@@ -184,6 +204,25 @@ class Node(RecordPlaces["Node"]):
         if self.draws or self.keeps:
             found[self] = None
         return tuple(found)
+
+    @cached_property
+    def _watching(self) -> tuple["Node", ...]:
+        """The steps whose functions read variables that could not be taken over."""
+        steps = list(dict.fromkeys([step for step in walk(self) if step.captured is not None]))
+        for step in steps:
+            if step.captured is not None and step.captured.changeable:
+                _ = step.identity  # what its functions read, before they run
+        return tuple([step for step in steps if step.captured is not None and step.captured.watched])
+
+    def check_captured(self) -> None:
+        """Look at what functions read from outside, before they run.
+
+        Raises:
+          FailedPreconditionError: a variable has another value than when its step was made, and could not be taken over then.
+        """
+        for step in self._watching:
+            assert step.captured is not None
+            step.captured.check(step.op)
 
     @cached_property
     def known_spec(self) -> Spec | None:

@@ -23,6 +23,10 @@ class OneForOne(Node):
     input: Node
 
     @property
+    def in_record_order(self) -> bool:
+        return self.input.in_record_order
+
+    @property
     def cardinality(self) -> int:
         return self.input.cardinality
 

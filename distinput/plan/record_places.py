@@ -1,14 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which record an element comes from: for notes on errors, and for those who ask for the records of a batch."""
 
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from distinput.core.state import State
 from distinput.plan.tree import Tree
 
-__all__ = ["RecordPlaces", "record_in_words"]
+__all__ = ["RecordPlaces", "Records", "record_in_words"]
+
+_TOLD = 8
+"""Records that are named one by one."""
 
 P = TypeVar("P", bound="RecordPlaces[Any]")
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records that an element is made of, in order.
+
+    Args:
+      runs: records that follow each other in a file: its name, the first one, and how many.
+      more: whether there may be others.
+    """
+
+    runs: tuple[tuple[str, int, int], ...]
+    more: bool = False
+
+    def __add__(self, other: "Records") -> "Records":
+        runs = list(self.runs)
+        for file, row, count in other.runs:
+            if runs and runs[-1][0] == file and sum(runs[-1][1:]) == row:
+                runs[-1] = file, runs[-1][1], runs[-1][2] + count
+            else:
+                runs.append((file, row, count))
+        return Records(tuple(runs), self.more or other.more)
 
 
 class RecordPlaces(Tree[P]):
@@ -43,15 +69,20 @@ class RecordPlaces(Tree[P]):
         """The node that `state["input"]` is a state of, for a state of this step."""
         return self.inputs[0]
 
-    def records_at(self, state: State, ahead: int) -> tuple[dict[str, Any], int] | None:
-        """The `place_of` the first record that an element is made of, and how many records it is made of; None: not known."""
+    @property
+    def in_record_order(self) -> bool:
+        """Whether elements come from records that follow each other, as long as they are in one file."""
+        return self.transparent and self.inputs[0].in_record_order
+
+    def records_at(self, state: State, ahead: int) -> Records | None:
+        """The records that an element is made of; None: not known."""
         if self.transparent:
             return self.inputs[0].records_at(state, ahead)
         at = self.source_of(state, ahead)
         if at is not None:
             return self.input_at(state).records_at(*at)
         place = self.place_of(state, ahead)
-        return None if place is None else (place, 1)
+        return None if place is None or place["row"] is None else Records(((place["file"], place["row"], 1),))
 
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
         """Which record an error of this step is about, in words; None: not known; empty: the next one to be read.
@@ -67,10 +98,21 @@ class RecordPlaces(Tree[P]):
         return record_in_words(self.input_at(state).records_at(mark["input"], mark["skip"]))
 
 
-def record_in_words(found: tuple[dict[str, Any], int] | None) -> str | None:
+def record_in_words(found: Records | None) -> str | None:
     """Records for a note on an error."""
-    if found is None or found[0]["row"] is None:
+    if found is None or not found.runs:
         return None
-    place, count = found
-    more = f" and the {count - 1} after it" if count > 1 else ""
-    return f"record {place['row']:,} of {place['file']}{more}"
+    file, row, count = found.runs[0]
+    others = " and perhaps others" if found.more else ""
+    if len(found.runs) == 1:
+        return f"record {row:,} of {file}" + (f" and the {count - 1} after it" if count > 1 else "") + others
+    parts = [_rows_in_words(name, found) for name in dict.fromkeys([run[0] for run in found.runs])]
+    return "; ".join(parts[:_TOLD]) + (others if len(parts) <= _TOLD else "; and of other files")
+
+
+def _rows_in_words(file: str, found: Records) -> str:
+    rows = [row for name, first, count in found.runs if name == file for row in range(first, first + count)]
+    told = len(rows) if len(rows) <= _TOLD + 1 else _TOLD
+    shown = [f"{row:,}" for row in rows[:told]]
+    last = f" and {len(rows) - told} others" if len(rows) > told else f" and {shown.pop()}" if len(shown) > 1 else ""
+    return f"record{'s' if len(rows) > 1 else ''} {', '.join(shown)}{last} of {file}"

@@ -2,9 +2,10 @@
 """Steps whose random numbers follow from a seed."""
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
-from distinput.core.random import fresh_seed, key_of
+from distinput.core.random import fresh_seed, key_of, unrelated
 from distinput.core.state import State
 from distinput.plan.check import integer
 from distinput.plan.node import Node
@@ -22,6 +23,10 @@ class Seeded(Node):
     """
 
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
+    mark: int = field(default_factory=unrelated, kw_only=True, repr=False)
+    """A number that copies of the step have, and no other step."""
+    place: int = field(default=0, kw_only=True, repr=False)
+    """Which of the places of this step in its tree it stands at; the first one is 0 (`plan.places`)."""
 
     @property
     @abstractmethod
@@ -38,7 +43,16 @@ class Seeded(Node):
 
     def seeded(self, epoch: int, row: int = 0) -> State:
         """What a state holds of the seed, the pass and the position."""
-        return {"seed": self.drawn_seed if self.seed is None else int(self.seed), "epoch": epoch, "row": row}
+        seed = self.drawn_seed if self.seed is None else int(self.seed)
+        return {"seed": key_of(seed, self.place) if self.place else seed, "epoch": epoch, "row": row}
+
+    @property
+    def differs_by_place(self) -> bool:
+        return self.reshuffles
+
+    def at_place(self, place: int) -> Self:
+        """The same step at another place."""
+        return replace(self, place=place).same_as(self)
 
     def key_of_pass(self, state: State) -> int:
         """The key of the random numbers of the pass that a state is of."""

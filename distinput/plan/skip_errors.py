@@ -7,7 +7,10 @@ from typing import ClassVar
 
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["SkipErrors", "as_policy"]
+__all__ = ["MISTAKES", "SkipErrors", "as_policy", "error_classes", "is_mistake"]
+
+MISTAKES = (AttributeError, ImportError, NameError, SyntaxError)
+"""Errors of a program that is wrong, whatever the data: left out, they would leave an empty dataset and no word."""
 
 _LEAST = 1000
 """Elements of which a share is at least taken: one error among the first three elements says nothing of a share."""
@@ -26,9 +29,12 @@ class SkipErrors:
       quarantine: a local file to which a line of JSON is appended for each element that fails; None: none. Several workers may
         share it. An element is written once, however many workers, passes and restarts meet it.
       max_quarantined: how many lines that file may have; what fails beyond them is counted and not written.
+      also: a class of errors, or a tuple of them, to leave out although they are mostly mistakes of the program, which are
+        raised whatever the budget: AttributeError, ImportError, NameError, SyntaxError, and their subclasses.
 
     Raises:
       InvalidArgumentError: a negative number, a share above 1, or a quarantine file that is not local.
+      TypeError: `also` is no class of errors.
 
     >>> import distinput as di
     >>> import operator
@@ -40,6 +46,7 @@ class SkipErrors:
     max_errors: int | float | None = 0.01
     quarantine: str | os.PathLike[str] | None = None
     max_quarantined: int = 10_000
+    also: type[Exception] | tuple[type[Exception], ...] = ()
 
     share_of_at_least: ClassVar[int] = _LEAST
 
@@ -60,6 +67,8 @@ class SkipErrors:
                 f"SkipErrors: quarantine must be a local file, to which lines can be appended, got {self.quarantine!r}"
             )
 
+        object.__setattr__(self, "also", error_classes("SkipErrors", self.also))
+
     def exceeded(self, errors: int, elements: int) -> bool:
         """Whether so many errors are too many beside so many elements that did not fail.
 
@@ -74,6 +83,26 @@ class SkipErrors:
 
     def __str__(self) -> str:
         return f"max_errors={self.max_errors}"
+
+
+def error_classes(who: str, given: object) -> tuple[type[Exception], ...]:
+    """Classes of errors that an argument `also` names.
+
+    Raises:
+      TypeError: it names something else.
+    """
+    classes = given if isinstance(given, tuple) else (given,)
+    for each in classes:
+        if not (isinstance(each, type) and issubclass(each, Exception)):
+            raise TypeError(
+                f"{who}: also must be a class of errors, or a tuple of them, such as AttributeError, got {each!r}"
+            )
+    return classes
+
+
+def is_mistake(error: BaseException, also: type[Exception] | tuple[type[Exception], ...]) -> bool:
+    """Whether an error says that the program is wrong, and not an element; `also` names classes that say it of elements."""
+    return isinstance(error, MISTAKES) and not isinstance(error, also)
 
 
 def as_policy(op: str, given: object) -> SkipErrors | None:

@@ -21,8 +21,8 @@ _WIDE_BOUND = 1 << 1024
 _EPOCHS = ("epoch", "pass")
 """Numbers of passes."""
 
-_WITH_MINUS_ONE = ("left", "total")
-"""Counts that are -1 where there is no bound."""
+_WITH_MINUS_ONE = ("batch", "left", "total")
+"""Counts that are -1 where there is no bound, or where they are not known."""
 
 
 def is_count(value: Any, least: int = 0, most: int = _BOUND) -> bool:

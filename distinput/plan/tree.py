@@ -6,11 +6,14 @@ from abc import ABC
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from distinput.core.digest import Digest
 from distinput.plan.facts import Facts
 from distinput.plan.origin import Origin, caller
+
+if TYPE_CHECKING:
+    from distinput.plan.binding import Captured
 
 __all__ = ["Tree"]
 
@@ -24,10 +27,12 @@ class Tree(Facts, ABC, Generic[N]):
     Args:
       name: what the user calls the step.
       origin: the line that made it.
+      captured: what its functions read from outside and could not take over; None: nothing was taken over yet.
     """
 
     name: str | None = field(default=None, kw_only=True, repr=False)
     origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
+    captured: "Captured | None" = field(default=None, kw_only=True, repr=False)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -67,7 +72,7 @@ class Tree(Facts, ABC, Generic[N]):
 
     def arguments(self) -> dict[str, Any]:
         """The arguments that are not inputs, for printing and for the fingerprint."""
-        hidden = {"name", "origin"}
+        hidden = {"name", "origin", "captured"}
         found = {}
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
@@ -98,6 +103,8 @@ class Tree(Facts, ABC, Generic[N]):
             found["code"] = f"{PYTHON} {Digest().add(reading.code).word} {Digest(3).add(reading.names).word}"
         if reading.held:
             found["held"] = Digest().add(reading.held).word
+        if reading.data:
+            found["data"] = Digest().add(reading.data).word
         return {**found, **self.contents()}
 
     def contents(self) -> dict[str, Any]:
@@ -113,7 +120,11 @@ class Tree(Facts, ABC, Generic[N]):
     def __getstate__(self) -> dict[str, Any]:
         """Its fields, and its spec if that is known: what else was computed is computed again in another process."""
         kept = [f.name for f in dataclasses.fields(self)] + ["spec"] * ("spec" in vars(self))
-        return {name: vars(self)[name] for name in kept}
+        if self.captured is None:
+            return {name: vars(self)[name] for name in kept}
+        from distinput.plan.binding import by_name
+
+        return {name: by_name(vars(self)[name]) for name in kept}
 
 
 def _alike(old: Tree[Any], new: Tree[Any]) -> bool:

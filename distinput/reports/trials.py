@@ -49,10 +49,10 @@ def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator
     ['map(num_parallel_calls=AUTOTUNE)']
     """
     for change, edit in CHANGES.items():
-        changed = _edited(dataset.node, edit)
-        if changed is dataset.node:
-            continue
         try:
+            changed = _edited(dataset.node, edit)
+            if changed is dataset.node:
+                continue
             rate = bench(Dataset(changed), seconds).elements_per_second
         except Exception as error:  # noqa: BLE001 - a function that cannot be sent to processes, say, is what is to be told
             yield Trial(change, error=f"{type(error).__name__}: {error}".splitlines()[0])

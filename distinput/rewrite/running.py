@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from distinput.core.digest import Digest
-from distinput.plan.node import Node
+from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import rewrite
 
 __all__ = ["Running"]
@@ -39,6 +39,10 @@ class Running:
           plan: the tree as the user described it.
           only: names of the rules that may fire; None: all.
         """
+        if any(step.differs_by_place for step in walk(plan)):
+            from distinput.plan.places import placed  # with what only such steps need
+
+            plan = placed(plan)
         node, fired = rewrite(plan, only=only)
         return Running(node, tuple(sorted(set(fired))))
 

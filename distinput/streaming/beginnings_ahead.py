@@ -3,18 +3,16 @@
 
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from distinput.core.pool import Task
 from distinput.core.run import Run
+from distinput.errors import CancelledError
 from distinput.files.described_bytes import Described
 from distinput.files.paths import local_path
 from distinput.files.source import begun
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 __all__ = ["FILES_AHEAD", "BeginningsAhead"]
 
@@ -31,7 +29,7 @@ _LONGEST = 5 * _QUICK
 class _Asked(NamedTuple):
     path: str
     at: float
-    answer: "Future[Described | None]"
+    answer: Task[Described | None]
 
 
 class BeginningsAhead:

@@ -14,7 +14,7 @@ from distinput.core.run import Run
 from distinput.core.state import State
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from distinput.core.pool import Pool, Task
 
 __all__ = ["Pace", "blocks_ahead"]
 
@@ -78,8 +78,8 @@ def blocks_ahead(open_stream: Callable[[Run], Stream], run: Run, pace: Pace) -> 
     with ExitStack() as stack:
         # Closed by whoever drops it last: this function, or a task that is still running when this function ends.
         stream = open_stream(aside)
-        pool: ThreadPoolExecutor | None = None
-        ahead: deque[Future[_Made]] = deque()
+        pool: Pool | None = None
+        ahead: deque[Task[_Made]] = deque()
         alone = cores() == 1
         pace.begin()
         while True:

@@ -14,6 +14,7 @@ from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run
 from distinput.core.state import State
+from distinput.kernels.flag import Flag
 
 __all__ = ["Buffer", "Stopped", "buffered"]
 
@@ -45,7 +46,9 @@ class Buffer:
         self.closed = self.stopping = False
         self.complete = False
         """True once the stream has ended, or failed: what is still to come waits here."""
-        self.changed = threading.Condition()
+        # No condition: it waits and rings in Python code, in which an interrupt of the consumer would leave its lock behind.
+        self._lock = threading.RLock()
+        self._waiting: list[Flag] = []  # each set when something has changed
 
     def _is_full(self) -> bool:
         if self.stopping:
@@ -55,31 +58,47 @@ class Buffer:
 
     def put(self, item: _Item) -> bool:
         """Wait for room and hand over an item; False if the consumer has gone or wants no more."""
-        with self.changed:
-            while self._is_full() and not self.closed:
+        while True:
+            with self._lock:
+                if self.closed:
+                    return False
+                if not self._is_full():
+                    self.items.append(item)
+                    self.complete = not isinstance(item, tuple)
+                    self._count(item, 1)
+                    self._changed()
+                    return not self.stopping
                 self.was_full = True
-                self.changed.wait()
-            if self.closed:
-                return False
-            self.items.append(item)
-            self.complete = not isinstance(item, tuple)
-            self._count(item, 1)
-            self.changed.notify_all()
-            return not self.stopping
+                change = self._next_change()
+            change.wait()
 
     def get(self) -> _Item:
         """Wait for the next item; None is the end, also when the buffer is closed while its consumer waits."""
-        with self.changed:
-            if not self.items:
-                begin = Run.clock()
-                while not self.items and not self.closed:
-                    self.changed.wait()
-                if self.was_full:
-                    self._waited(Run.clock() - begin)
-            item = self.items.popleft() if self.items else None
-            self._count(item, -1)
-            self.changed.notify_all()
-            return item
+        begin: float | None = None
+        while True:
+            with self._lock:
+                if self.items or self.closed:
+                    if begin is not None and self.was_full:
+                        self._waited(Run.clock() - begin)
+                    item = self.items.popleft() if self.items else None
+                    self._count(item, -1)
+                    self._changed()
+                    return item
+                change = self._next_change()
+            begin = Run.clock() if begin is None else begin
+            change.wait()
+
+    def _next_change(self) -> Flag:
+        """What is set when something has changed."""
+        change = Flag()
+        self._waiting.append(change)
+        return change
+
+    def _changed(self) -> None:
+        """Tell those who wait for a change."""
+        for change in self._waiting:
+            change.set()
+        self._waiting.clear()
 
     def _waited(self, seconds: float) -> None:
         """The consumer had to wait although the buffer had been full; if that goes on, the buffer grows.
@@ -100,16 +119,16 @@ class Buffer:
 
     def stop(self) -> None:
         """Let the thread end after the block that it is making; waiting blocks can still be taken."""
-        with self.changed:
+        with self._lock:
             self.stopping = True
-            self.changed.notify_all()
+            self._changed()
 
     def close(self) -> None:
         """Drop everything: the consumer has gone."""
-        with self.changed:
+        with self._lock:
             self.closed = True
             self.items.clear()
-            self.changed.notify_all()
+            self._changed()
 
 
 class Stopped(Exception):

@@ -20,6 +20,7 @@ from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.node import UNKNOWN, Node
+from distinput.plan.places import placed
 
 __all__ = ["Positions", "positions_of"]
 
@@ -52,7 +53,7 @@ def positions_of(node: Node) -> Positions:
     Raises:
       TypeError: they cannot be reached; the message names the step.
     """
-    found = _reached(node)
+    found = _reached(placed(node))
     if found is None:
         at = _culprit(node)
         raise TypeError(

@@ -26,7 +26,7 @@ from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec_json import spec_json
 from distinput.core.state import VERSION, State
-from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
+from distinput.errors import DataLossError, FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.plan.check import normalized
 from distinput.plan.fingerprint import Fingerprint, difference, fingerprint
@@ -39,7 +39,7 @@ from distinput.plan.state_form import misfit
 from distinput.writers.elements import ElementsWriter
 from distinput.writers.journal import Journal
 from distinput.writers.kept_files import KEPT, KeptFiles
-from distinput.writers.manifest import WrittenFile, WrittenFiles, read_written
+from distinput.writers.manifest import MANIFEST, WrittenFile, WrittenFiles, read_written
 from distinput.writers.stage import Stage, publish
 
 __all__ = ["Described", "DiskStore", "KeptOnDisk"]
@@ -139,10 +139,16 @@ class KeptOnDisk(SameElements):
 
         Raises:
           FailedPreconditionError: it is of another one.
+          DataLossError: its manifest is damaged.
         """
         if found.more.get("op") != self.op:
             raise FailedPreconditionError(
                 f"{self.op}: {self.directory} holds a dataset that write or save made; give {self.op} a folder of its own"
+            )
+        epoch, made = found.more.get("epoch"), found.more.get("made")
+        if type(epoch) is not int or epoch < 0 or not isinstance(made, str) or found.pipeline is None:
+            raise DataLossError(
+                f"{self.directory}: {MANIFEST} is damaged: it does not say which pass {self.op} has kept"
             )
         differs = difference(self._described, found.pipeline, when="when the cache was written")
         if differs is not None:

@@ -86,8 +86,8 @@ def blocks_in(
     Args:
       files: from `places`.
       read: gives the records from a place on, with the position after each block.
-      run: says whether it is tolerant, and whether it goes on behind a damaged record.
-      past: finds where to go on behind one.
+      run: says whether it is tolerant.
+      past: finds where to go on behind one; None: with the next file.
       one_version: in a tolerant run the rest of a file is lost once it has changed, be it for going on behind a damaged record.
     """
     for mark, place in files:
@@ -118,7 +118,7 @@ def _read(place: Place, read: Reading, mark: Mark, run: Run, past: Past | None, 
         except DAMAGE as error:
             if stamp is not None:
                 _check_same(place, stamp, error)
-            behind = past(place["path"], place["position"]) if past is not None and run.past_damage else None
+            behind = None if past is None else past(place["path"], place["position"])
             if behind is None or not run.tolerant:
                 raise
             failure = failure_at(error, place, behind)

@@ -15,7 +15,7 @@ from distinput.formats.portion import Portion
 from distinput.streaming.places import DAMAGE, PlacedPortion, failure_at, is_defect
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from distinput.core.pool import Pool, Task
 
 __all__ = ["portions_ahead"]
 
@@ -86,7 +86,7 @@ class _Pulled:
 
     def __init__(self, item: PlacedPortion | Exception, reading: Callable[[], str] | None) -> None:
         self.item, self.reading = item, reading
-        self.future: Future[Any] | None = None
+        self.future: Task[Any] | None = None
 
 
 class _Ahead:
@@ -100,7 +100,7 @@ class _Ahead:
         self.asked = False
         self._portions, self._run, self._stack = portions, run, stack
         self._most = run.read_ahead.pieces
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Pool | None = None
         self._decoding: deque[_Pulled] = deque()
         self._held: _Pulled | None = None
         self._reading: Callable[[], str] | None = None

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from distinput.errors import NotFoundError
+from distinput.url_secrets import without_secrets
 
 __all__ = ["Quarantine"]
 
@@ -105,6 +106,7 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def _short(value: Any) -> Any:
+    value = without_secrets(value) if isinstance(value, str) else value
     if isinstance(value, str) and len(value) > _MOST_TEXT:
         return value[:_MOST_TEXT] + "..."
     return value

@@ -12,7 +12,7 @@ from distinput.files.paths import local_path
 from distinput.files.source import stamp_of
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from distinput.core.pool import Task
 
 __all__ = ["StampsAhead"]
 
@@ -32,7 +32,7 @@ class StampsAhead:
     def __init__(self, look: Callable[[str], Any], run: Run, stack: ExitStack) -> None:
         self._look, self._run, self._stack = look, run, stack
         self._pool: Any = None
-        self._asked: tuple[str, float, Future[str | None]] | None = None
+        self._asked: tuple[str, float, Task[str | None]] | None = None
 
     def of(self, path: str) -> str | None:
         """The stamp of a file that is about to be read; None for a local file, which is quickly asked.

@@ -66,7 +66,7 @@ def write_checkpoint(path: str, header: Mapping[str, Any], arrays: Mapping[str, 
       OSError: it could not be written; nothing of it is left.
     """
     name = uuid.uuid4().hex
-    with Sink(file_of(path), durable=True) as sink:
+    with Sink(file_of(path), durable=True, own=True) as sink:
         checks = {}
         with zipfile.ZipFile(cast(BinaryIO, _Stream(sink)), "w") as archive:
             for key, array in arrays.items():

@@ -2,6 +2,7 @@
 """The record of the checkpoints in a folder: a JSON file named `checkpoint`."""
 
 import json
+import math
 import os
 import re
 import warnings
@@ -9,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from distinput.errors import DataLossError, InputWarning, NotFoundError
+from distinput.errors import DataLossError, DistinputError, FailedPreconditionError, InputWarning, NotFoundError
 from distinput.files.folder import join_path, names_in, split_path
+from distinput.files.inside import leads_out, open_inside, plain_name
 from distinput.files.sink import Sink
-from distinput.files.source import open_binary, stamp_of
+from distinput.files.source import stamp_of
 from distinput.train.checkpoint_file import SUFFIX, CheckpointFile, file_of
 
 __all__ = ["Record", "is_whole", "latest_checkpoint", "latest_name", "note_whole"]
@@ -49,16 +51,32 @@ class Record:
     def read(cls, folder: str) -> "Record":
         """Read the record of a folder; if there is none, or it is damaged, make one from the names of the files."""
         try:
-            with open_binary(join_path(folder, _NAME)) as file:
+            with open_inside(folder, _NAME) as file:
                 found = json.loads(file.read())
             if found["format"] != _FORMAT:
                 raise ValueError("it is no record of checkpoints")
-            managed = {str(name): float(when) for name, when in found["managed"]}
-            others, removed = [str(name) for name in found["others"]], [str(name) for name in found.get("removed", ())]
-            return cls(folder, found["latest"], managed, others, found["preserved"], removed)
+            managed = {plain_name(name): _time(when) for name, when in found["managed"]}
+            others, removed = map(plain_name, found["others"]), map(plain_name, found.get("removed", ()))
+            latest, preserved = found["latest"], found["preserved"]
+            return cls(
+                folder,
+                None if latest is None else plain_name(latest),
+                managed,
+                list(others),
+                None if preserved is None else _time(preserved),
+                list(removed),
+            )
         except NotFoundError:
             pass
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        except (
+            AttributeError,
+            DistinputError,
+            KeyError,
+            RecursionError,
+            TypeError,
+            ValueError,
+            OverflowError,
+        ) as error:
             path = join_path(folder, _NAME)
             warnings.warn(
                 f"{path}: the record of checkpoints is damaged ({error}); the numbers in the names of the files are taken",
@@ -75,7 +93,7 @@ class Record:
             "format": _FORMAT, "latest": self.latest, "managed": list(self.managed.items()), "others": self.others,
             "preserved": self.preserved, "removed": self.removed,
         }  # fmt: skip
-        with Sink(join_path(self.folder, _NAME), durable=True) as sink:
+        with Sink(join_path(self.folder, _NAME), durable=True, own=True) as sink:
             sink.write(json.dumps(record, indent=1).encode())
 
     @classmethod
@@ -93,6 +111,12 @@ class Record:
         """The names, the latest first."""
         names = [self.latest, *reversed(self.managed), *reversed(self.others)]
         yield from dict.fromkeys(name for name in names if name is not None)
+
+
+def _time(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is no time")
+    return float(value)
 
 
 def note_whole(path: str) -> None:
@@ -115,12 +139,14 @@ def latest_name(folder: str) -> str | None:
     for name in Record.read(folder).newest_first():
         path = join_path(folder, name)
         try:
+            if leads_out(file_of(path)):
+                raise FailedPreconditionError(f"{file_of(path)}: is a symbolic link out of its folder")
             if not is_whole(path):
                 CheckpointFile(path).close()
                 note_whole(path)
         except NotFoundError:
             damage.append(f"{file_of(path)}: is not there")
-        except DataLossError as error:
+        except (DataLossError, FailedPreconditionError) as error:
             damage.append(str(error))
         else:
             if damage:

@@ -3,7 +3,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from distinput.errors import InputWarning
 
@@ -70,6 +70,12 @@ class RestoreStatus:
         self._looked_at = True
         return self
 
+    def run_restore_ops(self, session: Any = None) -> None:
+        """Nothing: `restore` has done it. For programs that were written for graphs."""
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Nothing: `restore` has done it. For programs that were written for graphs."""
+
     def _told(self) -> str:
         parts = []
         if self.missing:
@@ -103,6 +109,17 @@ class InitializationStatus:
     def expect_partial(self) -> Self:
         """Return the status."""
         return self
+
+    def run_restore_ops(self, session: Any = None) -> None:
+        """Fail, since there is nothing to restore.
+
+        Raises:
+          AssertionError: always.
+        """
+        raise AssertionError("No checkpoint specified (save_path=None), so no restore ops are available.")
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Nothing: variables have their first values."""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The journal of a writing: which files are complete, and where the pipeline stood then."""
 
+import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from distinput.core.state import State
-from distinput.plan.fingerprint import Fingerprint
+from distinput.files.inside import plain_name
+from distinput.plan.fingerprint import Fingerprint, is_fingerprint
 from distinput.writers.manifest import WrittenFile
 
 __all__ = ["Journal"]
 
 _VERSION = 1
+_RUN = re.compile(r"\w+", re.ASCII)
+"""Words of writings, of which names of files are made."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,16 @@ class Journal:
             return None
         try:
             given = {name: value for name, value in found.items() if name != "version"}
-            given["files"] = tuple([WrittenFile(**file) for file in given["files"]])
+            given["files"] = tuple([WrittenFile.of_json(file) for file in given["files"]])
             given |= {name: tuple(given.get(name, ())) for name in ("numbers", "pieces", "replaces")}
-            return Journal(**given)
-        except (KeyError, TypeError):
+            made = Journal(**given)
+            fits = (
+                isinstance(made.key, list)
+                and is_fingerprint(made.pipeline)
+                and isinstance(made.done, bool)
+                and bool(_RUN.fullmatch(made.run))
+            )
+            fits &= all(type(number) is int and number >= 0 for number in (*made.numbers, *made.pieces))
+            return made if fits and all(map(plain_name, made.replaces)) else None
+        except (KeyError, TypeError, ValueError):
             return None

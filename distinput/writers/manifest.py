@@ -12,15 +12,31 @@ from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.directory import MANIFEST
 from distinput.files.folder import join_path
+from distinput.files.inside import check_inside, open_inside, plain_name
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of
 from distinput.files.table import FileTable
 from distinput.kernels.crc32 import crc32
+from distinput.plan.fingerprint import is_fingerprint
+from distinput.writers import WRITERS
 
-__all__ = ["MANIFEST", "WrittenFile", "WrittenFiles", "read_written", "verify_files"]
+__all__ = ["MANIFEST", "OPTIONS_GIVEN", "WrittenFile", "WrittenFiles", "read_written", "verify_files"]
 
 _VERSION = 1
+_COMPRESSED = frozenset({"compression_type"})
+OPTIONS_GIVEN: dict[str, frozenset[str]] = {
+    "arrow": frozenset(),
+    "csv": frozenset({"schema", "header", "delimiter"}) | _COMPRESSED,
+    "elements": frozenset({"layout"}),
+    "jsonl": frozenset({"schema"}) | _COMPRESSED,
+    "npy": frozenset(),
+    "parquet": frozenset(),
+    "tar": frozenset({"when_empty"}) | _COMPRESSED,
+    "text": _COMPRESSED,
+    "tfrecord": _COMPRESSED,
+}
+"""The options that the writers of this library give, see `Writer.reading`. All others are the reader's own choice."""
 _CHUNK = 1 << 20
 
 
@@ -39,6 +55,19 @@ class WrittenFile:
     rows: int
     bytes: int
     crc32: int
+
+    @staticmethod
+    def of_json(value: Any) -> "WrittenFile":
+        """From JSON.
+
+        Raises:
+          KeyError, TypeError, ValueError: it is none, or its name leads out of the folder.
+        """
+        name, rows, size, crc32 = plain_name(value["name"]), value["rows"], value["bytes"], value["crc32"]
+        for number in (rows, size, crc32):
+            if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 62:
+                raise ValueError(f"{number!r} is no count")
+        return WrittenFile(name, rows, size, crc32)
 
 
 @dataclass(frozen=True)
@@ -116,7 +145,7 @@ class WrittenFiles:
         """Write the manifest; it takes the place of an older one at once."""
         made = {"distinput_written": _VERSION, **asdict(self), "rows": self.rows}
         del made["directory"], made["complete"]
-        with Sink(join_path(self.directory, MANIFEST), durable=durable) as sink:
+        with Sink(join_path(self.directory, MANIFEST), durable=durable, own=True) as sink:
             sink.write(json.dumps(made, indent=1).encode())
 
 
@@ -129,7 +158,7 @@ def read_written(directory: str) -> WrittenFiles | None:
     """
     path = join_path(directory, MANIFEST)
     try:
-        with naming(path), open_binary(path) as file:
+        with naming(path), open_inside(directory, MANIFEST) as file:
             text = file.read()
     except (NotFoundError, NotADirectoryError):
         return None
@@ -137,7 +166,7 @@ def read_written(directory: str) -> WrittenFiles | None:
         found = json.loads(text)
         version = found.pop("distinput_written")
         rows = found.pop("rows")
-        files = tuple([_file(each) for each in found.pop("files")])
+        files = tuple([WrittenFile.of_json(each) for each in found.pop("files")])
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error!r}") from error
     if version != _VERSION:
@@ -151,9 +180,27 @@ def read_written(directory: str) -> WrittenFiles | None:
     pieces = made.pieces
     fits = all(type(count) is int and count > 0 for count in pieces) and sum(pieces) == (len(files) if pieces else 0)
     fits &= isinstance(made.format, str) and isinstance(made.options, dict) and isinstance(made.more, dict)
+    fits &= all(isinstance(word, str) for word in (made.run, made.order)) and isinstance(made.job, str | None)
+    fits &= made.pipeline is None or is_fingerprint(made.pipeline)
     if not fits or made.rows != rows or len({file.name for file in files}) != len(files):
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: its parts contradict each other")
+    _check_options(path, made)
+    check_inside(directory, [file.name for file in files])
     return made
+
+
+def _check_options(path: str, made: WrittenFiles) -> None:
+    """Refuse options that no writer gives: a file does not decide which checks are made of it.
+
+    What the writer of a program's own format gives is its own business.
+    """
+    if made.format not in OPTIONS_GIVEN and made.format in WRITERS:
+        return
+    for option in sorted(set(made.options) - OPTIONS_GIVEN.get(made.format, frozenset())):
+        raise DataLossError(
+            f"{path}: not a manifest of written files, or damaged: it gives the format {made.format!r} the option {option!r}, "
+            "which no writer gives; name the format and its options yourself: FileDataset(files, format, ...)"
+        )
 
 
 def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
@@ -190,13 +237,3 @@ def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
                 "written, so write the dataset again"
             )
     return made
-
-
-def _file(value: Any) -> WrittenFile:
-    name, rows, size, crc32 = value["name"], value["rows"], value["bytes"], value["crc32"]
-    if not isinstance(name, str) or not name or "/" in name or "\\" in name or "\0" in name or name in (".", ".."):
-        raise ValueError(f"{name!r} is no name of a file in this folder")
-    for number in (rows, size, crc32):
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 62:
-            raise ValueError(f"{number!r} is no count")
-    return WrittenFile(name, rows, size, crc32)

@@ -30,7 +30,7 @@ class OpenFile:
         self.name, self.rows = name, 0
         self._blocks: list[Block] = []
         self._waiting = self._waiting_rows = 0
-        self._sink = Sink(stage.path(name), writer.compression, checksum=True)
+        self._sink = Sink(stage.path(name), writer.compression, checksum=True, own=True)
         try:
             self._file = writer.open(self._sink, spec, first)
         except BaseException:

@@ -12,12 +12,14 @@ manifest, written last, makes them a dataset.
 import contextlib
 import json
 import os
+import stat
 import uuid
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from distinput.errors import FailedPreconditionError
+from distinput.errors import DistinputError, FailedPreconditionError
 from distinput.files.folder import join_path, make_folder, remove_file
+from distinput.files.inside import open_inside
 from distinput.files.lock import FileLock
 from distinput.files.paths import UNFINISHED, local_path
 from distinput.files.sink import Sink
@@ -50,11 +52,20 @@ class Stage:
         self._names: list[str] = []  # of remote files, to be removed again
 
     def take(self) -> bool:
-        """Begin to write here, unless another process does: then False."""
+        """Begin to write here, unless another process does: then False.
+
+        Raises:
+          FailedPreconditionError: the stage is a symbolic link: what is in a stage is removed.
+        """
         make_folder(self.directory)
         if not self.local:
             return True
         while True:
+            if os.path.islink(self.folder):
+                raise FailedPreconditionError(
+                    f"{self.folder}: is a symbolic link, to {os.path.realpath(self.folder)}; a writer removes what is in this "
+                    "folder, so it must be one of its own: remove the link"
+                )
             make_folder(self.folder)
             lock = FileLock(os.path.join(self.folder, _LOCK))
             try:
@@ -82,24 +93,27 @@ class Stage:
         """What the last writer recorded; None if there was none, or if it is unreadable."""
         if not self.local:
             return None
+        if os.path.islink(self.folder):
+            return None
         try:
-            with open(os.path.join(self.folder, _JOURNAL), "rb") as file:
-                found = json.load(file)
-        except (OSError, ValueError, RecursionError):
+            with open_inside(self.folder, _JOURNAL) as file:
+                found = json.loads(file.read())
+        except (DistinputError, OSError, ValueError, RecursionError):
             return None
         return found if isinstance(found, dict) else None
 
     def record(self, journal: dict[str, Any]) -> None:
         """Keep a journal; it takes the place of the last one at once."""
         if self.local:
-            with Sink(os.path.join(self.folder, _JOURNAL)) as sink:
+            with Sink(os.path.join(self.folder, _JOURNAL), own=True) as sink:
                 sink.write(json.dumps(journal).encode())
 
     def has(self, file: WrittenFile) -> bool:
         """True if a complete file is here, or was published already."""
         for folder in (self.folder, self.directory):
             with contextlib.suppress(OSError):
-                if os.stat(os.path.join(folder, file.name)).st_size == file.bytes:
+                status = os.lstat(os.path.join(folder, file.name))
+                if stat.S_ISREG(status.st_mode) and status.st_size == file.bytes:
                     return True
         return False
 
@@ -138,7 +152,7 @@ class Stage:
 
     def tidy(self) -> None:
         """Remove what a writer has left that was killed after it had published."""
-        if self.local and os.path.isdir(self.folder) and self.take():
+        if self.local and os.path.isdir(self.folder) and not os.path.islink(self.folder) and self.take():
             self.remove()
 
     def discard(self) -> None:

@@ -2,7 +2,6 @@
 """Every benchmark runs at a tiny size and its contenders deliver the same; no time is looked at."""
 
 import importlib
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -22,22 +21,23 @@ def _as_in_a_contender(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISTINPUT_KERNELS", "compiled")
 
 
-# Its processes wait at their end for a kernel that is being compiled.
-SLOW = {
-    "images": pytest.mark.skipif(importlib.util.find_spec("simplejpeg") is None, reason="simplejpeg is not installed"),
-    "import_time": pytest.mark.slow,
-    "remote": pytest.mark.skipif(importlib.util.find_spec("obstore") is None, reason="obstore is not installed"),
-    "feeds": pytest.mark.skipif(
-        any(importlib.util.find_spec(name) is None for name in ("torch", "jax", "keras")),
-        reason="PyTorch, JAX and Keras are not all installed",
-    ),
+needs = pytest.mark.needs
+MARKS: dict[str, tuple[pytest.MarkDecorator, ...]] = {
+    "feeds": (needs("torch", "jax", "keras"),),
+    "images": (needs("simplejpeg", "PIL"),),
+    # Its processes wait at their end for a kernel that is being compiled.
+    "import_time": (pytest.mark.slow,),
+    "padded_batch": (needs("google_crc32c"),),
+    "ragged_batch": (needs("google_crc32c"),),
+    "remote": (needs("obstore"),),
     # webdataset leaves archives open.
-    "tar": pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    "tpu_strategy": pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed"),
+    "tar": (pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),),
+    "tfrecord_example": (needs("google_crc32c"),),
+    "tpu_strategy": (needs("jax"),),
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in BENCHMARKS])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in BENCHMARKS])
 def test_contenders_deliver_the_same(name: str, tmp_path: Path) -> None:
     module = importlib.import_module(f"benchmarks.{name}")
     module.prepare(tmp_path, TINY)

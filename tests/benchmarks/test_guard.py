@@ -13,6 +13,7 @@ def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISTINPUT_KERNELS", "compiled")
 
 
+@pytest.mark.needs("google_crc32c")  # checksums are a limit
 @pytest.mark.parametrize("guarded", GUARDED, ids=str)
 def test_ours_and_the_limit_deliver_the_same_values(guarded: Guarded) -> None:
     with loaded(guarded) as works:

@@ -20,7 +20,7 @@ def batches(rows: int = 10, size: int = 3) -> di.data.Dataset:
 
 
 def view(rank: int | None = 0, world_size: int | None = 1, **shape: int) -> Any:
-    return di.interop.torch.IterableView(batches(**shape), rank=rank, world_size=world_size)
+    return di.interop.torch.IterableView(batches(**shape), rank=rank, world_size=world_size, tail="partial")
 
 
 def loader(of: Any, **options: Any) -> Any:
@@ -40,7 +40,7 @@ def test_loader_workers_divide_the_steps_and_sharding_twice_is_refused() -> None
     assert [step.tolist() for step in loader(view(), num_workers=2)] == whole
     with pytest.raises(di.errors.InvalidArgumentError, match=r"batch_size=None"):
         list(torch.utils.data.DataLoader(view(), batch_size=2))
-    with pytest.raises(TypeError, match="rank, world_size and share_memory"):
+    with pytest.raises(TypeError, match="rank, world_size, share_memory"):
         di.interop.torch.Loader(view(rank=0, world_size=2), rank=0, world_size=2)
     with pytest.raises(TypeError, match="sampler"):
         di.interop.torch.Loader(batches(), sampler=torch.utils.data.SequentialSampler([1, 2]))
@@ -126,7 +126,7 @@ def test_distributed_values_are_pytrees() -> None:
 
 
 def test_rank_and_world_size_are_read_when_it_is_iterated(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = di.interop.torch.IterableView(batches())
+    made = di.interop.torch.IterableView(batches(), tail="partial")
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("MASTER_ADDR", "localhost")

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Members of TensorFlow's classes that are not there: the error says what to do instead."""
 
-import pytest
-
-import distinput as di
 from distinput.core.declined import CHANGE, MEMBERS, declined, told
 from distinput.core.spec import RaggedTensorSpec
 
@@ -18,10 +15,3 @@ def test_classes_have_the_reasons_of_those_they_derive_from() -> None:
         f"'RaggedTensorSpec' object has no attribute 'cast': {what} ("
     )
     assert str(declined(int, "cast")) == "'int' object has no attribute 'cast'"
-
-
-def test_partitions_are_declined_on_the_class() -> None:
-    with pytest.raises(
-        AttributeError, match=r"'RaggedFeature' object has no attribute 'RowLengths': parse the values and"
-    ):
-        di.io.RaggedFeature.RowLengths("key")

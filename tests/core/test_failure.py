@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be made is made around each error, and the error that is raised is that of the first row at fault."""
 
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import distinput as di
 from distinput.core.block import Block
 from distinput.core.failure import Failure, of_all, sound_parts, stacked_parts
 from distinput.core.nest import LEAF
+
+Dataset = di.data.Dataset
 
 
 @given(st.integers(1, 20), st.sets(st.integers(0, 19)))
@@ -79,3 +86,122 @@ def test_batches_that_cannot_be_stacked_become_failures(lengths: list[int], size
     if not all(found):
         with pytest.raises(ValueError, match="first element had shape"):
             list(stacked_parts(block, size, lambda error: ValueError(str(error)), tolerant=False))
+
+
+def _fails_twice(x: Any) -> Any:
+    if x in (2, 4):
+        raise ValueError(f"{x} is no good")
+    return x
+
+
+def _misfits() -> Iterator[Any]:
+    for x in range(8):
+        yield "no number" if x in (2, 4) else x
+
+
+FAILING: dict[str, Callable[[], Any]] = {
+    "map": lambda: Dataset.range(8).map(_fails_twice),
+    "map on threads": lambda: Dataset.range(8).map(_fails_twice, num_parallel_calls=2),
+    "filter": lambda: Dataset.range(8).filter(lambda x: _fails_twice(x) >= 0),
+    "scan": lambda: Dataset.range(8).scan(0, lambda s, x: (s, _fails_twice(x))),
+    "flat_map": lambda: Dataset.range(8).flat_map(lambda x: Dataset.range(x, x + 1).map(_fails_twice)),
+    "interleave": lambda: Dataset.range(8).interleave(lambda x: Dataset.range(x, x + 1).map(_fails_twice), 2),
+    "generator": lambda: Dataset.from_generator(_misfits, output_signature=di.TensorSpec([], "int64")),
+    "batch": lambda: Dataset.range(8).map(_fails_twice).batch(1).map(lambda x: x[0]),
+    "padded": lambda: Dataset.range(8).map(lambda x: np.zeros(3 + (x in (2, 4)))).padded_batch(1, [3]).map(lambda _: 0),
+    "prefetch": lambda: Dataset.range(8).map(_fails_twice).prefetch(2),
+    "take_while": lambda: Dataset.range(8).take_while(lambda x: _fails_twice(x) >= 0),
+    "window": lambda: Dataset.range(8).map(_fails_twice).window(1).flat_map(lambda w: w),
+    "unbatch": lambda: Dataset.range(8).map(_fails_twice).batch(1).unbatch(),
+    "group_by_window": lambda: Dataset.range(8).map(_fails_twice).group_by_window(lambda x: x, lambda _, w: w, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(FAILING))
+def test_who_clears_the_frames_of_an_error_does_not_end_the_stream(name: str) -> None:
+    def outcomes(clear: bool) -> list[Any]:
+        iterator, found = iter(FAILING[name]()), list[Any]()
+        while len(found) < 20:
+            try:
+                found.append(int(next(iterator)))
+            except StopIteration:
+                break
+            except (TypeError, ValueError, di.errors.InvalidArgumentError) as error:
+                if clear:
+                    traceback.clear_frames(error.__traceback__)
+                found.append("error")
+        return found
+
+    assert outcomes(clear=True) == outcomes(clear=False)
+    assert outcomes(clear=True).count("error") == 2
+    assert len(outcomes(clear=True)) == 8
+
+
+def _fails(_: Any) -> Any:
+    raise ValueError("no good")
+
+
+def _all_fail(signature: Any = None) -> Any:
+    return Dataset.range(2).map(_fails, output_signature=signature)
+
+
+def _sum_of(reduce: Callable[[Any, Any], Any]) -> Any:
+    reducer = di.data.experimental.Reducer(lambda _: np.int64(0), reduce, lambda total: total)
+    return di.data.experimental.group_by_reducer(lambda x: 0, reducer)
+
+
+ONCE: dict[str, Callable[[Any], Any]] = {
+    "reducer": lambda ds: ds.apply(_sum_of(lambda total, x: total + x)),
+    "ragged": lambda ds: ds.ragged_batch(1),
+    "sparse": lambda ds: ds.batch(1).sparse_batch(1, [None]),
+    "ragged of batches": lambda ds: ds.batch(1).ragged_batch(1),
+    "groups": lambda ds: ds.group_by_window(lambda x: x % 2, lambda _, window: window.batch(1), 2),
+    "flat_map": lambda ds: ds.flat_map(lambda _: Dataset.range(3)),
+    "interleave": lambda ds: ds.interleave(lambda _: Dataset.range(3), 2),
+    "window": lambda ds: ds.window(1).flat_map(lambda window: window.batch(1)),
+    "scan": lambda ds: ds.scan(0, lambda s, x: (s, x)),
+    "unbatch": lambda ds: ds.unbatch(),
+    "zip": lambda ds: Dataset.zip((ds.ragged_batch(1), Dataset.range(9))),
+}
+
+
+@pytest.mark.parametrize("signature", [None, di.TensorSpec([], "int64")])
+@pytest.mark.parametrize("name", list(ONCE))
+def test_where_every_element_fails_each_error_comes_once(name: str, signature: Any) -> None:
+    if signature is not None and name in ("ragged", "unbatch", "zip"):
+        pytest.skip("numbers are no rows")
+    iterator, errors = iter(ONCE[name](_all_fail(signature))), 0
+    while errors < 9:
+        try:
+            next(iterator)
+        except StopIteration:
+            break
+        except ValueError:
+            errors += 1
+    assert errors == 2
+
+
+@pytest.mark.parametrize("restart", [None, 0, 1, 2])
+def test_an_element_whose_error_was_raised_is_left_out_of_its_group(restart: int | None) -> None:
+    def reduce(total: Any, x: Any) -> Any:
+        return total + _fails_twice(x)
+
+    dataset = Dataset.range(6).apply(_sum_of(reduce))
+    iterator, found = iter(dataset), list[Any]()
+    while True:
+        if len(found) == restart:
+            iterator = dataset.restore(iterator.state())
+        try:
+            found.append(next(iterator))
+        except StopIteration:
+            break
+        except ValueError as error:
+            found.append(str(error))
+    assert found == ["2 is no good", "4 is no good", 9]
+    assert dataset.ignore_errors().to_list() == [9]
+
+
+def test_a_result_that_fails_takes_no_other_along() -> None:
+    reducer = di.data.experimental.Reducer(lambda key: key, lambda total, _: total, _fails_twice)
+    sums = di.data.experimental.group_by_reducer(lambda x: x, reducer)
+    assert Dataset.range(6).apply(sums).ignore_errors().to_list() == [0, 1, 3, 5]

@@ -5,7 +5,6 @@ import datetime as dt
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -31,7 +30,7 @@ def test_the_rule_for_nulls() -> None:
         with pytest.raises(InvalidArgumentError, match=r"column 'c.*has nulls, the first in row [12].*valid=\{'c'"):
             Dataset.from_arrow(pa.table({"c": [column[0], *column]}))
     with pytest.raises(InvalidArgumentError, match=r"from_tensor_slices: column 'c' has nulls, the first in row 1"):
-        Dataset.from_tensor_slices(pl.DataFrame({"c": [1, None]}))
+        Dataset.from_tensor_slices(pa.table({"c": [1, None]}))
     with pytest.raises(InvalidArgumentError, match=r"column 'c' has nulls, the first in row 4, and .* of type int64"):
         Dataset.from_arrow(pa.table({"c": pa.chunked_array([[1, 2, 3], [4, None]])}))
 
@@ -52,7 +51,7 @@ def test_files_follow_the_same_rule(tmp_path: Any) -> None:
 
 
 def test_nulls_are_replaced_or_told_by_another_column() -> None:
-    for table in (pa.table({"x": [1, None]}), pl.DataFrame({"x": [1, None]}), {"x": pl.Series([1, None])}):
+    for table in (pa.table({"x": [1, None]}), {"x": pa.array([1, None])}):
         assert Dataset.from_arrow(table, nulls={"x": -1}).to_list() == [{"x": 1}, {"x": -1}]
         told = Dataset.from_arrow(table, valid={"x": "known"})
         assert told.to_list() == [{"x": 1, "known": True}, {"x": 0, "known": False}]
@@ -66,6 +65,18 @@ def test_nulls_are_replaced_or_told_by_another_column() -> None:
     )
     first, second = floats.to_list()
     assert (str(first["l"]), second["l"], second["known"], second["b"]) == ("[1.0, nan]", [], False, False)
+
+
+@pytest.mark.needs("polars")
+def test_nulls_of_polars_are_those_of_arrow() -> None:
+    import polars as pl
+
+    frame = pl.DataFrame({"x": [1, None]})
+    for table in (frame, {"x": frame["x"]}):
+        assert Dataset.from_arrow(table, nulls={"x": -1}).to_list() == [{"x": 1}, {"x": -1}]
+        assert Dataset.from_arrow(table, valid={"x": "known"}).to_list()[1] == {"x": 0, "known": False}
+    with pytest.raises(InvalidArgumentError, match=r"from_tensor_slices: column 'x' has nulls, the first in row 1"):
+        Dataset.from_tensor_slices(frame)
 
 
 @pytest.mark.parametrize(

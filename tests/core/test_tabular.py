@@ -3,15 +3,16 @@
 
 from typing import Any
 
-import duckdb
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
 from distinput.core.leaves import is_arrow_array, is_stream, is_table
-from distinput.core.tabular import arrays_of_table, arrow_array_of, table_of
+from distinput.core.tabular import array_of_one, arrays_of_table, arrow_array_of, table_of
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: make test")
+pd = pytest.importorskip("pandas", reason="pandas is not installed: make test")
+pl = pytest.importorskip("polars", reason="polars is not installed: make test")
 
 TABLE = pa.table({"x": [1, 2], "t": ["a", "b"]})
 TABLES = {
@@ -83,3 +84,9 @@ def test_a_table_as_arrays() -> None:
     assert arrays_of_table(pa.table({"x": [[1], [1, 2]]}))["x"].to_list() == [[1], [1, 2]]
     with pytest.raises(TypeError, match="column 'x' has 1 nulls"):
         arrays_of_table(pa.table({"x": [1, None]}))
+
+
+def test_a_scalar_is_an_array_of_its_type() -> None:
+    made = array_of_one(pa.scalar(3, pa.int8()))
+    assert made.type == pa.int8()
+    assert made.to_pylist() == [3]

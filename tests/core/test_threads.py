@@ -89,6 +89,6 @@ def test_threads_that_have_ended_are_forgotten() -> None:
         with threads.beside(single, lambda: None), threads.pool(1) as pool:
             pool.submit(int).result()
         single.join()
-        for thread in list(pool._threads):
+        for thread in list(pool.threads):
             thread.join()
     assert len(threads._single) == len(threads._pools) == 1

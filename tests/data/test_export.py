@@ -4,15 +4,16 @@
 import gc
 from typing import Any
 
-import duckdb
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: make test")
+pd = pytest.importorskip("pandas", reason="pandas is not installed: make test")
+pl = pytest.importorskip("polars", reason="polars is not installed: make test")
 
 Dataset = di.data.Dataset
 

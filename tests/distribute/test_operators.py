@@ -123,3 +123,12 @@ def test_arrays_that_numpy_cannot_read_use_their_own_operators() -> None:
     assert 2 * mirrored == "2 * x"
     assert np.float32(2) * mirrored == "2.0 * x"
     assert np.array([2]) * mirrored == "[2] * x"
+
+
+@pytest.mark.parametrize("use", [float, int, complex, round, "{:.2f}".format], ids=lambda use: use.__name__)
+def test_values_that_differ_become_no_number(use: Callable[[Any], Any]) -> None:
+    for value in (PerReplica([1.0, 2.0]), PerReplica([1.0, 1.0]), PartialPerReplica([1.0, 0.0], [True, False])):
+        with pytest.raises(TypeError, match=r"PerReplica has no single value to compute with .*`strategy.reduce`"):
+            use(value)
+    assert f"{PerReplica([1, 2])}" == str(PerReplica([1, 2]))
+    assert use(Mirrored([2.5, 2.5])) == use(2.5)

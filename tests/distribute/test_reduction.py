@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -65,7 +64,10 @@ def test_the_mean_of_one_part_keeps_integers() -> None:
     assert mean.dtype == np.int32
 
 
+@pytest.mark.needs("ml_dtypes")
 def test_bfloat16_is_a_number() -> None:
+    import ml_dtypes
+
     values = np.array([1, 2, 256], ml_dtypes.bfloat16)
     parts = [values, values * values.dtype.type(2)]
     for op, axis, expected in (
@@ -77,7 +79,10 @@ def test_bfloat16_is_a_number() -> None:
         assert (made.dtype, made.tolist()) == (values.dtype, expected)
 
 
+@pytest.mark.needs("ml_dtypes")
 def test_a_sum_of_many_rows_of_bfloat16_is_rounded_once() -> None:
+    import ml_dtypes
+
     assert reduce_rows(ReduceOp.SUM, [np.ones(1000, ml_dtypes.bfloat16)], 0) == 1000
 
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -371,3 +371,29 @@ def test_devices_are_labels() -> None:
         MirroredStrategy(["no such thing"])
     with pytest.raises(ValueError, match="unknown backend 'x'; known are jax, threads, torch"):
         MirroredStrategy(["CPU:0"], backend="x")
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+class Proxy:
+    """Stands for a value, its class included, as those of wrapt do."""
+
+    def __init__(self, value: Any) -> None:
+        object.__setattr__(self, "_value", value)
+
+    def __getattribute__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_value"), name)
+
+    def __len__(self) -> int:
+        return len(object.__getattribute__(self, "_value"))
+
+    def __iter__(self) -> Any:
+        return iter(object.__getattribute__(self, "_value"))
+
+
+def test_a_proxy_of_a_named_tuple_comes_back_as_the_named_tuple() -> None:
+    made = mirrored(2).run(lambda: Proxy(Pair(me(), "text")))
+    assert (type(made), made.a.values, made.b) == (Pair, (0, 1), "text")

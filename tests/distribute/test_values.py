@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import dataclasses
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from distinput.distribute.values import (
     Mirrored,
     PartialPerReplica,
     PerReplica,
+    merged_values,
     regroup,
     row_counts,
     select_replica,
@@ -60,10 +62,42 @@ def test_a_value_without_components_is_refused() -> None:
         DistributedValues([])
 
 
-@pytest.mark.parametrize("same", [5, "s", b"s", None, True, 1.5, float("nan"), 2j, 10**30])
-def test_equal_python_values_come_back_plain(same: Any) -> None:
-    copies = [same, type(same)(same) if same is not None else None, same]
-    assert regroup(copies) is same
+@pytest.mark.parametrize("same", ["s", b"s", None, object(), np.ones(1), print])
+def test_the_very_same_object_comes_back_plain(same: Any) -> None:
+    assert regroup([same, same, same]) is same
+
+
+@pytest.mark.parametrize("same", [5, True, 1.5, float("nan"), 2j, 10**30, Fraction(1, 2), np.float32(2), np.True_])
+def test_numbers_stay_separate_also_where_they_are_one_object(same: Any) -> None:
+    made = regroup([same, same, same])
+    assert (type(made), made.values) == (PerReplica, (same, same, same))
+    assert regroup([same]) is same
+
+
+def test_numbers_of_replicas_are_compared_one_by_one() -> None:
+    assert PerReplica([2, 2]) == 2
+    assert PerReplica([2, 3]) != 2
+    assert PerReplica([np.ones(1)] * 2) != 1
+    assert len({PerReplica([2, 2]), PerReplica([2, 2])}) == 2
+
+
+def test_numbers_of_replicas_are_a_condition_if_they_agree() -> None:
+    assert not PerReplica([False, False])
+    assert not PerReplica([np.False_, 0])
+    assert PerReplica([True, 2])
+    assert PerReplica([np.zeros(1), np.zeros(1)])  # no numbers: an object like any other
+    with pytest.raises(TypeError, match=r"PerReplica has no single value \(bool\), got True, False: look at each"):
+        bool(PerReplica([True, False]))
+
+
+def test_a_merge_function_may_use_a_number_that_all_replicas_gave() -> None:
+    number = merged_values([3, 3])
+    assert isinstance(number, PerReplica)
+    assert (number.values, number + 1, range(number), np.zeros(2) + number) == ((3, 3), 4, range(3), pytest.approx(3))
+    assert not merged_values([False, False])
+    with pytest.raises(TypeError, match=r"PerReplica has no single value \(as one number\), got 3, 4"):
+        merged_values([3, 4]) + 1
+    assert type(merged_values([np.int64(3), np.int64(3)])) is PerReplica
 
 
 @pytest.mark.parametrize("values", [[0.0, -0.0], [1, 1.0], [1, True], ["a", b"a"], [None, 1], [1, 2]])

@@ -19,9 +19,15 @@ PAGES = [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "ref
 # Pages whose examples need packages that may be missing.
 NEEDS = {
     "docs/accelerators.md": ("jax", "torch"),
+    "docs/feeds/huggingface.md": ("datasets",),
+    "docs/feeds/index.md": ("datasets", "flax", "jax", "keras", "torch"),
     "docs/feeds/jax.md": ("jax",),
+    "docs/feeds/keras.md": ("keras", "jax"),
     "docs/feeds/pytorch.md": ("torch",),
+    "docs/feeds/tables.md": ("duckdb", "pandas", "polars"),
+    "docs/formats/images.md": ("PIL",),
     "docs/states.md": ("jax", "torch"),
+    "docs/storage.md": ("aiohttp",),
     "docs/tutorials/several_machines.md": ("torch",),
 }
 
@@ -30,10 +36,10 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.needs(*NEEDS.get(name(page), ()))) for page in PAGES], ids=name
+)
 def test_the_examples_of_a_page_do_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in NEEDS.get(name(page), ()):
-        pytest.importorskip(package, reason=f"{package} is not installed")
     monkeypatch.chdir(tmp_path)
     wrong = run_page(page)
     assert wrong == [], "\n".join(wrong)

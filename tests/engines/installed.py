@@ -15,9 +15,9 @@ def missing(engine: str) -> str:
     """Why an engine cannot be tested, empty if it can."""
     lacks = [name for name in PACKAGES[engine] if importlib.util.find_spec(name) is None]
     if lacks:
-        return f"engine {engine!r}: {', '.join(lacks)} is not installed; `make engines` installs it"
+        return f"engine {engine!r}: {', '.join(lacks)} is not installed; `make test` installs it"
     if engine == "mpi" and not Path(sys.executable).with_name("mpiexec").exists() and shutil.which("mpiexec") is None:
-        return "engine 'mpi': there is no mpiexec; `make engines` installs it"
+        return "engine 'mpi': there is no mpiexec; `make test` installs it"
     return ""
 
 

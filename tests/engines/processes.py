@@ -44,7 +44,7 @@ LIMIT = 90.0
 def missing(engine: str) -> str:
     """Why a test on this engine is left out; empty when it is not."""
     lacks = [name for name in ENGINES[engine] if importlib.util.find_spec(name) is None]
-    return f"engine {engine!r}: {', '.join(lacks)} not installed; `make engines` installs it" if lacks else ""
+    return f"engine {engine!r}: {', '.join(lacks)} not installed; `make test` installs it" if lacks else ""
 
 
 class Process(Protocol):

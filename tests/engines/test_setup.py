@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make engines` installs, and in which order."""
+"""What `make test` installs, and in which order; what CI runs."""
 
 import subprocess
 import tomllib
@@ -13,7 +13,7 @@ def test_torch_comes_first_and_exactly() -> None:
     """Asked for together with others, or in any other version, pip may fetch gigabytes of libraries for GPUs."""
     (pin,) = [name for name in EXTRAS["engines"] if name.startswith("torch")]
     assert "==" in pin
-    words = ["make", "--dry-run", "--no-print-directory", "engines", "VENV=nowhere"]
+    words = ["make", "--dry-run", "--no-print-directory", "test", "VENV=nowhere"]
     said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
     installs = [line for line in said.splitlines() if "pip install" in line]
     assert installs[0].endswith(f"'{pin}'")
@@ -25,6 +25,18 @@ def test_users_are_not_bound_to_one_version() -> None:
         assert all(">=" in requirement and "==" not in requirement for requirement in EXTRAS[engine])
 
 
-def test_ci_leaves_no_engine_out() -> None:
+def test_the_core_is_tested_without_any_optional_package() -> None:
+    words = ["make", "--dry-run", "--no-print-directory", "test-core", "VENV=nowhere"]
+    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+    (install,) = [line for line in said.splitlines() if "pip install" in line]
+    assert install.endswith("--editable . pytest hypothesis")
+
+
+def test_ci_begins_with_the_test_command_of_the_readme_in_an_empty_environment() -> None:
+    (readme,) = [
+        line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("make test")
+    ]
     lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    assert lines.index("make --no-print-directory engines") < lines.index("exec make --no-print-directory test")
+    makes = [line.replace("make --no-print-directory", "make") for line in lines if line.startswith("make ")]
+    assert makes == [readme.partition("#")[0].strip(), "make lint", "make types", "make test-core"]
+    assert lines.index('empty="$(mktemp -d)"') < lines.index('export CI=1 VENV="$empty/venv"')

@@ -84,7 +84,7 @@ def test_compiled_replicas_learn_what_no_strategy_does(
 
 def test_several_workers_learn_what_one_process_does(learned: tuple[float, list[Any]], tmp_path: Path) -> None:
     if all(map(missing, ENGINES)):
-        pytest.skip("no engine is installed; `make engines` installs them")
+        pytest.skip("no engine is installed; `make test` installs them")
     workers = [f"localhost:{port}" for port in free_ports(2)]
     processes = [
         started(

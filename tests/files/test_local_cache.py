@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
+from distinput.files import local_cache as module
 from distinput.files.local_cache import BLOCK_BYTES, LocalCache
 from distinput.testing.range_server import RangeServer
 
@@ -104,6 +106,7 @@ def test_a_folder_that_cannot_be_written_is_a_warning_and_no_error(tmp_path: Pat
         assert LocalCache(str(tmp_path / "file"), BIG).read("a", len(DATA), [(0, 5)], Fetched()) == [DATA[:5]]
 
 
+@pytest.mark.needs("aiohttp")
 def test_a_second_pass_asks_the_server_for_no_bytes(on: Path, tmp_path: Path) -> None:
     (tmp_path / "served").mkdir()
     (tmp_path / "served" / "a.txt").write_bytes(b"".join(b"%d\n" % n for n in range(200_000)))
@@ -125,6 +128,7 @@ def test_processes_that_are_started_use_it_too(on: Path) -> None:
 
 WRITER = """
 import os, sys
+from distinput.files import local_cache as module
 from distinput.files.local_cache import BLOCK_BYTES, LocalCache
 data = bytes(range(256)) * (BLOCK_BYTES // 256) * 64
 cache = LocalCache(sys.argv[1], 16 << 20)
@@ -165,3 +169,33 @@ def test_a_file_whose_size_is_unknown_is_read_as_without(on: Path) -> None:
     fsspec.filesystem("memory").pipe("/cached/a.txt", b"one\n")
     ranges: Any = di.data.TextLineDataset("memory://cached/a.txt").to_list()
     assert ranges == [b"one"]
+
+
+def test_links_in_the_folder_lead_nowhere(tmp_path: Path) -> None:
+    data, folder, home = bytes(BLOCK_BYTES), tmp_path / "cache", tmp_path / "home"
+    home.mkdir()
+    folder.mkdir()
+    (home / "0").write_text("precious")
+    (home / "lock").write_text("precious")
+    name = blake2b(b"version", digest_size=16).hexdigest()
+    os.symlink(home, folder / name)
+    os.symlink(home / "lock", folder / ".lock")
+    cache = LocalCache(str(folder), 16 << 20)
+    with pytest.warns(RuntimeWarning, match="is a symbolic link, and must be a folder of the cache; remove it"):
+        found = [
+            cache.read(version, len(data), [(0, len(data))], lambda ranges: [data[a:b] for a, b in ranges])
+            for version in ("version", *map(str, range(20)))
+        ]
+    assert found == 21 * [[data]]
+    assert sorted(path.name for path in home.iterdir()) == ["0", "lock"]
+    assert {path.read_text() for path in home.iterdir()} == {"precious"}
+
+
+def test_a_folder_that_others_write_to_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(InvalidArgumentError, match="others could change what is read from there"):
+        di.io.cache_remote(tmp_path)
+    monkeypatch.setenv("DISTINPUT_REMOTE_CACHE", f"{BIG}:{tmp_path}")
+    with pytest.warns(RuntimeWarning, match="others could change what is read from there.*; it is not used"):
+        assert module.local_cache() is None
+    tmp_path.chmod(0o700)

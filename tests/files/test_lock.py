@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from distinput.errors import FailedPreconditionError
 from distinput.files import lock as module
 from distinput.files.lock import FileLock
 
@@ -70,3 +71,20 @@ def test_a_full_disk_does_not_keep_it_locked(tmp_path: Path, monkeypatch: pytest
     first.release()
     with FileLock(str(tmp_path / "l")) as second:
         assert second.take() is True
+
+
+def test_what_is_no_file_of_its_own_is_no_lock(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    os.symlink("precious", tmp_path / "link")
+    os.symlink("nothing", tmp_path / "dangling")
+    os.symlink("loop", tmp_path / "loop")
+    os.link(tmp_path / "precious", tmp_path / "hard")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "dangling", "loop", "hard", "pipe"):
+        lock = FileLock(str(tmp_path / name))
+        with pytest.raises(FailedPreconditionError, match=f"{name}: is a link, a pipe or a device, and must be a file"):
+            lock.take()
+        if name != "hard":
+            assert lock.holder() == "another process"
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert not (tmp_path / "nothing").exists()

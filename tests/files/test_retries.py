@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests are made again while their errors may pass, and no longer than the deadline says."""
 
+import ssl
 import time
 from collections.abc import Iterator
 from threading import Event
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.files.retries import Retries, ShortAnswerError, persistently, transient
+from distinput.files.retries import Retries, ShortAnswerError, persistently, transient, what_failed
 
 SOON = Retries(deadline=60, stall=60, first_pause=0.001, longest_pause=0.002)
 
@@ -123,3 +124,65 @@ def test_a_read_that_nobody_waits_for_is_given_up() -> None:
 def test_times_are_positive(name: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"Retries: {name} must be more than 0 seconds, got 0"):
         Retries(**{name: 0})
+
+
+def _named(name: str, *bases: type) -> type[Exception]:
+    """A class of the network's packages."""
+    return type(name, bases or (Exception,), {"__module__": "botocore.exceptions"})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        _named("NoCredentialsError")(),
+        _named("ParamValidationError")(),
+        _named("InvalidURL", ValueError)(),
+        _named("InvalidSchema", ValueError)(),
+        ssl.SSLCertVerificationError(1, "certificate verify failed"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_is_wrong_with_the_request_itself_is_not_asked_again(error: Exception) -> None:
+    assert not transient(error)
+    asked: list[int] = []
+
+    def ask() -> None:
+        asked.append(1)
+        raise error
+
+    with pytest.raises(type(error)):
+        persistently(ask, "a")
+    assert len(asked) == 1
+
+
+class Answered(Exception):
+    def __init__(self, status: int) -> None:
+        self.status, self.message = status, "So"
+
+
+@pytest.mark.parametrize(
+    "cause, kind, passes",
+    [
+        (Answered(404), FileNotFoundError, False),
+        (Answered(410), FileNotFoundError, False),
+        (Answered(403), PermissionError, False),
+        (Answered(416), OSError, False),
+        (Answered(500), OSError, True),
+        (Answered(429), OSError, True),
+        (ConnectionResetError("so"), ConnectionResetError, True),
+        (TimeoutError("so"), TimeoutError, True),
+        (_named("InvalidURL", ValueError)("so"), ValueError, False),
+        (FileNotFoundError("so"), FileNotFoundError, False),
+        (KeyError("so"), FileNotFoundError, False),
+    ],
+    ids=repr,
+)
+def test_a_missing_file_is_what_the_server_says_is_missing(
+    cause: Exception, kind: type[Exception], passes: bool
+) -> None:
+    error = FileNotFoundError("http://host/a")
+    error.__cause__ = cause
+    found = what_failed(error)
+    assert isinstance(found, kind)
+    assert transient(found) is passes
+    assert isinstance(found, FileNotFoundError) == (kind is FileNotFoundError)

@@ -170,3 +170,17 @@ def test_the_checksum_is_that_of_the_bytes_in_the_file(tmp_path: Path, compressi
         sink.write(bytes(module._BUFFERED))
     data = (tmp_path / "a").read_bytes()
     assert (sink.size, sink.crc32) == (len(data), zlib.crc32(data))
+
+
+def test_a_name_of_the_library_s_own_is_replaced_whatever_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    os.symlink("precious", tmp_path / "link")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe"):
+        with Sink(str(tmp_path / name), own=True) as sink:
+            sink.write(b"new")
+        assert not (tmp_path / name).is_symlink()
+        assert (tmp_path / name).read_bytes() == b"new"
+    assert (tmp_path / "precious").read_text() == "precious"
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        Sink(str(tmp_path), own=True)

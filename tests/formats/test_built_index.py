@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import distinput as di
 from distinput.core.column import Ints
-from distinput.errors import DataLossError, NotFoundError
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.formats.built_index import built_index, index_path
 
 
@@ -78,7 +79,7 @@ def test_a_damaged_index_is_built_again(scan: Scan, size: int) -> None:
 
 
 def test_an_index_that_cannot_be_written_says_what_to_do(scan: Scan, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_sink(path: str) -> None:
+    def no_sink(path: str, own: bool) -> None:
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr("distinput.formats.built_index.Sink", no_sink)
@@ -108,3 +109,14 @@ def test_indices_in_one_folder_have_names_of_their_own() -> None:
     assert len(set(paths)) == 3
     assert all(path.startswith("indices/x.txt.") and path.endswith(".text.index") for path in paths)
     assert index_path("memory://b/x.txt", "text", None) == "memory://b/.x.txt.text.index"
+
+
+def test_a_folder_that_others_write_to_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1\n2\n")
+    folder = tmp_path / "indices"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(InvalidArgumentError, match=r"index='.*indices': others could change what records are read"):
+        di.data.TextLineDataset(str(tmp_path / "a.txt"), index=str(folder)).to_list()
+    folder.chmod(0o755)
+    assert di.data.TextLineDataset(str(tmp_path / "a.txt"), index=str(folder)).to_list() == [b"1", b"2"]

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
+import gzip
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
@@ -115,3 +120,89 @@ def test_a_newline_in_quotes_is_found_whichever_part_begins_in_it(tmp_path: Path
         parts = [format.part(path, 0, cut), format.part(path, cut, None)]
         with pytest.raises(DataLossError, match="newline inside of quotes"):
             [list(format.read_fragment(part)) for part in parts]
+
+
+def test_some_types_are_stated_and_the_others_inferred(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a,note,b\n1,,2.5\n3,,4\n")
+    with pytest.raises(InvalidArgumentError, match=r"no value in column 'note', .*schema=\{'note': str\}"):
+        di.data.CsvDataset(str(file))
+    found = di.data.CsvDataset(str(file), schema={"note": str})
+    assert list(found.element_spec) == ["a", "note", "b"]
+    assert found.to_list() == [{"a": 1, "note": b"", "b": 2.5}, {"a": 3, "note": b"", "b": 4.0}]
+    assert di.data.CsvDataset(str(file), schema={"a": "float32", "note": str}, columns=["b", "a"]).to_list()[0] == {
+        "b": 2.5,
+        "a": 1.0,
+    }
+    with pytest.raises(InvalidArgumentError, match="has no column 'c'"):
+        di.data.CsvDataset(str(file), schema={"note": str, "c": int}).to_list()
+    with pytest.raises(InvalidArgumentError, match="has a column 'a' that the schema does not have"):
+        di.data.CsvDataset(str(file), schema=pa.schema({"note": pa.string()})).to_list()
+
+
+def test_no_rows_are_no_rows(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a,b\n")
+    assert di.data.CsvDataset(str(file)).batch(2).to_list() == []
+    found = di.data.CsvDataset(str(file), schema={"b": int})
+    assert {name: str(spec.dtype) for name, spec in found.element_spec.items()} == {"a": "object", "b": "int64"}
+    assert found.to_list() == []
+
+
+def test_a_row_of_very_many_columns() -> None:
+    names = [f"c{number}" for number in range(2000)]
+    made = Csv(schema=dict.fromkeys(names, int))
+    calls = []
+    object.__setattr__(made, "_read", lambda *given: calls.append(given))
+    made._check_types(made.schema)
+    assert len(calls) == 1  # one for each type
+
+
+@st.composite
+def spoilt_records(draw: Any) -> tuple[list[bytes], list[bool]]:
+    """Records of two values, and which of them can be read."""
+    good = st.sampled_from([b"1,2\n", b'"x\ny",3\n', b'"a""b",\r\n', b",7\n"])
+    bad = st.sampled_from([b"3\r,4\n", b"1,2\r\r\n", b'\r"q\nq",5\n', b"1\n", b"1,2,3\n", b'"x\ny"\r,1\r,2\n'])
+    flags = draw(st.lists(st.booleans(), max_size=8))
+    return [draw(good if flag else bad) for flag in flags], flags
+
+
+@given(spoilt_records(), st.booleans(), st.booleans())
+def test_a_bad_record_takes_no_other_along(
+    tmp_path_factory: pytest.TempPathFactory, written: tuple[list[bytes], list[bool]], packed: bool, ignored: bool
+) -> None:
+    texts, flags = written
+    content = b"a,b\n" + b"".join(texts)
+    file = tmp_path_factory.mktemp("csv") / "a"
+    file.write_bytes(gzip.compress(content) if packed else content)
+    made = di.data.CsvDataset(
+        str(file),
+        compression_type="GZIP" if packed else None,
+        schema={"a": str, "b": str},
+        on_error=None if ignored else "skip",
+    )
+    with warnings.catch_warnings(record=True):
+        found = (made.ignore_errors() if ignored else made).to_list()
+    values = {b"1,2\n": b"1", b'"x\ny",3\n': b"x\ny", b'"a""b",\r\n': b'a"b', b",7\n": b""}
+    assert [row["a"] for row in found] == [values[text] for text, flag in zip(texts, flags, strict=True) if flag]
+    begin, starts = 4, []
+    for text in texts:
+        starts.append(begin)
+        begin += len(text)
+    if not packed:
+        reader = Csv(schema={"a": str, "b": str})
+        for near in range(5, len(content)):
+            wanted = next((start for start in starts if start >= near), len(content))
+            assert reader._line_from(str(file), near, reader.head(str(file))) == wanted
+
+
+def test_errors_of_tuples_take_no_other_record_along(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    for content, wanted in [
+        (b'2\n"a",33\r\n5\n6,7\n', [(b"a", b"33"), (b"6", b"7")]),
+        (b"1,2\r\r\n3,4\r\r\n", [(b"1", b"2"), (b"3", b"4")]),
+        (b'"x" \r1,2\r\n', [(b"1", b"2")]),
+    ]:
+        file.write_bytes(content)
+        dataset = di.data.CsvDataset(str(file), ["", ""])
+        assert dataset.ignore_errors().to_list() == wanted

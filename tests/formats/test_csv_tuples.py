@@ -171,3 +171,21 @@ def test_the_laws_of_formats(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_options_that_cannot_be_are_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
         di.data.CsvDataset("a.csv", **options)
+
+
+def test_fields_are_named(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.csv", tmp_path / "b.csv"
+    a.write_text("\ufeffx,y,z\n1,2,3\n", "utf-8")
+    b.write_text("x,y,z\n4,5,6\n", "utf-8")
+    files = [str(a), str(b)]
+    assert di.data.CsvDataset(files, [0, 0], header=True, select_cols=["x", "z"]).to_list() == [(1, 3), (4, 6)]
+    assert di.data.CsvDataset(files, [0, 0], header=True, exclude_cols=["y"]).to_list() == [(1, 3), (4, 6)]
+    with pytest.raises(InvalidArgumentError, match="header=True"):
+        di.data.CsvDataset(files, [0], select_cols=["x"])
+    with pytest.raises(InvalidArgumentError, match="there is no column 'w'; the columns are x, y, z"):
+        di.data.CsvDataset(files, [0], header=True, select_cols=["w"])
+    with pytest.raises(InvalidArgumentError, match="strictly increasing"):
+        di.data.CsvDataset(files, [0, 0], header=True, select_cols=["z", "x"])
+    b.write_text("z,y,x\n4,5,6\n", "utf-8")
+    with pytest.raises(InvalidArgumentError, match=r"b\.csv: its header has the columns z, y, x"):
+        di.data.CsvDataset(files, [0], header=True, select_cols=["x"]).to_list()

@@ -69,6 +69,9 @@ def test_a_schema_is_inferred_once_and_held(kind: Any, tmp_path: Path) -> None:
         list(dataset)
     stated = di.data.FileDataset([str(file) for file in files], kind.name, schema={**SCHEMA, "x": float})
     assert len(list(stated)) == 5
+    if kind is Csv:  # the header names the columns, and no rows are no rows
+        assert di.data.FileDataset([str(files[0])], kind.name).to_list() == []
+        return
     with pytest.raises(
         InvalidArgumentError, match=r"no record shows the types of the columns, .*empty has none; .*schema="
     ):

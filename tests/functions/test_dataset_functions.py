@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.functions.dataset_functions import check_first, hash_of, making, node_of, spec_of_elements
+from distinput.functions.dataset_functions import Making, check_first, hash_of, node_of, spec_of_elements
 from distinput.plan.node import Node
 from distinput.plan.seeds import drawn_seeds
 
@@ -40,16 +40,16 @@ def test_a_function_that_returns_no_dataset_is_refused_where_the_first_element_i
 
 
 def test_seeds_follow_from_the_seed_of_the_step_and_the_element() -> None:
-    make = making("flat_map", shuffled, 5)
+    make = Making("flat_map", shuffled, 5)
     assert drawn_seeds(SHUFFLED.node)
     assert order(make(np.int64(1))) == order(make(np.int64(1)))
-    orders = {tuple(order(making("flat_map", shuffled, seed)(np.int64(x)))) for seed in (5, 6) for x in range(5)}
+    orders = {tuple(order(Making("flat_map", shuffled, seed)(np.int64(x)))) for seed in (5, 6) for x in range(5)}
     assert len(orders) == 10
 
 
 def test_a_seed_that_the_user_gave_stays() -> None:
     dataset = RANGE(9).shuffle(9, seed=3)
-    assert making("flat_map", lambda _: dataset, 5)(np.int64(1)) is dataset.node
+    assert Making("flat_map", lambda _: dataset, 5)(np.int64(1)) is dataset.node
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ def test_the_spec_is_that_of_the_elements_of_the_datasets() -> None:
     def function(x: Any) -> di.data.Dataset:
         return RANGE(x).map(lambda y: np.float32(y))
 
-    call = making("flat_map", function, 0)
+    call = Making("flat_map", function, 0)
     spec = spec_of_elements("flat_map", call, RANGE(3).node, function)
     assert spec.nest == di.TensorSpec([], "float32")

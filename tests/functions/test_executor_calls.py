@@ -242,6 +242,7 @@ def test_the_workers_of_an_executor_are_counted() -> None:
     assert workers_of(Remembering()) == cores()
 
 
+@pytest.mark.needs("cloudpickle")
 def test_what_cannot_be_sent_is_not_taken_for_a_broken_executor() -> None:
     lock, made = threading.Lock(), list[Executor]()
 

@@ -54,7 +54,7 @@ def test_dask(tmp_path: Path) -> None:
 
 
 def test_loky(tmp_path: Path) -> None:
-    pytest.importorskip("loky", reason="loky is not installed; `make engines` installs it")
+    pytest.importorskip("loky", reason="loky is not installed; `make test` installs it")
     found = told([sys.executable, "-m", JOB, "loky", str(tmp_path)], tmp_path)
     right(found)
     assert 0 < found["processes"] <= 2

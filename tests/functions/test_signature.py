@@ -28,7 +28,7 @@ WAYS = [{}, {"num_parallel_calls": 2}, {"num_parallel_calls": di.data.AUTOTUNE}]
         ),
         (lambda x: np.zeros(x), di.TensorSpec([None, 2], "float64"), 0, r"got shape \[0\] and dtype float64"),
         (lambda x: np.zeros((2, x)), di.TensorSpec([2, 0], "float64"), 1, r"got shape \[2, 1\] and dtype float64"),
-        (lambda x: 0.5, di.TensorSpec([], "float64"), 0, r"got shape \[\] and dtype float32"),
+        (lambda x: np.float32(0.5), di.TensorSpec([], "float64"), 0, r"got shape \[\] and dtype float32"),
         (lambda x: x, di.TensorSpec([], "int32"), 0, r"got shape \[\] and dtype int64"),
         (lambda x: "a", INT64, 0, r"got shape \[\] and dtype string"),
         (

@@ -17,6 +17,7 @@ PACKAGE = ROOT / "distinput"
 FLOORS: dict[str, int] = {
     "kernels": 0,
     "errors": 0,
+    "url_secrets": 0,  # what must not be in the texts of errors
     "core": 1,
     "tpu": 1,  # named as `tf.tpu` is; where devices are, which resolvers and strategies are told
     "decoders": 2,
@@ -54,6 +55,7 @@ FLOORS: dict[str, int] = {
 
 # Siblings of one floor, and the two rooms that speak as a user does: (who, whom) -> why.
 ALLOWED: dict[tuple[str, str], str] = {
+    ("errors", "url_secrets"): "no message has a secret in it",
     ("cli", ""): "the command line is a user of the public names",
     ("cli", "diagnosis"): "the command `doctor` prints what it finds",
     ("cli", "testing"): "the command `judge` tries loaders as tests do",
@@ -72,7 +74,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("__main__", "cli"): "`python -m distinput` is the command line",
     ("data", "dtypes"): "dtypes are names that the dataset makers take",
     ("reports", ""): "a report says which version wrote it",
-    ("data", "random"): "the global seed is read when a dataset is made",
+    ("random", "data"): "what is declined, and why, is in one table",
     ("io", "data"): "tf.io functions take and return what datasets hold",
     ("io", "dtypes"): "features are declared with dtypes",
 }
@@ -155,6 +157,8 @@ DOORS: dict[str, tuple[str, ...]] = {
 
 # Imports of our own modules inside a function hide a floor; these are lazy on purpose: (file, function) -> why.
 LAZY: dict[tuple[str, str], str] = {
+    ("distinput/kernels/cache.py", "_folders"): "whose a folder is, is looked at when a kernel is compiled",
+    ("distinput/kernels/cache.py", "may_hold"): "the same",
     ("distinput/testing/judge/loaders/ours.py", "torch_loader"): "PyTorch is for those who judge its loaders",
     ("distinput/functions/generators.py", "__call__"): "it loads numpy.random, which few programs need",
     ("distinput/__init__.py", "_absent"): "so does what to write in the place of a name that is not there",
@@ -165,6 +169,9 @@ LAZY: dict[tuple[str, str], str] = {
         "__getattr__",
     ): "so does the first batch: what reads files is loaded when it is named",
     ("distinput/tpu/experimental.py", "_absent"): "the same",
+    ("distinput/plan/node.py", "with_functions_taken"): "functions are for pipelines that have some",
+    ("distinput/plan/tree.py", "__getstate__"): "the same",
+    ("distinput/rewrite/running.py", "of"): "places are for pipelines with random steps",
     ("distinput/data/handle.py", "explain"): "explaining looks through all ops, and so loads them",
     ("distinput/inspect/files.py", "dataset"): "a look at a few records is over before datasets are loaded",
     ("distinput/core/concat.py", "joined_columns"): "ragged tensors are few of the leaves that there are",
@@ -197,9 +204,10 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/core/ragged_tensor.py", "sum"): "the same",
     ("distinput/core/ragged_tensor.py", "__arrow_c_array__"): "pyarrow is for those who hand rows to Arrow",
     ("distinput/core/leaves.py", "_from_arrow"): "arrays of Arrow are few of those that are given",
+    ("distinput/core/leaves.py", "_from_arrow_scalar"): "the same",
+    ("distinput/core/stated.py", "as_stated"): "ragged tensors are few of the values that are stated",
     ("distinput/core/strings.py", "split"): "rows of several lengths are a column of another kind, made of this one",
     ("distinput/core/nest.py", "_columns_of"): "tables are few of the nests",
-    ("distinput/core/owned.py", "_copied"): "the same",
     ("distinput/core/tabular.py", "arrays_of_table"): "nests are below columns, and few of them hold a table",
     ("distinput/data/dataset.py", "__getattr__"): "extensions are looked for when a method is unknown",
     ("distinput/data/dataset.py", "list_files"): "paths and their patterns are for those who read files",
@@ -236,6 +244,7 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/ops/slices.py", "_columns"): "tables are few of those that are sliced",
     ("distinput/ops/slices.py", "_of_arrow"): "the same",
     ("distinput/ops/slices.py", "_from_arrow"): "arrays of pyarrow are few of those that are sliced",
+    ("distinput/core/threads.py", "pool"): "threads for tasks are for few of the first batches",
     ("distinput/ops/slices.py", "names"): "what names of files say is for states, which few first batches come with",
     ("distinput/plan/check.py", "refuse_sparse"): "sparse tensors are few of the elements",
     ("distinput/plan/in_memory.py", "datasets_spec"): "elements that are datasets are few of those that are held",

@@ -73,7 +73,6 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     ),
     "tests/distribute/seats/test_dask.py and distinput.testing.check_seats, with real processes": (
         "distribute/seats/dask_process",
-        "distribute/seats/host",
         "distribute/seats/links",
         "distribute/seats/remote",
     ),

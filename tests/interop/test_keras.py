@@ -21,7 +21,7 @@ NEEDED = {"jax": ("keras", "jax"), "torch": ("keras", "torch")}
 def loops(backend: str) -> dict[str, Any]:
     """What tests/interop/keras_loops.py finds on a backend; a process has one."""
     if lacks := [name for name in NEEDED[backend] if find_spec(name) is None]:
-        pytest.skip(f"{', '.join(lacks)} not installed; `make engines` installs it")
+        pytest.skip(f"{', '.join(lacks)} not installed; `make test` installs it")
     found = subprocess.run(
         [sys.executable, "-m", "tests.interop.keras_loops"],
         env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": DEVICES},

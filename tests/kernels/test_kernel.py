@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import subprocess
@@ -278,3 +279,38 @@ def test_signatures_come_from_annotations() -> None:
 
     expected = "UniTuple(int64, 2)(Array(uint8, 1, 'C', readonly=True), Array(int64, 1, 'C', readonly=True), "
     assert Kernel(source, source, None).signature == expected + "int64[::1], int64, boolean)"
+
+
+def test_what_others_may_have_written_is_not_executed(tmp_path: Path) -> None:
+    cache, marker = tmp_path / "cache", tmp_path / "marker"
+    cache.mkdir()
+    compiled = CRC + "crc32c.compiled(90)"
+    python(compiled, cache)
+    attack = pickle.dumps(_Attack(f"open({str(marker)!r}, 'w')"))
+    files = list(cache.rglob("*.nbc"))
+    assert files
+    for file in files:
+        file.write_bytes(hashlib.sha256(attack).digest() + attack)
+    python(compiled, cache)
+    assert marker.exists()  # in a folder of the user's own it is code like any other
+    for file in files:
+        file.write_bytes(hashlib.sha256(attack).digest() + attack)
+    marker.unlink()
+    cache.chmod(0o777)
+    python(compiled, cache, PYTHONWARNINGS="ignore", HOME=str(tmp_path))
+    assert not marker.exists()
+    told = "import warnings; warnings.simplefilter('error'); from distinput.kernels import cache\n"
+    told += "try: cache._folders('a')\nexcept RuntimeWarning as warning: print(warning)"
+    assert f"NUMBA_CACHE_DIR={cache} is not used for compiled kernels" in python(told, cache)
+    cache.chmod(0o755)
+    files[0].chmod(0o666)
+    python(compiled, cache)
+    assert not marker.exists()
+
+
+class _Attack:
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return exec, (self.code,)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.kernels.plain_csv import FLOAT32, INT32, INT64, NOT_PLAIN, OK, TEXT, plain_csv
+from distinput.kernels.plain_csv import AS_WRITTEN, FLOAT32, FLOAT64, INT32, INT64, NOT_PLAIN, OK, TEXT, plain_csv
 
 
 def one(kind: int, text: str, dtype: Any) -> Any:
@@ -41,6 +41,24 @@ def test_halfway_floats_of_32_bits_are_left_to_others(text: str) -> None:
 )
 def test_whole_numbers(kind: int, text: str, wanted: int | None) -> None:
     assert one(kind, text, np.int32 if kind == INT32 else np.int64) == wanted
+
+
+@pytest.mark.parametrize(
+    "kind, text, wanted",
+    [
+        (INT64, "007", None),
+        (INT64, "-00", None),
+        (INT64, "-0", 0),
+        (INT64, "123456789012345678", 123456789012345678),
+        (FLOAT64, "00.5", None),
+        (FLOAT64, "0.5", 0.5),
+        (FLOAT64, "-123456789012345", -123456789012345.0),
+        (FLOAT64, "9007199254740993", None),
+        (FLOAT64, "9007199254740993.5", 9007199254740993.5),
+    ],
+)
+def test_what_an_inferred_type_might_change_is_left_to_others(kind: int, text: str, wanted: float | None) -> None:
+    assert one(kind + AS_WRITTEN, text, np.int64 if kind == INT64 else np.float64) == wanted
 
 
 def test_many_records_of_long_text() -> None:

@@ -588,6 +588,8 @@ def plain_rows(draw: Draw) -> list[Any]:
         b"1e5",
         b"-1.5E-3",
         b"16777217",
+        b"-00.5",
+        b"9007199254740993",
     ]
     numbers += [
         b"0.12345678901234567",
@@ -610,8 +612,9 @@ def plain_rows(draw: Draw) -> list[Any]:
             st.sampled_from([b'"a""b"\n', b'"', b'a"b\n', b'"a"b\n', b'"\n', b'""\n', b",", b"\r", b'"a"\r'])
         )
     n, columns, size = count + draw(st.sampled_from([0] * 9 + [1, -1])), [], 0
+    written_as = draw(st.sampled_from([0, 0, plain_csv.AS_WRITTEN]))
     for kind in kinds:
-        columns += [kind, size]
+        columns += [kind + written_as * (plain_csv.LEFT_OUT < kind < plain_csv.TEXT), size]
         size += -(-max(0, n) * plain_csv.WIDTHS[kind] // 8) * 8
     out = out_of(max(0, size - draw(st.sampled_from([0] * 19 + [8]))), np.uint8)
     return [
@@ -629,7 +632,15 @@ def plain_objects(draw: Draw) -> list[Any]:
     kinds = draw(st.lists(st.integers(0, 6), min_size=1, max_size=4))
     names = [b'"%s"' % name for name in (b"a", b"long key of bytes", b"bb", b"c\xc3\xa9")][: len(kinds)]
     wholes = [b"0", b"-0", b"7", b"-12", b"1234567", b"123456789012345678", b"2147483648", b"-2147483648"]
-    decimals = [b"1e5", b"-1.5E-3", b"16777217", b"0.12345678901234567", b"1.7976931348623157e308", b"0.0"]
+    decimals = [
+        b"1e5",
+        b"-1.5E-3",
+        b"16777217",
+        b"9007199254740993",
+        b"0.12345678901234567",
+        b"1.7976931348623157e308",
+        b"0.0",
+    ]
     odd = [
         b"007",
         b"1.",
@@ -667,8 +678,9 @@ def plain_objects(draw: Draw) -> list[Any]:
         )
     content = draw(broken(st.just(b"".join(written))))
     n, columns, size, ends = count + draw(st.sampled_from([0] * 9 + [1, -1])), [], 0, np.cumsum([*map(len, names)])
+    written_as = draw(st.sampled_from([0, 0, plain_csv.AS_WRITTEN]))
     for kind, end in zip(kinds, ends.tolist(), strict=True):
-        columns += [end, kind, size]
+        columns += [end, kind + written_as * (plain_csv.LEFT_OUT < kind < plain_csv.TEXT), size]
         size += -(-max(0, n) * plain_json.WIDTHS[kind] // 8) * 8
     out = out_of(max(0, size - draw(st.sampled_from([0] * 19 + [8]))), np.uint8)
     text = to_array(content).copy()[: draw(st.sampled_from([0, None, None, 1]))]
@@ -740,6 +752,15 @@ def outcome(function: Callable[..., Any], args: list[Any]) -> tuple[Any, list[An
     return result, [each for each in args if isinstance(each, np.ndarray)]
 
 
+def clear_unused_rooms(arrays: list[Any]) -> None:
+    """What is behind the last step of a key is not told: the steps of an earlier entry, which the last one replaces."""
+    rooms, counts = arrays[5], arrays[6]
+    keys = rooms.size - 1
+    for j, found in enumerate(np.split(counts, keys) if keys else ()):
+        for out in arrays[-3:]:
+            out[rooms[j] + found[found > 0].sum() : rooms[j + 1]] = 0
+
+
 def check(name: str, function: Callable[..., Any], examples: int) -> None:
     """Law 6, for one implementation."""
     statuses = set()
@@ -754,6 +775,9 @@ def check(name: str, function: Callable[..., Any], examples: int) -> None:
             statuses.add(result if isinstance(result, str) else result[0])
             if isinstance(result, str) or result[0] != example_values.OK:
                 return
+        if name == "locate_steps":
+            clear_unused_rooms(arrays)
+            clear_unused_rooms(expected_arrays)
         for array, other in zip(arrays, expected_arrays, strict=True):
             np.testing.assert_array_equal(array, other)
 

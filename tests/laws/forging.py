@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States that nobody saved: real ones in which numbers, keys, lists or texts were changed, lost, added or swapped."""
+"""States and records that nobody saved: real ones of which parts were changed, lost, added or swapped."""
 
 import copy
 import json
@@ -15,6 +15,7 @@ VALUES: tuple[Any, ...] = (
     0, 1, -1, 2, 7, 10**6, 2**31, 2**63 - 1, 2**63, -(2**63) - 1, 10**30, 10**5000, 0.0, 1.0, 0.5, -2.5, 1e308,
     float("nan"), float("inf"), float("-inf"), True, False, None, "", "0", "x", "range#000000", "\ud800", [], {}, [0],
     [None], {"input": None}, {"row": 0}, [[[]]], b"bytes", (1,), {1, 2}, object, 1j,
+    "../victim", "/", "..", "a\0b", "memory://x", {"trusted": True}, {"name": "../victim"},
 )  # fmt: skip
 
 

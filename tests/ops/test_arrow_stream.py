@@ -4,7 +4,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -58,7 +57,10 @@ def test_a_reader_is_read_once_and_belongs_to_one_dataset() -> None:
         dataset.to_list()
 
 
+@pytest.mark.needs("duckdb")
 def test_a_query_of_duckdb_runs_in_each_pass_and_leaves_the_connection_free() -> None:
+    import duckdb
+
     connection = duckdb.connect()
     dataset = Dataset.from_arrow(connection.sql("select range as x, range % 2 = 0 as even from range(5000)"))
     assert connection.sql("select 1").fetchall() == [(1,)]

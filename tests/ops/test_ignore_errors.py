@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import logging
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.errors import InputWarning
 
 Dataset = di.data.Dataset
 INT = di.TensorSpec([], "int64")
@@ -23,6 +25,7 @@ def failing(bad: set[int]) -> Any:
     return function
 
 
+@pytest.mark.filterwarnings("ignore:ignore_errors. all")
 @given(st.integers(0, 40), st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)), st.data())
 def test_exactly_the_others_come_and_follow_a_restart(
     n: int, bad: set[int], worse: set[int], data: st.DataObject
@@ -57,7 +60,8 @@ def test_errors_behind_it_are_raised() -> None:
 def test_errors_of_no_function_are_left_out(tmp_path: Any) -> None:
     (tmp_path / "bad").write_bytes(b"no records")
     ds = di.data.TFRecordDataset(str(tmp_path / "bad")).ignore_errors()
-    assert list(ds) == []
+    with pytest.warns(InputWarning, match="all 1 elements failed and were dropped"):
+        assert list(ds) == []
     assert ds.stats()["2:ignore_errors"]["last_error"].startswith("DataLossError: ")
 
 
@@ -72,3 +76,57 @@ def test_cardinality() -> None:
     assert Dataset.range(3).ignore_errors().cardinality() == di.data.UNKNOWN_CARDINALITY
     assert Dataset.range(3).repeat().ignore_errors().cardinality() == di.data.INFINITE_CARDINALITY
     assert np.array_equal(list(Dataset.range(3).ignore_errors()), [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "mistake, error",
+    [
+        (lambda x: pasre(x), NameError),  # type: ignore[name-defined]  # noqa: F821
+        (lambda x: x.pasre(), AttributeError),
+        (lambda x: __import__("no_such_module_of_ours"), ModuleNotFoundError),
+        (lambda x: eval("1 +"), SyntaxError),  # noqa: S307
+    ],
+)
+@pytest.mark.parametrize("calls", [None, 2])
+def test_mistakes_of_the_program_are_no_bad_elements(mistake: Any, error: type[Exception], calls: Any) -> None:
+    mapped = Dataset.range(3).map(mistake, num_parallel_calls=calls, output_signature=INT)
+    with pytest.raises(error):
+        list(mapped.ignore_errors())
+    with pytest.raises(error):
+        list(Dataset.range(3).filter(mistake).ignore_errors())
+    skipping = Dataset.range(3).map(mistake, num_parallel_calls=calls, output_signature=INT, on_error="skip")
+    with pytest.raises(error):
+        list(skipping)
+    with pytest.warns(InputWarning, match="all 3 elements"):
+        assert list(mapped.ignore_errors(also=error)) == []
+    named = di.data.SkipErrors(None, also=(error,))
+    with pytest.warns(InputWarning, match="all 3 elements"):
+        assert list(Dataset.range(3).map(mistake, output_signature=INT, on_error=named)) == []
+
+
+def test_a_local_variable_without_a_value_is_a_mistake_too() -> None:
+    def function(x: Any) -> Any:
+        if x > 5:
+            y = x
+        return y
+
+    with pytest.raises(UnboundLocalError):
+        list(Dataset.range(3).map(function, output_signature=INT).ignore_errors())
+
+
+def test_errors_of_other_classes_are_still_left_out() -> None:
+    def function(x: Any, error: type[Exception]) -> Any:
+        if x == 1:
+            raise error("of the data")
+        return x
+
+    for error in (AssertionError, KeyError, IndexError, TypeError, NotImplementedError, ValueError):
+        mapped = Dataset.range(3).map(partial(function, error=error), output_signature=INT)
+        assert list(mapped.ignore_errors()) == [0, 2]
+
+
+def test_also_names_classes_of_errors() -> None:
+    with pytest.raises(TypeError, match="ignore_errors: also must be a class of errors"):
+        Dataset.range(3).ignore_errors(also="NameError")
+    with pytest.raises(TypeError, match="SkipErrors: also must be a class of errors"):
+        di.data.SkipErrors(also=(3,))  # type: ignore[arg-type]

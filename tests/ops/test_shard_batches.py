@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InvalidArgumentError, StateError
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.worker_rows import OwnShares
 from distinput.plan.node import walk
@@ -82,3 +82,34 @@ def test_mistakes() -> None:
         Dataset.range(4).batch(2).shard_batches(2, 2)
     with pytest.raises(InvalidArgumentError, match="must have at least one dimension, got scalar"):
         Dataset.range(4).shard_batches(2, 1)
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        Dataset.range(23).batch(4),
+        Dataset.range(23).shuffle(23, seed=1).batch(4),
+        Dataset.range(23).filter(lambda x: x != 5).batch(4),
+        Dataset.range(23).shuffle(7, seed=1).map(lambda x: x + 1).batch(4).prefetch(2),
+        Dataset.range(23).map(lambda x: x).batch(4).map(lambda x: x * 2),
+    ],
+    ids=["range", "shuffled", "filtered", "prefetched", "mapped"],
+)
+def test_the_state_of_a_process_without_the_step_is_taken(dataset: Dataset) -> None:
+    whole = [batch.tolist() for batch in dataset]
+    alone = dataset.iter_pass(0)
+    for taken in range(len(whole)):
+        state = json.loads(json.dumps(alone.state()))
+        shared = [dataset.shard_batches(2, worker).restore(state) for worker in range(2)]
+        assert [a.tolist() + b.tolist() for a, b in zip(*shared, strict=True)] == whole[taken:]
+        first = dataset.shard_batches(2, 0).restore(state)
+        next(first)
+        again = [dataset.shard_batches(3, worker).restore(first.state()) for worker in range(3)]
+        rest = [a.tolist() + b.tolist() + c.tolist() for a, b, c in zip(*again, strict=True)]
+        assert rest == whole[taken + 1 :]
+        next(alone)
+
+
+def test_the_state_of_another_pipeline_without_the_step_is_refused() -> None:
+    with pytest.raises(StateError, match="another pipeline"):
+        Dataset.range(8).batch(4).shard_batches(2, 0).restore(iter(Dataset.range(8).batch(2)).state())

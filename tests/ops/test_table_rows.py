@@ -4,7 +4,6 @@
 import pickle
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -37,7 +36,13 @@ def test_values_are_not_copied() -> None:
         assert element["x"].ctypes.data == values[2 * row :].ctypes.data
         assert element["f"].ctypes.data == fixed[6 * row :].ctypes.data
     assert np.shares_memory(next(iter(chunks))["l"], values)
-    frame = pl.DataFrame({"x": values})
+
+
+@pytest.mark.needs("polars")
+def test_values_of_polars_are_not_copied() -> None:
+    import polars as pl
+
+    frame = pl.DataFrame({"x": np.arange(6)})
     (batch,) = Dataset.from_arrow(frame).batch(6)
     assert batch["x"].ctypes.data == frame["x"].to_numpy().ctypes.data
     assert not batch["x"].flags.writeable

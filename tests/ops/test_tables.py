@@ -5,10 +5,7 @@ import datetime as dt
 from itertools import pairwise
 from typing import Any
 
-import duckdb
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -17,6 +14,10 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.testing import check_dataset
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: make test")
+pd = pytest.importorskip("pandas", reason="pandas is not installed: make test")
+pl = pytest.importorskip("polars", reason="polars is not installed: make test")
 
 Dataset = di.data.Dataset
 

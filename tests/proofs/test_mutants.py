@@ -3,7 +3,7 @@
 
 import pytest
 
-pytest.importorskip("z3", reason="z3-solver is not installed: make engines")
+pytest.importorskip("z3", reason="z3-solver is not installed: make test")
 
 from tests.proofs.prover import example, holds
 from tests.proofs.source import Change, Code

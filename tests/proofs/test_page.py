@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("z3", reason="z3-solver is not installed: make engines")
+pytest.importorskip("z3", reason="z3-solver is not installed: make test")
 
 from tests.proofs.theorems import THEOREMS
 

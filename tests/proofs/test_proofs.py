@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-pytest.importorskip("z3", reason="z3-solver is not installed: make engines")
+pytest.importorskip("z3", reason="z3-solver is not installed: make test")
 
 import z3
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("z3", reason="z3-solver is not installed: make engines")
+pytest.importorskip("z3", reason="z3-solver is not installed: make test")
 
 import numpy as np
 

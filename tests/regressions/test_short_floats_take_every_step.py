@@ -4,11 +4,12 @@
 import json
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import distinput as di
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: make test")
 
 D = di.data.Dataset
 NAMES = ["bfloat16", "float8_e4m3fn", "float8_e5m2"]

@@ -18,7 +18,10 @@ from distinput.files import mounts
 from distinput.testing.range_server import Link, RangeServer
 
 ROWS = 150_000
-ENGINES = [None, "obstore"]
+ENGINES = [
+    pytest.param(None, marks=pytest.mark.needs("aiohttp")),
+    pytest.param("obstore", marks=pytest.mark.needs("obstore")),
+]
 
 
 @pytest.fixture(scope="module")

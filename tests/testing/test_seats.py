@@ -17,7 +17,7 @@ def lose(seats: Any, name: str) -> None:
     seats.lose(name)
 
 
-@pytest.mark.parametrize("packing", [None, Pickled()])
+@pytest.mark.parametrize("packing", [None, pytest.param(Pickled(), marks=pytest.mark.needs("cloudpickle"))])
 def test_threads_keep_all_laws(packing: Any) -> None:
     assert check_seats(ThreadSeats(2, 1, packing=packing), lose) == tuple(LAWS)
 

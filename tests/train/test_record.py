@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record of a folder."""
 
+import json
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from distinput.errors import DataLossError
+import distinput as di
+from distinput.errors import DataLossError, InputWarning
 from distinput.train import Checkpoint, CheckpointManager, latest_checkpoint
 from distinput.train.record import Record, is_whole
 
@@ -58,3 +62,40 @@ def test_what_was_verified_is_not_verified_again_unless_it_changed(tmp_path: Any
     assert not is_whole(path)
     with pytest.raises(DataLossError):
         latest_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../victim", "/tmp/victim", "a/../victim", "..", "", 3])
+@pytest.mark.parametrize("at", ["latest", "managed", "others", "removed"])
+def test_a_record_names_files_of_its_folder(tmp_path: Path, at: str, name: Any) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (tmp_path / "victim.npz").write_bytes(b"precious")
+    forged: dict[str, Any] = {
+        "format": "distinput.checkpoints", "latest": None, "managed": [], "others": [], "preserved": None, "removed": [],
+    }  # fmt: skip
+    forged[at] = name if at == "latest" else [[name, 0.0]] if at == "managed" else [name]
+    (folder / "checkpoint").write_text(json.dumps(forged))
+    checkpoint = di.train.Checkpoint(x=np.zeros(2))
+    with pytest.warns(InputWarning, match=r"the record of checkpoints is damaged .* is no name of a file"):
+        manager = di.train.CheckpointManager(checkpoint, str(folder), max_to_keep=1)
+    with pytest.warns(InputWarning):
+        assert di.train.latest_checkpoint(str(folder)) is None
+    assert manager.checkpoints == []
+    with pytest.warns(InputWarning):
+        manager.save()
+    manager.save()
+    assert (tmp_path / "victim.npz").read_bytes() == b"precious"
+
+
+def test_a_checkpoint_that_is_a_link_out_of_the_folder_is_not_the_latest(tmp_path: Path) -> None:
+    di.train.Checkpoint(x=np.arange(2.0)).write(str(tmp_path / "outside"))
+    folder = tmp_path / "run"
+    checkpoint = di.train.Checkpoint(x=np.zeros(2))
+    first = checkpoint.save(str(folder / "ckpt"))
+    last = checkpoint.save(str(folder / "ckpt"))
+    os.unlink(f"{last}.npz")
+    os.symlink(tmp_path / "outside.npz", f"{last}.npz")
+    with pytest.warns(InputWarning, match="is a symbolic link out of its folder"):
+        assert di.train.latest_checkpoint(str(folder)) == first
+    checkpoint.write(last)  # takes the place of the link
+    assert di.train.load_variable(str(tmp_path / "outside"), "x").tolist() == [0.0, 1.0]

@@ -4,7 +4,7 @@
 import pytest
 
 from distinput.errors import InputWarning
-from distinput.train.status import RestoreStatus
+from distinput.train.status import InitializationStatus, RestoreStatus
 
 
 def test_a_difference_that_nobody_asked_about_is_a_warning() -> None:
@@ -27,3 +27,12 @@ def test_a_checkpoint_may_have_more() -> None:
     assert status.assert_existing_objects_matched() is status
     with pytest.raises(AssertionError, match="the program has nothing for 'b'"):
         status.assert_consumed()
+
+
+def test_the_names_of_programs_that_were_written_for_graphs() -> None:
+    status = RestoreStatus("ckpt-1", 2, [], [])
+    status.run_restore_ops()
+    status.initialize_or_restore(session=None)
+    InitializationStatus().initialize_or_restore()
+    with pytest.raises(AssertionError, match="No checkpoint specified"):
+        InitializationStatus().run_restore_ops()

@@ -21,3 +21,30 @@ def test_it_goes_through_json() -> None:
 def test_what_is_no_journal_is_none(change: dict[str, Any]) -> None:
     assert Journal.of_json({**JOURNAL.to_json(), **change}) is None
     assert Journal.of_json([]) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"run": "../../home/x"},
+        {"run": ""},
+        {"run": None},
+        {"replaces": ["../victim"]},
+        {"replaces": ["/etc/passwd"]},
+        {"replaces": [3]},
+        {"files": [{"name": "../a", "rows": 1, "bytes": 1, "crc32": 0}]},
+        {"files": [{"name": "a", "rows": -1, "bytes": 1, "crc32": 0}]},
+        {"files": [{"name": "a", "rows": "1", "bytes": 1, "crc32": 0}]},
+        {"pipeline": [{"step": 3}]},
+        {"pipeline": [3]},
+        {"done": 1},
+        {"key": 3},
+        {"numbers": [-1]},
+        {"pieces": ["1"]},
+    ],
+    ids=str,
+)
+def test_a_forged_journal_is_none(change: dict[str, Any]) -> None:
+    whole = Journal(["key"], "0123abcd", (WrittenFile("a", 1, 2, 3),)).to_json()
+    assert Journal.of_json(whole) is not None
+    assert Journal.of_json({**whole, **change}) is None

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.writers.manifest import MANIFEST, WrittenFiles, read_written, verify_files
+from distinput.core.spec import Spec, TensorSpec
+from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from distinput.writers import WRITERS
+from distinput.writers.manifest import MANIFEST, OPTIONS_GIVEN, WrittenFiles, read_written, verify_files
 
 
 @pytest.fixture
@@ -91,3 +93,66 @@ def test_a_manifest_of_another_version_says_so(tmp_path: Path, made: WrittenFile
 @pytest.mark.parametrize("kind", [str, Path, os.fsencode])
 def test_a_folder_may_be_any_kind_of_path(made: WrittenFiles, kind: Any) -> None:
     assert verify_files(kind(made.directory)) == made
+
+
+@pytest.mark.parametrize(
+    "format, option",
+    [
+        ("arrow", "memory_map"),
+        ("arrow", "trusted"),
+        ("csv", "on_error"),
+        ("npz", "memory_map"),
+        ("parquet", "columns"),
+        ("text", "index_folder"),
+    ],
+)
+def test_options_that_no_writer_gives_never_come_from_a_file(tmp_path: Path, format: str, option: str) -> None:
+    di.data.Dataset.range(2).map(lambda x: {"x": x}).write(str(tmp_path), "arrow")
+    path = tmp_path / MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": format, "options": {option: True}}))
+    with pytest.raises(
+        DataLossError, match=f"gives the format '{format}' the option '{option}', which no writer gives"
+    ):
+        di.data.FileDataset(str(tmp_path))
+
+
+def test_all_options_of_the_writers_of_this_library_are_known() -> None:
+    spec = Spec.of({"x": TensorSpec([], "int64"), "y": TensorSpec([], "S")})
+    asked = {
+        "csv": {"compression": "GZIP"},
+        "jsonl": {"compression": "GZIP"},
+        "tar": {"compression": "GZIP"},
+    }
+    asked |= {"text": {"compression": "GZIP"}, "tfrecord": {"compression": "GZIP"}}
+    builtin = [name for name in WRITERS if WRITERS.find(name).__module__.startswith("distinput.writers.")]
+    assert set(OPTIONS_GIVEN) == set(builtin)
+    for name in builtin:
+        given = WRITERS.find(name)(**asked.get(name, {})).reading(spec)
+        assert set(given) == OPTIONS_GIVEN[name]
+
+
+def test_a_file_that_is_a_link_out_of_the_folder_is_not_read(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    made = di.data.Dataset.range(2).map(lambda x: b"%d" % int(x)).write(str(data), "text")
+    (tmp_path / "secret").write_text("0\n1\n")
+    os.unlink(made.paths[0])
+    os.symlink("../secret", made.paths[0])
+    for read in (di.data.FileDataset, di.data.TextLineDataset, di.io.verify_files, read_written):
+        with pytest.raises(FailedPreconditionError, match=r"is a symbolic link out of its folder, to .*secret"):
+            read(str(data))
+    os.unlink(made.paths[0])
+    (data / "kept").write_text("0\n1\n")
+    os.symlink("kept", made.paths[0])
+    assert di.data.FileDataset(str(data)).to_list() == [b"0", b"1"]
+
+
+def test_a_manifest_that_is_a_link_or_a_pipe(tmp_path: Path, made: WrittenFiles) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    os.symlink(tmp_path / MANIFEST, other / MANIFEST)
+    with pytest.raises(FailedPreconditionError, match="is a symbolic link out of its folder"):
+        read_written(str(other))
+    os.unlink(other / MANIFEST)
+    os.mkfifo(other / MANIFEST)
+    with pytest.raises(DataLossError, match="is a pipe or a device"):
+        read_written(str(other))

@@ -3,6 +3,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
@@ -109,3 +110,64 @@ def test_stores_of_objects_have_no_stage() -> None:
         assert not system.exists("/stage/b") or system.ls("/stage/b") == []
     finally:
         system.rm("/stage", recursive=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder of the user's that a stranger's dataset has links to."""
+    made = tmp_path / "home"
+    made.mkdir()
+    (made / "thesis.tex").write_text("precious")
+    (tmp_path / "data").mkdir()
+    return made
+
+
+def test_a_stage_that_is_a_link_is_refused(tmp_path: Path, home: Path) -> None:
+    data = tmp_path / "data"
+    os.symlink("../home", data / ".writing.distinput-unfinished")
+    with pytest.raises(
+        FailedPreconditionError,
+        match=r"\.writing\.distinput-unfinished: is a symbolic link, to .*home; .*: remove the link",
+    ):
+        di.data.Dataset.range(3).write(str(data), "parquet")
+    assert os.listdir(home) == ["thesis.tex"]
+    stage = Stage(str(data), "writing")
+    assert stage.journal() is None
+    stage.tidy()
+    assert os.listdir(home) == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("kind", ["cache", "snapshot"])
+def test_reading_a_cache_empties_no_other_folder(tmp_path: Path, home: Path, kind: str) -> None:
+    data = tmp_path / "data"
+    dataset = getattr(di.data.Dataset.range(3), kind)(str(data))
+    assert dataset.to_list() == [0, 1, 2]
+    folder = next(data.rglob(MANIFEST)).parent
+    os.symlink(home, folder / f".{kind}.distinput-unfinished")
+    assert getattr(di.data.Dataset.range(3), kind)(str(data)).to_list() == [0, 1, 2]
+    assert os.listdir(home) == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_lock_that_is_a_link_is_refused_and_its_target_kept(tmp_path: Path, home: Path, link: Any) -> None:
+    for word, use in {
+        "writing": lambda folder: di.data.Dataset.range(3).write(folder, "parquet"),
+        "cache": lambda folder: di.data.Dataset.range(3).cache(folder).to_list(),
+    }.items():
+        folder = tmp_path / word
+        stage = folder / f".{word}.distinput-unfinished"
+        stage.mkdir(parents=True)
+        link(home / "thesis.tex", stage / "lock")
+        with pytest.raises(FailedPreconditionError, match="lock: is a link, a pipe or a device"):
+            use(str(folder))
+        assert (home / "thesis.tex").read_text() == "precious"
+
+
+def test_what_a_link_in_a_stage_leads_to_is_not_published(tmp_path: Path, home: Path) -> None:
+    stage = Stage(str(tmp_path / "data"), "writing")
+    assert stage.take()
+    (home / "three").write_bytes(b"abc")
+    os.symlink(home / "three", stage.path(A.name))
+    assert not stage.has(A)
+    stage.remove()
+    assert (home / "three").exists()

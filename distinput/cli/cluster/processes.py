@@ -1,39 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
 """`distinput cluster start` and `distinput worker`: the processes of a `ParameterServerStrategy`."""
 
+import os
 import signal
 import socket
 import threading
+from typing import Any
 
 import distinput as di
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.distribute.cluster_resolver import TFConfigClusterResolver
-from distinput.distribute.seats.dask import check_installed, chief_address
-from distinput.distribute.seats.dask_process import SeatProcess, run
+from distinput.distribute.seats.dask import check_installed, chief_address, configured_security
+from distinput.distribute.seats.dask_process import SeatProcess, is_loopback, run
 from distinput.distribute.seats.local_cluster import LocalCluster
 
-__all__ = ["start_cluster", "work_as_seat"]
+__all__ = ["start_cluster", "temporary_security", "what_is_open", "work_as_seat"]
 
 
-def start_cluster(workers: int, servers: int, address: str) -> None:
+def start_cluster(workers: int, servers: int, address: str, *, tls: bool = False) -> None:
     """Run a cluster on this machine until SIGINT or SIGTERM comes.
 
     Args:
       workers: how many workers.
       servers: how many parameter servers.
       address: `host:port` of the scheduler; port 0 for any.
+      tls: whether certificates are made for this cluster; those that Dask's configuration names are taken in any case.
+
+    Raises:
+      EngineMissing: `distributed` is not installed, or with `tls` `cryptography`.
     """
+    check_installed()
+    security = temporary_security() if tls else configured_security()
     told = threading.Event()
     before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         # All kinds are started again: a program whose parameter server was lost starts anew, and then finds all seats.
-        with LocalCluster(workers, servers, address=address, restart=("worker", "ps"), said=_say) as cluster:
+        with LocalCluster(
+            workers, servers, address=address, restart=("worker", "ps"), said=_say, security=security
+        ) as cluster:
             cluster.wait(60.0)
             _say(f"{_count(workers, 'worker')} and {_count(servers, 'parameter server')} at {cluster.address}")
             for name in cluster.names:
                 _say(f"  {name}: process {cluster.pid(name)}")
+            _say(what_is_open(cluster.address, encrypted=security is not None))
             _say("the program that coordinates them:")
-            _say(f'  resolver = di.distribute.cluster_resolver.DaskClusterResolver("{cluster.address}")')
+            where = f'"{cluster.address}"'
+            if tls:
+                _say(f"  security = distributed.Security({_certificates(security, cluster.directory)})")
+                where = f"distributed.Client({where}, security=security)"
+            _say(f"  resolver = di.distribute.cluster_resolver.DaskClusterResolver({where})")
             _say("  strategy = di.distribute.ParameterServerStrategy(resolver)")
             _say("Ctrl-C ends the cluster")
             told.wait()
@@ -78,7 +93,52 @@ def _from_tf_config() -> tuple[str, str, str]:
         raise di.errors.InvalidArgumentError(
             f"TF_CONFIG gives {job} {index} the address {address!r}, which is unknown here: {error}"
         ) from error
-    return f"tcp://{chief_address(spec)}", f"{job}-{index}", address
+    protocol = "tcp" if configured_security() is None else "tls"
+    return f"{protocol}://{chief_address(spec)}", f"{job}-{index}", address
+
+
+def what_is_open(address: str, *, encrypted: bool) -> str:
+    """Who can have functions run at a cluster, in words.
+
+    >>> what_is_open("tcp://127.0.0.1:8786", encrypted=False)
+    'open to: every process of this machine, of any user; --tls lets in only who has the certificates'
+    """
+    if encrypted:
+        return "open to: who has the certificates, and nobody else; all connections are encrypted"
+    if is_loopback(address.rpartition("://")[2].rpartition(":")[0].strip("[]")):
+        return "open to: every process of this machine, of any user; --tls lets in only who has the certificates"
+    return (
+        "OPEN TO EVERYBODY who reaches this machine at that address: each can have any function run as this user, and nothing "
+        "is encrypted; --tls lets in only who has the certificates"
+    )
+
+
+def temporary_security() -> Any:
+    """Certificates for one cluster.
+
+    Raises:
+      EngineMissing: `cryptography` is not installed.
+    """
+    from distributed import Security
+
+    try:
+        return Security.temporary()
+    except ImportError as error:
+        raise di.errors.EngineMissing(
+            "cluster start --tls makes certificates with the package cryptography, which is not installed; run `pip install "
+            "'distinput[tls]'`, or name certificates of your own in Dask's configuration, distributed.comm.tls"
+        ) from error
+
+
+def _certificates(security: Any, directory: str) -> str:
+    """Write the certificates of a program to files that only this user can read: the arguments that name them."""
+    told = []
+    for name in ("tls_ca_file", "tls_client_cert", "tls_client_key"):
+        path = os.path.join(directory, f"{name}.pem")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(getattr(security, name))
+        told.append(f"{name}={path!r}")
+    return ", ".join([*told, "require_encryption=True"])
 
 
 def _count(number: int, what: str) -> str:

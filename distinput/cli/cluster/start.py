@@ -28,8 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the scheduler listens; port 0 for any (default: 127.0.0.1:8786)",
     )
 
+    start.add_argument(
+        "--tls",
+        action="store_true",
+        help="encrypt all connections, and let in only who has the certificates that are made for this cluster; needs the "
+        "package cryptography. Certificates that Dask's configuration names are taken without this",
+    )
+
 
 def run(given: argparse.Namespace) -> int:
     """Start the cluster and wait for its end."""
-    start_cluster(given.workers, given.ps, given.address)
+    start_cluster(given.workers, given.ps, given.address, tls=given.tls)
     return 0

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from distinput.compat.v1 import distribute
 from distinput.data.absent import absent
+from distinput.random import set_seed as set_random_seed
 
-__all__ = ["distribute"]
+__all__ = ["distribute", "set_random_seed"]
 
 if not TYPE_CHECKING:  # a type checker that saw this would accept every name
 

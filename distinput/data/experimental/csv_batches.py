@@ -5,6 +5,7 @@ import codecs
 import csv
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -88,10 +89,11 @@ def make_csv_dataset(
     """
     files = [name.decode() for name in Dataset.list_files(file_pattern, shuffle=False)]
     texts = partial(_records, delimiter=field_delim, quoted=use_quote_delim, packed=compression_type, encoding=encoding)
+    named = partial(texts, marked=True)
     if column_names is None:
         if not header:
             raise InvalidArgumentError("make_csv_dataset: without a header, column_names must be given")
-        column_names = _names_in(files, texts)
+        column_names = _names_in(files, named)
     names = list(column_names)
     if len(set(names)) < len(names):
         raise InvalidArgumentError(f"make_csv_dataset: column names must differ, got {', '.join(names)}")
@@ -134,8 +136,8 @@ def make_csv_dataset(
     rows = _shuffled_and_repeated(rows, num_epochs, shuffle, shuffle_buffer_size, shuffle_seed)
     batches: Dataset[Any] = rows.batch(batch_size, drop_remainder=num_epochs is None)
     naming = partial(_named, tuple(kept), label_name)
-    named = batches.map(naming, output_signature=naming(*batches.element_spec))
-    return named.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
+    made = batches.map(naming, output_signature=naming(*batches.element_spec))
+    return made.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
 
 
 def _named(names: tuple[str, ...], label_name: str | None, *columns: Any) -> Any:
@@ -157,8 +159,13 @@ def _lines(path: str, packed: str | None, encoding: str) -> Iterator[str]:
         yield rest
 
 
-def _records(path: str, *, delimiter: str, quoted: bool, packed: str | None, encoding: str) -> Iterator[list[str]]:
+def _records(
+    path: str, *, delimiter: str, quoted: bool, packed: str | None, encoding: str, marked: bool = False
+) -> Iterator[list[str]]:
+    """The fields of each record; without a byte order mark, if there may be one."""
     lines = _lines(path, packed, encoding)
+    if marked:
+        lines = chain([line.removeprefix("\ufeff") for line in islice(lines, 1)], lines)
     if quoted:
         yield from csv.reader(lines, delimiter=delimiter)
     else:

@@ -9,10 +9,11 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.leaves import as_leaf
 from distinput.core.nest import map_leaves, structure_of
+from distinput.core.owned import kept
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.ops.random import Random
-from distinput.ops.slices import Slices
+from distinput.ops.slices import slices_of
 
 __all__ = ["Counter", "RandomDataset", "choose_from_datasets", "from_list", "sample_from_datasets"]
 
@@ -101,10 +102,10 @@ def from_list(elements: list[Any], name: str | None = None) -> Dataset[Any]:
         raise InvalidArgumentError("from_list: elements must not be empty; for an empty dataset use Dataset.range(0)")
     if isinstance(elements[0], Dataset):
         return Dataset.from_tensor_slices(elements, name)
-    items = [map_leaves(_leaf, element, lists=False) for element in elements]
+    items = [kept(map_leaves(_leaf, element, lists=False)) for element in elements]
     try:
         block = Block.of_elements(structure_of(items[0]), items)
-        return Dataset(Slices(block, f"{len(items)} items", name=name))
+        return Dataset(slices_of(block, f"{len(items)} items", name=name))
     except TypeError as error:
         raise TypeError(f"from_list: the items must be alike: {error}") from error
 

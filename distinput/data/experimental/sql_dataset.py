@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`SqlDataset`: the rows of a query to an SQLite file, as TensorFlow's tuples."""
+"""`SqlDataset`: the rows of a query to an SQLite file, as tuples or other nests."""
 
 import sqlite3
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from distinput.core.nest import Structure, structure_of
 from distinput.core.table_reading import Reading
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError, NotFoundError
@@ -19,7 +21,7 @@ __all__ = ["SqlDataset"]
 
 
 class SqlDataset(Dataset[Any]):
-    """The rows of a query to an SQLite file, as tuples.
+    """The rows of a query to an SQLite file, as tuples or in another structure.
 
     Values must fit the types: text is no number, 1.5 no integer, and NULL is NaN in a column of floats and otherwise an error;
     TensorFlow makes zeros of all these. Other databases, and restarts that need not read all rows before:
@@ -29,7 +31,8 @@ class SqlDataset(Dataset[Any]):
       driver_name: "sqlite".
       data_source_name: the path of the file, which is opened for reading alone.
       query: a SELECT. End it with ORDER BY if a job is to be restarted: rows must come in the same order.
-      output_types: a tuple of dtypes, one for each column.
+      output_types: a dtype for each column: a tuple, a dict or any nest of them, which elements have the structure of; one
+        dtype for the only column.
 
     Raises:
       InvalidArgumentError: another driver; at iteration, the query fails, has another number of columns, or a value does not
@@ -54,21 +57,29 @@ class SqlDataset(Dataset[Any]):
             raise InvalidArgumentError(
                 f"SqlDataset: driver_name must be 'sqlite', got {driver_name!r}; read other databases with Dataset.from_sql"
             )
-        nests = (tuple, list, dict)
-        if (
-            not isinstance(output_types, tuple | list)
-            or not output_types
-            or any(isinstance(t, nests) for t in output_types)
-        ):
+        wanted = tuple(output_types) if isinstance(output_types, list) else output_types
+        structure = structure_of(wanted)
+        types = structure.flatten(wanted)
+        if not types:
             raise InvalidArgumentError(
-                f"SqlDataset: output_types must be a tuple of dtypes, one for each column, got {output_types!r}"
+                f"SqlDataset: output_types must have a dtype for each column, in a tuple for example, got {output_types!r}"
             )
-        named = {str(place): one for place, one in enumerate(output_types)}
+        named = {str(place): one for place, one in enumerate(types)}
         schema = RowSchema.of("SqlDataset", named)
         assert schema is not None
         node = Sql(SqlQuery(text, _Sqlite(path), who="SqlDataset"), schema, Reading(who="SqlDataset"), tuples=True)
         node.check()
-        super().__init__(node)
+        if structure.is_flat_tuple:
+            super().__init__(node)
+            return
+        columns: Any = node.spec.nest
+        signature = structure.build(list(columns))
+        super().__init__(Dataset(node).map(partial(_arranged, structure), output_signature=signature).node)
+
+
+def _arranged(structure: Structure, *row: Any) -> Any:
+    """A row in the structure of `output_types`."""
+    return structure.build(row)
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def parse_example_dataset(
 
     Source: `tf.data.experimental.parse_example_dataset`.
     """
-    return lambda dataset: Dataset(ParseExample(dataset.node, features, num_parallel_calls, deterministic))
+    return lambda dataset: Dataset(ParseExample(dataset.node, features, num_parallel_calls, deterministic).added())
 
 
 def prefetch_to_device(device: str, buffer_size: int | None = None) -> Step:

@@ -20,8 +20,8 @@ class CsvDataset(Dataset[Any]):
     r"""The rows of CSV files: dicts from column name to value, or tuples by the rules of TensorFlow.
 
     Without `record_defaults` a row is a dict. The types of its columns are stated by `schema`, or inferred from the beginning
-    of the first file as int64, float64, bool or text; then they hold for all files, and a value that does not fit is an error
-    with file, line and column. Values in quotes may contain newlines.
+    of the first file as int64, uint64, float64, bool or text; then they hold for all files, and a value that does not fit, or
+    that an inferred type would change, is an error with file, line and column. Values in quotes may contain newlines.
 
     With `record_defaults` a row is a tuple, as that of `tf.data.experimental.CsvDataset`: an empty field becomes its default,
     and is an error where a dtype stands in the place of a default.
@@ -35,9 +35,9 @@ class CsvDataset(Dataset[Any]):
       field_delim: the character between fields.
       use_quote_delim: whether double quotes may stand around a field.
       na_value: text that stands for an empty field, beside those that `null_values` names.
-      select_cols: for tuples: the numbers of the fields to read, in order; all when None.
-      exclude_cols: for tuples: the numbers of the fields not to read.
-      schema: for dicts: types by column name, or a pyarrow Schema.
+      select_cols: for tuples: the numbers of the fields to read, in order, or their names in the header; all when None.
+      exclude_cols: for tuples: the numbers of the fields not to read, or their names.
+      schema: for dicts: types by column name, of which a dict may leave some out, or a pyarrow Schema.
       columns: for dicts: names of the columns to read; all when None.
       column_names: for dicts: names of all columns in the order of the files, where the header has none or others.
       nulls: for dicts: "error", or a dict with what to put in the place of missing values, by column.
@@ -79,8 +79,8 @@ class CsvDataset(Dataset[Any]):
         field_delim: str = ",",
         use_quote_delim: bool = True,
         na_value: str = "",
-        select_cols: Sequence[int] | None = None,
-        exclude_cols: Sequence[int] | None = None,
+        select_cols: Sequence[int | str] | None = None,
+        exclude_cols: Sequence[int | str] | None = None,
         *,
         schema: Any = None,
         columns: Sequence[str] | None = None,

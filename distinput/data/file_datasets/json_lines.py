@@ -21,7 +21,8 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
 
     Args:
       filenames: a path, a list of paths, or a dataset of paths; any URL.
-      schema: types by key, or a pyarrow Schema. A `TensorSpec` with a shape is an array of this shape.
+      schema: types by key, of which a dict may leave some out, or a pyarrow Schema. A `TensorSpec` with a shape is an array of
+        this shape.
       columns: the keys to read; others are passed over. All when None, and a key that the schema does not have is an error.
       compression_type: "" for none, "GZIP" or another codec; None and "AUTO" go by the suffix of each name.
       nulls: "error", or a dict with what to put in the place of missing values, by key.

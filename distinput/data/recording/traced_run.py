@@ -2,11 +2,11 @@
 """A run that takes notes. Other runs do not know that there are such; so a timeline costs nothing when nobody asks for it."""
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, ParamSpec, TypeVar
 
+from distinput.core.pool import Pool, Task
 from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run, Step
 from distinput.core.state import State
@@ -96,10 +96,10 @@ class TracedRun(Run):
 class _TracedPool:
     """A pool that notes its tasks as work of the step that asked for it."""
 
-    def __init__(self, pool: ThreadPoolExecutor, trace: Trace, key: str) -> None:
+    def __init__(self, pool: Pool, trace: Trace, key: str) -> None:
         self._pool, self._trace, self._key = pool, trace, key
 
-    def submit(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> "Future[R]":
+    def submit(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Task[R]:
         """As the pool's."""
 
         def timed() -> R:

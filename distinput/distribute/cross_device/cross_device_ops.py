@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from distinput.distribute.arithmetic import Arithmetic
 from distinput.distribute.communication import CommunicationOptions
 from distinput.distribute.devices.arrays import NUMPY, ArrayOps
 from distinput.distribute.reduce_op import ReduceOp
+from distinput.distribute.sliced_values import has_slices, reduce_slices
 from distinput.distribute.values import DistributedValues, Mirrored, PerReplica
 
 __all__ = ["CrossDeviceOps", "OnDevices", "library_of", "mirrored_at"]
@@ -39,7 +41,7 @@ class CrossDeviceOps:
 
     Derive your own and define `reduce_implementation`; `Strategy.reduce`, `ReplicaContext.all_reduce` and the
     aggregation of variables call it. With an axis, `Strategy.reduce` first sums over the rows of each replica, and gives
-    these sums to it.
+    these sums to it. The rows of `IndexedSlices` are put one after the other, without it.
 
     >>> import distinput as di
     >>> import numpy as np
@@ -73,6 +75,8 @@ class CrossDeviceOps:
         """
         op, value = ReduceOp.of(reduce_op), _distributed(per_replica_value)
         _copies(destinations)
+        if has_slices(value.values):
+            return _slices_at(op, value, destinations)
         if len(value.values) == 1:
             return mirrored_at(_copy(value), destinations)
         return self.reduce_implementation(op, value, destinations, options or CommunicationOptions())
@@ -99,9 +103,16 @@ class CrossDeviceOps:
         pairs = [(_distributed(value), where) for value, where in value_destination_pairs]
         for _, where in pairs:
             _copies(where)
+        dense = [(value, where) for value, where in pairs if not has_slices(value.values)]
+        made = iter(self._batch(op, dense, options or CommunicationOptions()) if dense else ())
+        return [_slices_at(op, *pair) if has_slices(pair[0].values) else next(made) for pair in pairs]
+
+    def _batch(
+        self, op: ReduceOp, pairs: Sequence[tuple[DistributedValues, Any]], options: CommunicationOptions
+    ) -> list[Mirrored]:
         if all(len(value.values) == 1 for value, _ in pairs):
             return [mirrored_at(_copy(value), where) for value, where in pairs]
-        return self.batch_reduce_implementation(op, pairs, options or CommunicationOptions())
+        return self.batch_reduce_implementation(op, pairs, options)
 
     def broadcast(self, tensor: Any, destinations: Any) -> Mirrored:
         """A copy of an array for each destination; calls `broadcast_implementation`.
@@ -161,6 +172,10 @@ def mirrored_at(value: Any, destinations: Any) -> Mirrored:
       ValueError: no destinations.
     """
     return Mirrored([value] * _copies(destinations))
+
+
+def _slices_at(op: ReduceOp, value: DistributedValues, destinations: Any) -> Mirrored:
+    return mirrored_at(reduce_slices(Arithmetic(), op, value.values, None, call="reduce"), destinations)
 
 
 def _copy(value: DistributedValues) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, final
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.distribute.input.dealing import Cutter
-from distinput.distribute.input.drawing import END, rows_in
+from distinput.distribute.input.drawing import END, mark_of, rows_in
 from distinput.distribute.input.source import (
     WHOLE,
     Seen,
@@ -17,6 +17,7 @@ from distinput.distribute.input.source import (
     cut_in_words,
     lockstep_of,
     place_after,
+    places_before,
     plan_of,
     resumed_input,
     sealed_place,
@@ -94,16 +95,29 @@ class CutSteps:
         self._full = terms.full_rows > 0
         self._rows = partial(rows_in, source.spec.structure)
         self._seen = seen
+        self._pending: tuple[Any, ...] = ()  # drawn for a step that an interrupt cut short
+        self._before = mark_of(iterator)
         # One worker can run out of batches while others continue only where workers agree on each step.
         self._build = StepBuilder(source.spec, terms.replicas, seen) if source.agrees else None
         self._lockstep = lockstep_of(terms, iterator, 1, self._rows, alike=terms.alike) if source.agrees else None
 
     def next(self, keeps_partial: bool) -> Any:
         if self._lockstep is None:
-            batch = next(self._iterator, END)
-            if batch is END or (self._full and self._terms.leaves_out(self._rows([batch]))):
-                return END
-            return self._cutter(batch)
+            if not self._pending:
+                self._before = mark_of(self._iterator)
+                for batch in self._iterator:
+                    self._pending = (batch,)
+                    break
+                else:
+                    return END
+            try:
+                leaves_out = self._full and self._terms.leaves_out(self._rows([*self._pending]))
+                step = END if leaves_out else self._cutter(*self._pending)
+            except Exception:
+                self._pending = ()
+                raise
+            self._pending = ()
+            return step  # no function is called before it is taken
         drawn = self._lockstep.next()
         if drawn is None:
             return END
@@ -123,13 +137,16 @@ class CutSteps:
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
         return (self._iterator.epoch, self._iterator.seeds) if self._terms.alike else (None, None)
 
-    def places(self) -> list[State]:
+    def places(self, waiting: bool = False) -> list[State]:
+        if waiting or self._pending:
+            return places_before([self._iterator], [self._before])
         return [place_after(self._iterator, self._lockstep)]
 
     def inputs(self, step: int, places: Sequence[State]) -> list[State]:
         return [sealed_place(self._iterator, places[0])]
 
     def close(self) -> None:
+        self._pending = ()
         if self._build is not None:
             self._build.close()
         if self._lockstep is not None:

@@ -10,7 +10,7 @@ from typing import Any, final
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.distribute.input.dealing import has_rows
-from distinput.distribute.input.drawing import END, rows_in
+from distinput.distribute.input.drawing import END, mark_of, rows_in
 from distinput.distribute.input.source import (
     HALF_WAY,
     WHOLE,
@@ -18,6 +18,7 @@ from distinput.distribute.input.source import (
     close_input,
     lockstep_of,
     place_after,
+    places_before,
     plan_of,
     resumed_input,
     sealed_place,
@@ -123,7 +124,9 @@ class DealtSteps:
         self._build, self._cut = StepBuilder(source.spec, terms.replicas, seen), source.has_rows
         # A replica without others sees its end itself; steps that failed were not delivered, so counting would go wrong.
         self._left = None if terms.steps is None or terms.replicas.total == 1 else terms.steps - step
-        self._pending: list[Any] = []  # drawn for a step that an error interrupted
+        self._pending: list[Any] = []  # drawn for a step that was cut short
+        self._before = [mark_of(iterator) for iterator in iterators]
+        self._failed = False  # that step, with an error
         self.partial = False
         self._lockstep = None
         if source.agrees:
@@ -134,25 +137,39 @@ class DealtSteps:
     def next(self, keeps_partial: bool) -> Any:
         if self._lockstep is not None:
             return self._agreed()
-        if self._left is not None:
-            if not self._left:
-                return END
-            self._left -= 1
+        left = None if self._left is None else self._left - 1
+        if left == -1:
+            return END
         replicas, parts = self._replicas, self._pending
-        if self._one is not None:
-            parts.extend(islice(self._one, replicas - len(parts)))
-            missing = replicas - len(parts)
-        else:
-            parts.extend([next(iterator, END) for iterator in self._iterators[len(parts) :]])
-            missing = sum([part is END for part in parts])
+        if not parts:
+            self._before = [mark_of(iterator) for iterator in self._iterators]
+        try:
+            missing = self._draw(parts)
+        except Exception:
+            self._left, self._failed = left, True
+            raise
         if missing and self._left is None and (missing == replicas or not keeps_partial):
             parts.clear()
             return END
-        self._pending = []
         if self._full and self._terms.leaves_out(self._rows(parts)):
+            parts.clear()
             return END
-        self.partial = missing > 0 and self._left is None
-        return self._build(parts, missing)
+        step = self._build([*parts], missing)
+        self._pending, self._failed, self._left, self.partial = [], False, left, missing > 0 and left is None
+        return step  # no function is called before it is taken
+
+    def _draw(self, parts: list[Any]) -> int:
+        """Draw what is missing for a step; how many replicas get nothing."""
+        if self._one is not None:
+            parts.extend(islice(self._one, self._replicas - len(parts)))
+            return self._replicas - len(parts)
+        for iterator in self._iterators[len(parts) :]:
+            for part in iterator:
+                parts.append(part)
+                break
+            else:
+                parts.append(END)
+        return sum([part is END for part in parts])
 
     def _agreed(self) -> Any:
         lockstep = self._lockstep
@@ -190,9 +207,11 @@ class DealtSteps:
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
         return self._iterators[0].epoch if self._terms.alike else None, None
 
-    def places(self) -> list[State]:
-        if self._pending:
+    def places(self, waiting: bool = False) -> list[State]:
+        if self._pending and self._failed:
             raise StateError(HALF_WAY)
+        if self._lockstep is None and (waiting or self._pending):
+            return places_before(self._iterators, self._before)
         return [place_after(iterator, self._lockstep) for iterator in self._iterators]
 
     def inputs(self, step: int, places: Sequence[State]) -> list[State]:

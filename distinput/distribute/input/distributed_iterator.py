@@ -25,6 +25,9 @@ from distinput.plan.latest import Latest
 __all__ = ["DistributedIterator"]
 
 
+_NONE = object()
+
+
 class DistributedIterator:
     """Returns one step at a time: a nest of `PerReplica` leaves, or of plain ones for a single replica.
 
@@ -67,6 +70,7 @@ class DistributedIterator:
         self._strategy, self._peers = delivery.consumer.strategy, source.terms.replicas.peers
         self._keeps_partial = source.terms.keeps_partial
         self._given_out = step  # steps, from the first one of the pass
+        self._ready: Any = _NONE  # a step that was made and not delivered
         self._ended = ended
         self._restored = restored
         self._skip = ranges_of_steps(skip)
@@ -188,8 +192,14 @@ class DistributedIterator:
         """
         if self._source.terms.cardinality == INFINITE:
             return Optional(self.get_next(), self.element_spec)
+        spec = self.element_spec
         step = self._step(True)
-        return Optional(element_spec=self.element_spec) if step is END else Optional(step, self.element_spec)
+        try:
+            return Optional(element_spec=spec) if step is END else Optional(step, spec)
+        except BaseException:
+            if step is not END:
+                self._ready, self._given_out = step, self._given_out - 1
+            raise
 
     def _step(self, keeps_partial: bool) -> Any:
         if modes.stack and in_replica_of(self._strategy):
@@ -198,25 +208,37 @@ class DistributedIterator:
                 "first and "
                 "give it to run as an argument"
             )
-        with self._lock:
-            if not self._compared:
-                self._compare()
-            if self._ended:
-                return END
-            while True:
-                try:
-                    step = self._steps.next(keeps_partial)
-                except Exception as error:
-                    self._tell(error)
-                    raise
-                if step is END:
-                    self._ended = True
+        while self._ready is _NONE:
+            with self._lock:
+                if self._ready is _NONE and not self._made_ready(keeps_partial):
                     return END
-                number, self._given_out = self._given_out, self._given_out + 1
-                if self._peers is not None:
-                    self._peers.reached(self._given_out)
-                if not any(first <= number < stop for first, stop in self._skip):
-                    return step
+        # No interrupt, and no other thread, comes between these: no function is called.
+        step, self._ready, self._given_out = self._ready, _NONE, self._given_out + 1
+        return step
+
+    def _made_ready(self, keeps_partial: bool) -> bool:
+        """Make the next step that is delivered; False at the end."""
+        if not self._compared:
+            self._compare()
+        while not self._ended:
+            left_out = any(first <= self._given_out < stop for first, stop in self._skip)
+            try:
+                step = self._steps.next(keeps_partial)
+            except Exception as error:
+                self._tell(error)
+                raise
+            if step is END:
+                self._ended = True
+                return False
+            if left_out:
+                self._given_out += 1
+            else:
+                self._ready = step
+            if self._peers is not None:
+                self._peers.reached(self._given_out + (not left_out))
+            if not left_out:
+                return True
+        return False
 
     def _compare(self) -> None:
         """Check that all workers begin at the same place."""
@@ -243,7 +265,8 @@ class DistributedIterator:
           StateError: the last step failed half-way; restart from a state taken before it.
         """
         with self._lock:
-            inputs = self._steps.inputs(self._given_out, self._steps.places())
+            places = self._steps.places(self._ready is not _NONE)
+            inputs = self._steps.inputs(self._given_out, places)
             return sealed_state(self._source.layout, self._given_out, self._ended, self._steps.seen, inputs)
 
     def state_dict(self) -> State:
@@ -262,12 +285,12 @@ class DistributedIterator:
         """
         other = type(self).restored(self._source, self._delivery, state, may_differ)
         self.close()
-        self._steps, self._given_out, self._ended = other._steps, other._given_out, other._ended
+        self._steps, self._given_out, self._ended, self._ready = other._steps, other._given_out, other._ended, _NONE
         self._restored, self._compared, self._skip = True, other._compared, ()
 
     def get_state(self) -> bytes:
         """The same as `state()`, as the JSON text that Grain's tools expect."""
-        return json.dumps(self.state()).encode()
+        return json.dumps(self.state(), sort_keys=True).encode()
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""
@@ -281,6 +304,7 @@ class DistributedIterator:
     def close(self) -> None:
         """End the iteration and its background work. Closing again does nothing."""
         self._ended = self._compared = True
+        self._ready = _NONE
         self._steps.close()
 
     def __enter__(self) -> Self:

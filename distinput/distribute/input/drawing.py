@@ -7,7 +7,7 @@ from typing import Any
 from distinput.core.nest import Structure
 from distinput.core.state import State
 
-__all__ = ["END", "drawn", "place_of", "rows_in"]
+__all__ = ["END", "drawn", "mark_of", "place_of", "rows_in"]
 
 
 class _End:
@@ -24,10 +24,17 @@ def drawn(iterator: Any, count: int) -> tuple[list[Any], State]:
     return list(islice(iterator, count)), place_of(iterator)
 
 
-def place_of(iterator: Any) -> State:
-    """The state of an input; iterators of this library seal it only when it is needed."""
-    place: State = (getattr(iterator, "place", None) or iterator.state)()
-    return place
+def place_of(iterator: Any, mark: Any = None) -> State:
+    """The state of an input, now or at a mark; iterators of this library seal it only when it is needed."""
+    place = getattr(iterator, "place", None)
+    made: State = iterator.state() if place is None else place() if mark is None else place(mark)
+    return made
+
+
+def mark_of(iterator: Any) -> Any:
+    """What `place_of` needs to tell this position later; None for iterators of other packages, which have no marks."""
+    mark = getattr(iterator, "mark", None)
+    return None if mark is None else mark()
 
 
 def rows_in(structure: Structure, parts: list[Any]) -> int:

@@ -79,23 +79,30 @@ class OwnSteps:
         self._replicas = terms.replicas.count
         self._build = StepBuilder(source.spec, terms.replicas, seen)
         self._left = None if terms.steps is None else terms.steps - step
-        self._pending: list[Any] = []  # drawn for a step that an error interrupted
+        self._pending: list[Any] = []  # drawn for a step that was cut short
+        self._before = iterator.mark()
+        self._failed = False  # that step, with an error
         self.partial = False
 
     def next(self, keeps_partial: bool) -> Any:
-        if self._left is not None:
-            if not self._left:
-                return END
-            self._left -= 1
+        left = None if self._left is None else self._left - 1
+        if left == -1:
+            return END
         parts = self._pending
-        parts.extend(islice(self._iterator, self._replicas - len(parts)))
+        if not parts:
+            self._before = self._iterator.mark()
+        try:
+            parts.extend(islice(self._iterator, self._replicas - len(parts)))
+        except Exception:
+            self._left, self._failed = left, True
+            raise
         missing = self._replicas - len(parts)
         if missing and self._left is None and (missing == self._replicas or not keeps_partial):
             parts.clear()
             return END
-        self._pending = []
-        self.partial = missing > 0 and self._left is None
-        return self._build(parts, missing)
+        step = self._build([*parts], missing)
+        self._pending, self._failed, self._left, self.partial = [], False, left, missing > 0 and left is None
+        return step  # no function is called before it is taken
 
     @property
     def seen(self) -> Seen:
@@ -105,10 +112,10 @@ class OwnSteps:
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
         return (self._iterator.epoch, self._iterator.seeds) if self._alike else (None, None)
 
-    def places(self) -> list[State]:
-        if self._pending:
+    def places(self, waiting: bool = False) -> list[State]:
+        if self._pending and self._failed:
             raise StateError(HALF_WAY)
-        return [self._iterator.place()]
+        return [self._iterator.place(self._before if waiting or self._pending else None)]
 
     def inputs(self, step: int, places: Sequence[State]) -> list[State]:
         return [self._batches.state(places[0], step)]

@@ -15,6 +15,7 @@ from distinput.core.state import State
 from distinput.distribute.input.drawing import drawn, place_of
 from distinput.distribute.input.lockstep import Lockstep
 from distinput.distribute.input.terms import Terms
+from distinput.errors import StateError
 
 __all__ = [
     "HALF_WAY",
@@ -26,6 +27,7 @@ __all__ = [
     "cut_in_words",
     "lockstep_of",
     "place_after",
+    "places_before",
     "plan_of",
     "resumed_input",
     "sealed_place",
@@ -55,7 +57,7 @@ class Steps(Protocol):
     """One iteration over a source."""
 
     def next(self, keeps_partial: bool) -> Any:
-        """The next step, or `END`.
+        """The next step, or `END`. A step that an interrupt cuts short comes with the next call.
 
         Args:
           keeps_partial: True to return steps in which some replicas have no element.
@@ -77,11 +79,14 @@ class Steps(Protocol):
         """True if the last step was returned only because partial steps are kept."""
         ...
 
-    def places(self) -> list[State]:
+    def places(self, waiting: bool = False) -> list[State]:
         """The positions of the input pipelines after the last step, which `inputs` makes states of.
 
+        Args:
+          waiting: True if the last step that `next` returned was not delivered: the positions before it.
+
         Raises:
-          StateError: the last step failed half-way.
+          StateError: the last step failed half-way, or was interrupted, and there is no place before it.
         """
         ...
 
@@ -183,6 +188,17 @@ def lockstep_of(
 def place_after(iterator: Any, lockstep: Lockstep | None) -> State:
     """The position of an input after the last step, which is behind the elements drawn for agreements."""
     return place_of(iterator) if lockstep is None else lockstep.state
+
+
+def places_before(iterators: Sequence[Any], marks: Sequence[Any]) -> list[State]:
+    """The positions of inputs at the marks that were made before a step.
+
+    Raises:
+      StateError: iterators of other packages have no marks.
+    """
+    if any(mark is None for mark in marks):
+        raise StateError(HALF_WAY)
+    return [place_of(iterator, mark) for iterator, mark in zip(iterators, marks, strict=True)]
 
 
 def sealed_place(iterator: Any, place: State) -> State:

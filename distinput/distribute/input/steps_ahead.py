@@ -5,7 +5,7 @@ The position of the iteration stays that of the last step delivered: each step c
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class _After:
         return cls(places, steps.seen)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Made:
     """A step that waits to be delivered.
 
@@ -56,29 +56,28 @@ class _Made:
       error: raised instead.
       partial: True if some replicas have no element.
       after: the position after it.
+      ends: True if nothing comes after it: the end, or an error such as an interruption.
     """
 
     step: Any
     error: BaseException | None
     partial: bool
     after: _After
-
-    @property
-    def ends(self) -> bool:
-        """True if nothing comes after it: the end, or an error such as an interruption."""
-        return self.step is END and (self.error is None or not isinstance(self.error, Exception))
+    ends: bool
 
 
-def _make(steps: Steps, finish: Callable[[Any], Any], *, keeps_partial: bool) -> _Made:
+def _make(steps: Steps, finish: Callable[[Any], Any]) -> _Made:
+    """The next step, made on a thread, which no interrupt reaches."""
     step: Any = END
     error: BaseException | None = None
     try:
-        step = steps.next(keeps_partial)
+        step = steps.next(True)
         if step is not END:
             step = finish(step)
     except BaseException as failure:  # noqa: BLE001 - raised when its turn has come
         error, step = failure, END
-    return _Made(step, error, step is not END and steps.partial, _After.of(steps))
+    ends = step is END and not isinstance(error, Exception)
+    return _Made(step, error, step is not END and steps.partial, _After.of(steps), ends)
 
 
 @final
@@ -110,41 +109,70 @@ class StepsAhead:
         self._delivered = delivered
         self._seconds: float | None = None  # to make a step, as a moving average
         self._line: _Line | None = None
+        self._before: _After | None = None
         self._after: _After | None = None
+        self._begun: tuple[Any, ...] = ()  # a step that is being finished here
+        self._made: _Made | None = None  # the next step, while it is delivered
 
     def next(self, keeps_partial: bool) -> Any:
         """The next step, or `END`; see `Steps.next`."""
-        if not self._ahead:
-            made = _make(self._steps, self._finish, keeps_partial=keeps_partial)
-        elif self._line is None and (self._seconds or 0.0) < self._quick:
-            made = self._measured(keeps_partial)
-        else:
-            if self._line is None:
-                self._after = _After.of(self._steps)
-                self._line = _Line(self._steps, self._finish, self._ahead, self._bind)
-            made = self._line.take()
-        self._after = made.after
+        if self._made is None:
+            self._take(keeps_partial)
+        made = self._made
+        assert made is not None
         if made.error is not None:
+            self._before, self._after, self._made = self._after, made.after, None
             try:
                 raise made.error
             finally:
                 del made  # the traceback refers to this frame, and the frame must not refer back
         # The thread cannot know how its steps will be asked for, so it keeps the last one even if it is partial.
-        if made.step is END or (made.partial and not keeps_partial):
-            return END
-        if self._delivered is not None:
-            self._delivered(made.step)
-        return made.step
+        step = END if made.partial and not keeps_partial else made.step
+        if step is not END and self._delivered is not None:
+            self._delivered(step)
+        self._before, self._after, self._made = self._after, made.after, None
+        return step  # no function is called before it is taken
 
-    def _measured(self, keeps_partial: bool) -> _Made:
+    def _take(self, keeps_partial: bool) -> None:
+        """Get the next step."""
+        if self._after is None:
+            self._after = _After.of(self._steps)
+        if not self._ahead:
+            self._make(keeps_partial)
+        elif self._line is None and (self._seconds or 0.0) < self._quick:
+            self._measure(keeps_partial)
+        else:
+            if self._line is None:
+                self._line = _Line(self._steps, self._finish, self._ahead, self._bind)
+            line = self._line
+            for made in line.steps:
+                self._made, line.last, line.taken = made, made.ends, line.taken + 1
+                line.add_room()
+                return
+            self._made = _Made(END, None, False, _After.of(self._steps), True)
+
+    def _make(self, keeps_partial: bool) -> None:
+        """Make the next step here. An interrupt leaves what was drawn for it."""
+        try:
+            if not self._begun:
+                step = self._steps.next(keeps_partial)
+                self._begun = (step,)
+            (step,) = self._begun
+            step = END if step is END else self._finish(step)
+        except Exception:
+            self._before, self._after, self._begun = self._after, _After.of(self._steps), ()
+            raise
+        partial, after = step is not END and self._steps.partial, _After.of(self._steps)
+        self._made, self._begun = _Made(step, None, partial, after, step is END), ()
+
+    def _measure(self, keeps_partial: bool) -> None:
         """Make a step here, and measure how long that takes, except for the first one, which starts the input."""
         begin = perf_counter()
-        made = _make(self._steps, self._finish, keeps_partial=keeps_partial)
+        self._make(keeps_partial)
         if self._seconds is None:
             self._seconds = 0.0
         else:
             self._seconds += _SHARE_OF_ONE * (perf_counter() - begin - self._seconds)
-        return made
 
     @property
     def partial(self) -> bool:
@@ -161,17 +189,18 @@ class StepsAhead:
         """Where the pass begins; see `Steps.beginning`."""
         return self._steps.beginning
 
-    def places(self) -> list[State]:
-        """The positions of the input pipelines after the last step delivered.
+    def places(self, waiting: bool = False) -> list[State]:
+        """The positions of the input pipelines after the last step delivered; see `Steps.places`.
 
         Raises:
           StateError: that step failed half-way.
         """
-        if self._after is None:
+        found = self._before if waiting else self._after
+        if found is None:
             return self._steps.places()
-        if isinstance(self._after.places, StateError):
-            raise self._after.places
-        return list(self._after.places)
+        if isinstance(found.places, StateError):
+            raise found.places
+        return list(found.places)
 
     def inputs(self, step: int, places: Sequence[State]) -> list[State]:
         """The states of the input pipelines at these positions."""
@@ -198,28 +227,45 @@ class _Line(Ending):
         self._steps, self._finish, self._most = steps, finish, most
         self._waiting: SimpleQueue[_Made | None] = SimpleQueue()  # None: the line was closed
         self._room: SimpleQueue[bool] = SimpleQueue()  # True for each step that may be made; False: the line was closed
-        self._closed = self._last = False
-        self._add_room()
+        self._closed = False
+        self.last = False
+        """True if nothing comes after the step that was taken last."""
+        self.taken = 0
+        """How many steps were taken."""
+        self._added = 0  # room for so many
+        self._once = threading.Lock()  # held from the beginning of the thread on
+        self._fills = self._fill if bind is None else bind(self._fill)
+        self._context = copy_context()
+        self._thread: threading.Thread | None = None
         self.begun()
-        fill = self._fill if bind is None else bind(self._fill)
-        run = copy_context().run
-        self._thread = threading.Thread(target=run, args=(fill,), name="distinput-steps-ahead", daemon=True)
-        self._thread.start()
 
-    def take(self) -> _Made:
-        """Wait for the next step. After the last one: the end, again and again."""
-        if not self._closed and not self._last:
-            made = self._waiting.get()
-            if made is not None:
-                self._last = made.ends
-                self._room.put(True)
-                return made
-        return _Made(END, None, False, _After.of(self._steps))
+    @property
+    def steps(self) -> Iterator[_Made]:
+        """Waits for the next step when it is asked for one, unless nothing comes any more."""
+        if self._closed or self.last:
+            return iter(())
+        self.add_room()
+        if self._thread is None:
+            thread = threading.Thread(
+                target=self._context.run, args=(self._fills,), name="distinput-steps-ahead", daemon=True
+            )
+            thread.start()
+            self._thread = thread
+        # Taken by C code alone, so that no interrupt comes between the queue and who takes the step.
+        return iter(self._waiting.get, None)
+
+    def add_room(self) -> None:
+        """Make room in the place of what was taken."""
+        while self._added < self.taken + self._most:
+            self._room.put(True)
+            self._added += 1
 
     def _fill(self) -> None:
+        if not self._once.acquire(blocking=False):  # an interrupt came when the thread had been started
+            return
         try:
             while self._room.get() and not self._closed:
-                made = _make(self._steps, self._finish, keeps_partial=True)
+                made = _make(self._steps, self._finish)
                 ends, failed = made.ends, made.error is not None
                 if not self._closed:
                     self._waiting.put(made)
@@ -231,15 +277,12 @@ class _Line(Ending):
             if self._closed:
                 self._steps.close()
 
-    def _add_room(self) -> None:
-        for _ in range(self._most):
-            self._room.put(True)
-
     def _all_taken(self) -> bool:
         """Wait until no step waits; False if the line was closed."""
         if not all(self._room.get() for _ in range(self._most)):
             return False
-        self._add_room()
+        for _ in range(self._most):
+            self._room.put(True)
         return True
 
     def end(self, patience: float | None) -> None:
@@ -249,5 +292,5 @@ class _Line(Ending):
             while True:
                 self._waiting.get_nowait()
         self._waiting.put(None)  # for a thread that waits for a step
-        if patience != 0 and self._thread is not threading.current_thread():
+        if patience != 0 and self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(patience)

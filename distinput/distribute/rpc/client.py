@@ -11,12 +11,25 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any, Self
 
+import numpy as np
+
+from distinput.core.leaves import STRING, as_leaf, dtype_name
+from distinput.core.nest import structure_of
+from distinput.core.spec import TensorSpec
 from distinput.distribute.rpc.encoding import decoded, encoded
 from distinput.distribute.rpc.server import METHODS, address_of, key_of
 from distinput.distribute.rpc.status import OK, StatusOrResult, code_of, error_of
-from distinput.errors import DeadlineExceededError, DistinputError, FailedPreconditionError, UnavailableError
+from distinput.errors import (
+    DeadlineExceededError,
+    DistinputError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    UnavailableError,
+)
 
 __all__ = ["Client"]
+
+_INVALID = code_of(InvalidArgumentError(""))
 
 _PATIENCE = 10.0
 """Seconds that a new client waits for its server where it was given no time."""
@@ -76,12 +89,14 @@ class Client:
         Args:
           method_name: the name under which it is registered.
           args: its arguments, nests of arrays, numbers and text.
-          output_specs: accepted for compatibility with TensorFlow, and ignored: results have the structure that the
-            function gave them.
+          output_specs: a nest of `TensorSpec` with a leaf for each of the result; the result gets its structure. None keeps the
+            structure that the function gave it.
           timeout_in_ms: how long it may take; 0 for the time of the client.
 
         Raises:
           TypeError: an argument cannot be sent.
+
+        A result that does not fit `output_specs` is an InvalidArgumentError of the outcome.
 
         Source: `tf.distribute.experimental.rpc.Client.call`.
         """
@@ -89,7 +104,8 @@ class Client:
         outcome: Future[Outcome] = Future()
 
         def run() -> None:
-            outcome.set_result(self._outcome(request, timeout_in_ms))
+            found = self._outcome(request, timeout_in_ms)
+            outcome.set_result(found if output_specs is None else _arranged(method_name, found, output_specs))
 
         threading.Thread(target=run, name="distinput-rpc-call", daemon=True).start()
         return StatusOrResult(outcome)
@@ -206,3 +222,26 @@ class Client:
     def _drop(connection: Connection) -> None:
         with suppress(OSError):
             connection.close()
+
+
+def _arranged(method: str, outcome: Outcome, specs: Any) -> Outcome:
+    """The outcome with its value in the structure of the specs, or with an error if it does not fit."""
+    code, _, value = outcome
+    if code != OK:
+        return outcome
+    wanted, found = structure_of(specs, lists=True), structure_of(value, lists=True)
+    leaves, each = found.flatten(value), wanted.flatten(specs)
+    told = f"call: the result of {method!r}"
+    if len(leaves) != len(each):
+        return (
+            _INVALID,
+            f"{told} has {len(leaves)} leaves, but output_specs has {len(each)}; give a spec for each",
+            None,
+        )
+    for leaf, spec in zip(leaves, each, strict=True):
+        array = np.asarray(as_leaf(leaf))
+        dtype = STRING if array.dtype.kind in "SUO" else array.dtype
+        if isinstance(spec, TensorSpec) and not spec.fits(array.shape, dtype):
+            given = f"{dtype_name(dtype)}{list(array.shape)}"
+            return _INVALID, f"{told} must fit {spec}, got {given}; change output_specs", None
+    return code, "", wanted.build(leaves)

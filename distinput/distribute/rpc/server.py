@@ -3,14 +3,12 @@
 
 import contextlib
 import socket
-import threading
-import time
 from collections.abc import Callable
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, Listener, answer_challenge, deliver_challenge
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any, Self
-from weakref import WeakSet
 
+from distinput.distribute.door import Door, Visitor
 from distinput.distribute.rpc.encoding import decoded, encoded
 from distinput.distribute.rpc.status import OK, code_of
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
@@ -20,7 +18,6 @@ __all__ = ["LAYERS", "METHODS", "Server", "address_of", "key_of"]
 LAYERS = ("grpc",)
 METHODS = ""
 """The name under which a server tells its methods."""
-_SOON = 0.01
 _WAITING = 128
 _NO_KEY = b"distinput"  # both ends always greet each other, so that a key on one side alone is noticed
 
@@ -65,9 +62,8 @@ class Server:
     def __init__(self, address: tuple[str, int], key: bytes) -> None:
         self._wanted, self._port, self._key = address, address[1], key
         self._methods: dict[str, Callable[..., Any]] = {}
-        self._listener: Listener | None = None
+        self._door: Door | None = None
         self._closed = False
-        self._connections: WeakSet[Connection] = WeakSet()
 
     @staticmethod
     def create(rpc_layer: str, address: str, *, key: str | bytes | None = None) -> "Server":
@@ -88,7 +84,7 @@ class Server:
     @property
     def address(self) -> str:
         """Where the server is, "host:port"; known once it is started."""
-        if self._listener is None:
+        if self._door is None:
             raise FailedPreconditionError("rpc.Server: the address is known once the server is started; call start()")
         return f"{self._wanted[0]}:{self._port}"
 
@@ -100,7 +96,8 @@ class Server:
           func: any function; one with an `input_signature` checks its arguments.
 
         Raises:
-          ValueError: the name is empty or taken.
+          ValueError: the name is empty.
+          InvalidArgumentError: the name is taken.
           TypeError: `func` is not a function.
 
         Source: `tf.distribute.experimental.rpc.Server.register`.
@@ -110,7 +107,9 @@ class Server:
         if not callable(func):
             raise TypeError(f"rpc.Server: method {method_name!r} must be a function, got {func!r}")
         if method_name in self._methods:
-            raise ValueError(f"rpc.Server: method {method_name!r} is already registered; give this one another name")
+            raise InvalidArgumentError(
+                f"rpc.Server: method {method_name!r} is already registered; give this one another name"
+            )
         self._methods[method_name] = func
 
     def start(self) -> None:
@@ -122,22 +121,17 @@ class Server:
 
         Source: `tf.distribute.experimental.rpc.Server.start`.
         """
-        if self._listener is not None or self._closed:
+        if self._door is not None or self._closed:
             raise FailedPreconditionError("rpc.Server: it was started before; make another one")
-        self._listener = Listener(self._wanted, _family(self._wanted[0]), backlog=_WAITING)
-        self._port = self._listener.address[1]
-        threading.Thread(target=self._accept, args=(self._listener,), name="distinput-rpc", daemon=True).start()
+        server = socket.create_server(self._wanted, family=_family(self._wanted[0]), backlog=_WAITING)
+        self._port = server.getsockname()[1]
+        self._door = Door(server, self._serve, "distinput-rpc-client")
 
     def close(self) -> None:
         """Stop answering; calls that run are cut off."""
-        closed, self._closed = self._closed, True
-        if self._listener is None or closed:
-            return
-        with contextlib.suppress(OSError), socket.create_connection((self._wanted[0], self._port), timeout=1.0):
-            pass  # wakes the thread that waits for the next client
-        self._listener.close()
-        for connection in list(self._connections):
-            _hang_up(connection)
+        self._closed = True
+        if self._door is not None:
+            self._door.close()
 
     def __enter__(self) -> Self:
         return self
@@ -145,25 +139,12 @@ class Server:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def _accept(self, listener: Listener) -> None:
-        while not self._closed:
-            try:
-                connection = listener.accept()
-            except OSError:
-                if self._closed:
-                    return
-                time.sleep(_SOON)  # the client went away at once, or this process has no file descriptor left
-                continue
-            if self._closed:
-                connection.close()
-                return
-            self._connections.add(connection)
-            threading.Thread(target=self._serve, args=(connection,), name="distinput-rpc-client", daemon=True).start()
-
-    def _serve(self, connection: Connection) -> None:
-        with contextlib.suppress(EOFError, OSError, AuthenticationError), connection:
+    def _serve(self, visitor: Visitor) -> None:
+        visitor.connection = connection = Connection(visitor.connection.detach())
+        with contextlib.suppress(AssertionError, AuthenticationError, EOFError, OSError):
             deliver_challenge(connection, self._key)
             answer_challenge(connection, self._key)
+            visitor.welcome()
             while not self._closed:
                 connection.send_bytes(self._answer(connection.recv_bytes()))
 
@@ -180,15 +161,9 @@ class Server:
             if not isinstance(args, tuple):
                 raise InvalidArgumentError(f"rpc: the arguments of {name!r} must be a tuple, got {type(args).__name__}")
             return encoded({"code": OK}, self._methods[name](*args))
-        except Exception as error:  # noqa: BLE001 - it is the client's
+        except BaseException as error:  # noqa: BLE001 - it is the client's, also where it would end a program
             return encoded({"code": code_of(error), "message": f"{type(error).__name__}: {error}"}, None)
 
 
-def _family(host: str) -> str | None:
-    return "AF_INET6" if ":" in host else "AF_INET"
-
-
-def _hang_up(connection: Connection) -> None:
-    """End a connection on which another thread may be waiting."""
-    with contextlib.suppress(OSError), socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as end:
-        end.shutdown(socket.SHUT_RDWR)
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -27,7 +27,7 @@ from distinput.distribute.seats.remote import RemoteSeats
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import EngineMissing, InvalidArgumentError, UnavailableError
 
-__all__ = ["DaskHost", "DaskMembership", "check_installed", "open_seats", "start_scheduler"]
+__all__ = ["DaskHost", "DaskMembership", "check_installed", "configured_security", "open_seats", "start_scheduler"]
 
 _START_SECONDS = 600.0
 """How long the coordinator waits for the other tasks of TF_CONFIG, which other machines may start much later."""
@@ -57,10 +57,11 @@ def open_seats(resolver: ClusterResolver, *, worker_timeout_seconds: float) -> R
         membership = DaskMembership(resolver.scheduler, resolver.names(), resolver.security)
         return RemoteSeats(membership, worker_timeout_seconds, _RUNNING_SECONDS)
     spec = resolver.cluster_spec()
-    scheduler = start_scheduler(chief_address(spec), worker_timeout_seconds)
+    security = configured_security()
+    scheduler = start_scheduler(chief_address(spec), worker_timeout_seconds, security)
     try:
         names = {seat: seat for job in ("worker", "ps") for seat in _tasks(spec, job)}
-        membership = DaskMembership(scheduler.scheduler_address, names, None, scheduler.close)
+        membership = DaskMembership(scheduler.scheduler_address, names, security, scheduler.close)
     except BaseException:
         scheduler.close()
         raise
@@ -101,12 +102,21 @@ def _tasks(spec: ClusterSpec, job: str) -> list[str]:
     return [f"{job}-{index}" for index in spec.task_indices(job)] if job in spec.jobs else []
 
 
-def start_scheduler(address: str, worker_timeout_seconds: float) -> Any:
+def configured_security() -> Any:
+    """Dask's `Security` with the certificates that Dask's configuration names; None if it names none."""
+    from distributed import Security
+
+    found = Security()
+    return found if found.tls_ca_file else None
+
+
+def start_scheduler(address: str, worker_timeout_seconds: float, security: Any = None) -> Any:
     """A Dask scheduler in this process.
 
     Args:
       address: `host:port` where it listens; port 0 for any.
       worker_timeout_seconds: how long the coordinator lets a worker stand still.
+      security: Dask's `Security`, with certificates; None: connections are not encrypted, and everybody may open them.
 
     Raises:
       UnavailableError: it cannot listen there.
@@ -123,7 +133,8 @@ def start_scheduler(address: str, worker_timeout_seconds: float) -> Any:
             host=host.removeprefix("[").removesuffix("]"),
             scheduler_port=int(port),
             dashboard_address=f"{host}:0",  # any port, so that several clusters fit on one machine
-            protocol="tcp",
+            protocol="tcp" if security is None else "tls",
+            security=security,
             # A worker that dies takes the actor of its seat with it, again and again over the days; no fault of the actor.
             scheduler_kwargs={
                 "worker_ttl": f"{_FORGIVEN * worker_timeout_seconds}s",
@@ -167,7 +178,9 @@ class DaskHost(Host):
             secret,
             interface,
             wrap=_wrapping(worker.security, "worker"),
-            listen=None if listen is None else partial(listen.wrap_socket, server_side=True),
+            listen=None
+            if listen is None
+            else partial(listen.wrap_socket, server_side=True, do_handshake_on_connect=False),
         )
         worker.log_event(topic, {"key": key, "address": list(self.address)})
 

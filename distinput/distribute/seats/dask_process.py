@@ -2,6 +2,7 @@
 """A process with one seat: a Dask worker without a nanny, with nothing in it that a seat does not need."""
 
 import asyncio
+import ipaddress
 import json
 import logging
 import os
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Never
 
-__all__ = ["SeatProcess", "main", "run"]
+__all__ = ["SeatProcess", "is_loopback", "main", "run", "where_to_listen"]
 
 _LOOK_SECONDS = 0.5
 
@@ -29,6 +30,7 @@ class SeatProcess:
       death_seconds: how long to look for the scheduler.
       parent: the number of the process without which this one ends; None for none.
       directory: for Dask's own files.
+      tls: the arguments of Dask's `Security`; None: those of Dask's configuration.
     """
 
     scheduler: str
@@ -37,6 +39,7 @@ class SeatProcess:
     death_seconds: float = 60.0
     parent: int | None = None
     directory: str | None = None
+    tls: dict[str, Any] | None = None
 
 
 def run(process: SeatProcess) -> Never:
@@ -65,11 +68,41 @@ def run(process: SeatProcess) -> Never:
     os._exit(status)
 
 
-async def _work(process: SeatProcess) -> int:
-    from distributed import Worker
+def where_to_listen(process: SeatProcess) -> dict[str, Any]:
+    """Where the Dask worker listens: at any address only if the scheduler is on another machine and nobody says where.
 
+    >>> where_to_listen(SeatProcess("tcp://127.0.0.1:8786", "ps-0"))
+    {'host': '127.0.0.1', 'port': 0}
+    >>> where_to_listen(SeatProcess("tcp://host0:8786", "ps-0"))
+    {}
+    >>> where_to_listen(SeatProcess("tcp://host0:8786", "ps-0", "host1:2222"))
+    {'host': 'host1', 'port': 2222}
+    """
     host, _, port = process.listen.rpartition(":")
-    listen: dict[str, Any] = {"host": host, "port": int(port)} if process.listen else {}
+    if process.listen:
+        return {"host": host.strip("[]"), "port": int(port)}
+    scheduler = process.scheduler.rpartition("://")[2].rpartition(":")[0].strip("[]")
+    return {"host": scheduler, "port": 0} if is_loopback(scheduler) else {}
+
+
+def is_loopback(host: str) -> bool:
+    """True for a name or an address that only processes of this machine reach.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("host0")
+    (True, True, True, False, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def _work(process: SeatProcess) -> int:
+    from distributed import Security, Worker
+
+    listen = where_to_listen(process)
     worker = Worker(
         process.scheduler,
         nthreads=1,
@@ -78,6 +111,7 @@ async def _work(process: SeatProcess) -> int:
         dashboard=False,
         death_timeout=process.death_seconds,
         local_directory=process.directory,
+        security=None if process.tls is None else Security(**process.tls),
         **listen,
     )
     loop = asyncio.get_running_loop()

@@ -15,10 +15,13 @@ from collections.abc import Callable
 from typing import Any
 
 from distinput.core.pickled_code import dumps
+from distinput.distribute.door import Door, Visitor
+from distinput.distribute.seats.dask_process import is_loopback
 from distinput.distribute.seats.importable import same_modules
 from distinput.distribute.seats.links import PULSE, Address, join_cluster
 from distinput.distribute.seats.messages import answer_greeting, receive, send
 from distinput.distribute.seats.seats import SeatLost
+from distinput.errors import UnknownError
 
 __all__ = ["Host"]
 
@@ -54,32 +57,24 @@ class Host:
         self._secret, self._listen, self._ended = secret, listen, ended
         self._objects: dict[int, Any] = {}
         self._numbers = itertools.count(1)
-        self._connections: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._over = False
         self._connected = threading.Event()
         # What the engine knows of this thread, its own functions find on the threads of calls as well.
         self._context = contextvars.copy_context()
         join_cluster(cluster, secret, wrap)
-        self._server = _listening(interface)
-        self.address: Address = (interface, int(self._server.getsockname()[1]))
-        for work in (self._accept, self._await_coordinator):
-            threading.Thread(target=work, name=f"distinput-{seat}", daemon=True).start()
+        server = _listening(interface)
+        self.address: Address = (interface, int(server.getsockname()[1]))
+        self._door = Door(server, self._serve, f"distinput-{seat}")
+        threading.Thread(target=self._await_coordinator, name=f"distinput-{seat}", daemon=True).start()
 
     def end(self) -> None:
         """Drop all objects and connections."""
         with self._lock:
             over, self._over = self._over, True
-            connections = list(self._connections)
         if over:
             return
-        # Both, since closing alone does not wake a thread that waits for a connection.
-        with contextlib.suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-        for connection in connections:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+        self._door.close()
         self._objects.clear()
         self._ended()
 
@@ -109,43 +104,22 @@ class Host:
         if not self._connected.wait(_FIRST_SECONDS):
             self.end()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._server.accept()
-            except OSError:
-                return
-            with self._lock:
-                if self._over:
-                    connection.close()
-                    return
-                self._connections.add(connection)
-            context = self._context.copy()
-            threading.Thread(
-                target=context.run, args=(self._serve, connection), name=f"distinput-{self.seat}", daemon=True
-            ).start()
+    def _serve(self, visitor: Visitor) -> None:
+        self._context.copy().run(self._talk, visitor)
 
-    def _serve(self, plain: socket.socket) -> None:
-        connection = plain
-        try:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.settimeout(_FIRST_SECONDS)
+    def _talk(self, visitor: Visitor) -> None:
+        with contextlib.suppress(OSError):  # the caller is gone
+            visitor.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._listen is not None:
-                connection = self._listen(connection)
-            kind = answer_greeting(connection, self._secret)
-            connection.settimeout(None)
+                visitor.connection = self._listen(visitor.connection)
+            kind = answer_greeting(visitor.connection, self._secret)
+            visitor.welcome()
             if kind == PULSE:
                 self._connected.set()
-                self._beat(connection)
+                self._beat(visitor.connection)
             else:
                 while True:
-                    self._answer(connection, receive(connection))
-        except OSError:
-            pass  # the caller is gone
-        finally:
-            with self._lock:
-                self._connections.discard(plain)
-            connection.close()
+                    self._answer(visitor.connection, receive(visitor.connection))
 
     def _beat(self, connection: socket.socket) -> None:
         try:
@@ -165,7 +139,7 @@ class Host:
             if called is None:
                 raise SeatLost(self.seat, "the object is no longer there", started=False)
             answer = (True, getattr(called, method)(*args))
-        except Exception as error:  # noqa: BLE001 - raised by the caller
+        except BaseException as error:  # noqa: BLE001 - raised by the caller
             answer = (False, _with_traceback(error, self.seat))
         try:
             send(connection, answer)
@@ -180,7 +154,9 @@ class Host:
                 send(connection, (False, _unsendable(method, answer, error)))
 
 
-def _with_traceback(error: Exception, seat: str) -> Exception:
+def _with_traceback(error: BaseException, seat: str) -> Exception:
+    if not isinstance(error, Exception):  # it was to end the thread or the program there, and must not end the caller's
+        return UnknownError(f"{seat}: the function raised {type(error).__name__}: {error}")
     if not isinstance(error, SeatLost):
         text = "".join(traceback.format_exception(error)).rstrip()
         error.add_note(f"raised at {seat}:\n{text}")
@@ -199,5 +175,7 @@ def _listening(interface: str) -> socket.socket:
     try:
         return socket.create_server((interface, 0), family=family, backlog=64)
     except OSError:
+        if is_loopback(interface):
+            raise
         # The others know this machine by an address that it does not know itself, as behind the service of a Kubernetes pod.
         return socket.create_server(("", 0), backlog=64)

@@ -39,6 +39,8 @@ class LocalCluster:
       worker_timeout_seconds: how long a worker may stand still.
       restart: the kinds of seats whose processes are started again when they end, of "worker" and "ps".
       said: told of processes that end and start, in words.
+      security: Dask's `Security`, with certificates of which all processes get those that they need; None: connections are
+        not encrypted, and everybody who reaches a port may have functions run.
 
     Raises:
       EngineMissing: `distributed` is not installed.
@@ -54,9 +56,11 @@ class LocalCluster:
         worker_timeout_seconds: float = 30.0,
         restart: Collection[str] = ("worker",),
         said: Callable[[str], None] = lambda _: None,
+        security: Any = None,
     ) -> None:
         check_installed()
-        self._restart, self._said = restart, said
+        self._restart, self._said, self._security = restart, said, security
+        self._host = address.rpartition(":")[0]
         self._lock = threading.Lock()
         self._ending = False
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -66,7 +70,7 @@ class LocalCluster:
         try:
             for name in (*(f"worker-{i}" for i in range(workers)), *(f"ps-{i}" for i in range(servers))):
                 self._processes[name] = self._started()
-            self._scheduler = start_scheduler(address, worker_timeout_seconds)
+            self._scheduler = start_scheduler(address, worker_timeout_seconds, security)
             self.address: str = self._scheduler.scheduler_address
             for name, process in self._processes.items():
                 self._take_seat(process, name)
@@ -77,6 +81,11 @@ class LocalCluster:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def directory(self) -> str:
+        """A folder that only this user can read, which goes with the cluster."""
+        return self._directory
 
     @property
     def names(self) -> dict[str, str]:
@@ -151,7 +160,9 @@ class LocalCluster:
         )
 
     def _take_seat(self, process: "subprocess.Popen[bytes]", name: str) -> None:
-        seat = SeatProcess(self.address, name, parent=os.getpid(), directory=self._directory)
+        listen = f"{self._host}:0" if self._host else ""
+        tls = None if self._security is None else _arguments(self._security)
+        seat = SeatProcess(self.address, name, listen, parent=os.getpid(), directory=self._directory, tls=tls)
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended already, as whoever attends to it will see
             process.stdin.write(json.dumps(asdict(seat)).encode())
@@ -177,3 +188,9 @@ class LocalCluster:
                 self._processes[name] = self._started()
                 self._take_seat(self._processes[name], name)
             self._said(f"{name} was started again, as process {self._processes[name].pid}")
+
+
+def _arguments(security: Any) -> dict[str, Any]:
+    """What Dask's `Security` was made of, for a worker."""
+    names = ("tls_ca_file", "tls_worker_cert", "tls_worker_key", "require_encryption")
+    return {name: getattr(security, name) for name in names}

@@ -27,19 +27,12 @@ class SeatLost(Exception):
       started: False if the call certainly did not begin at the seat.
     """
 
-    def __init__(self, seat: str, reason: str = "", *, started: bool = True) -> None:
+    def __init__(self, seat: str = "", reason: str = "", *, started: bool = True) -> None:
         super().__init__(seat, reason)
         self.seat, self.reason, self.started = seat, reason, started
 
     def __str__(self) -> str:
         return f"{self.seat} is lost: {self.reason}" if self.reason else f"{self.seat} is lost"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _seat_lost, (self.seat, self.reason, self.started)
-
-
-def _seat_lost(seat: str, reason: str, started: bool) -> SeatLost:
-    return SeatLost(seat, reason, started=started)
 
 
 class Placed(Protocol):

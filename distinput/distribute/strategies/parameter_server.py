@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables on parameter servers, and workers that run the functions that a coordinator schedules."""
 
+import logging
 import os
 import secrets
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache, partial
@@ -21,7 +22,7 @@ from distinput.distribute.devices.choice import chosen_devices
 from distinput.distribute.input.checks import check_dataset, check_dataset_function, check_options
 from distinput.distribute.input.distribution import distribute_dataset, distribute_from_function
 from distinput.distribute.input.input_context import InputContext
-from distinput.distribute.input.options import InputOptions
+from distinput.distribute.input.options import InputOptions, RunOptions
 from distinput.distribute.input.unbuilt import UnbuiltDataset, UnbuiltDatasetsFromFunction
 from distinput.distribute.modes import require_cross_replica
 from distinput.distribute.reduce_op import ReduceOp
@@ -32,6 +33,7 @@ from distinput.distribute.value_context import ValueContext
 from distinput.distribute.values import DistributedValues, has_distributed, only_masked
 from distinput.distribute.variables.conversion import as_initial
 from distinput.distribute.variables.creation import aggregating, single
+from distinput.distribute.variables.initial_value import InitialValue
 from distinput.distribute.variables.per_worker import MakeOwn, PerWorkerVariable
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.server_store import Servers
@@ -41,6 +43,8 @@ from distinput.distribute.variables.variable import Variable
 from distinput.errors import UnavailableError
 
 __all__ = ["ParameterServerStrategy"]
+
+_log = logging.getLogger(__name__)
 
 _device: ContextVar[str | None] = ContextVar("device_of_new_variables", default=None)
 
@@ -64,7 +68,8 @@ class ParameterServerStrategy(Strategy):
       cluster_resolver: describes the cluster, as `LocalClusterResolver` for workers that are threads of this process; None
         reads TF_CONFIG.
       variable_partitioner: called with the shape and the dtype of each variable that is not a scalar; it returns the number
-        of parts along each axis, of which only the first may be more than 1.
+        of parts along each axis, of which only the first may be more than 1. A variable whose shape and dtype are given, and
+        whose initial value is a function that takes `partition_shape` and `partition_offset`, is made part by part.
       engine: what workers and servers run on, a key of `distinput.distribute.seats.SEATS`; None takes that of the resolver:
         "threads" for `LocalClusterResolver`, otherwise "dask".
       worker_timeout_seconds: how long a worker may stand still before it counts as lost.
@@ -164,7 +169,21 @@ class ParameterServerStrategy(Strategy):
         check_dataset_function(dataset_fn, options, self._consumer())
         return UnbuiltDatasetsFromFunction(partial(_distribute_from_function, self, dataset_fn, options))
 
-    # ---- cross-replica arithmetic, on the replicas of one worker
+    # ---- running, on the replicas of one worker
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: RunOptions | None = None,
+    ) -> Any:
+        """Call `fn` on each replica of the worker on which this is called; see `Strategy.run`.
+
+        A warning is logged if that is the coordinator.
+        """
+        _warn_on_coordinator("run")
+        return super().run(fn, args, kwargs, options)
 
     def reduce(
         self,
@@ -181,6 +200,7 @@ class ParameterServerStrategy(Strategy):
         With `axis=None`, what is not distributed is returned as it is.
         """
         require_cross_replica(self)
+        _warn_on_coordinator("reduce")
         if axis is None and not has_distributed(value):
             ReduceOp.of(reduce_op)
             return value if mask is None else only_masked("reduce", value, mask, self._arithmetic.arrays)
@@ -211,13 +231,20 @@ class ParameterServerStrategy(Strategy):
         make = single if self._replicas.count == 1 else aggregating
         if self._partitioner is None:
             return make(self, make_value, policy, name, shape)
-        value = make_value()
-        count = 1 if _device.get() else number_of_parts(self._partitioner, value)
+        rows: Callable[[int, int], Any]
+        known = make_value.made_in_parts if isinstance(make_value, InitialValue) else None
+        if isinstance(make_value, InitialValue) and known is not None:
+            (whole, kind), rows = known, make_value.rows  # no process holds all of the table
+        else:
+            value = make_value()
+            whole, kind, rows = value.shape, value.dtype, lambda start, stop: value[start:stop]
+            make_value = lambda: value  # noqa: E731
+        count = 1 if _device.get() else number_of_parts(self._partitioner, whole, kind)
         if count == 1:
-            return make(self, lambda: value, policy, name, shape)
-        starts = accumulate(part_sizes(len(value), count), initial=0)
+            return make(self, make_value, policy, name, shape)
+        starts = accumulate(part_sizes(whole[0], count), initial=0)
         parts = [
-            make(self, partial(value.__getitem__, slice(start, stop)), policy, f"{name}/part_{number}", None)
+            make(self, partial(rows, start, stop), policy, f"{name}/part_{number}", None)
             for number, (start, stop) in enumerate(pairwise(starts))
         ]
         return ShardedVariable(parts, name, policy, self)
@@ -325,8 +352,17 @@ def _at_worker(
     Strategy.__init__(made, devices, backend=backend)
     made._resolver, made._partitioner, made._engine = TFConfigClusterResolver(), None, "at a worker"
     made._cluster, made._owned, made._seats, made._servers, made._numbers = cluster, None, None, None, numbers
-    made._parameter_devices = tuple(f"/job:ps/task:{i}/device:CPU:0" for i in range(numbers[1]))
+    made._parameter_devices = tuple(f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in range(numbers[1]))
     return made
+
+
+def _warn_on_coordinator(method: str) -> None:
+    if not is_worker():
+        _log.warning(
+            "ParameterServerStrategy: %s is called without ClusterCoordinator.schedule, so it runs on the coordinator alone, "
+            "without a worker; call it in a function that is given to schedule",
+            method,
+        )
 
 
 def _initial(value: Any, dtype: Any, name: str) -> Any:

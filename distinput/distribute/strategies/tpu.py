@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replicas on JAX devices; the function of a run is traced once and compiled for all of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -18,6 +19,7 @@ from distinput.distribute.values import replica_leaves
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.store import Store
 from distinput.errors import EngineMissing
+from distinput.tpu.hardware_feature import HardwareFeature, HardwareFeatures
 
 __all__ = ["ExperimentalTPUStrategy", "TPUExtended", "TPUStrategy"]
 
@@ -41,6 +43,52 @@ class TPUExtended(StrategyExtended):
         """True: each new shape compiles another program, so input should be batched evenly."""
         return True
 
+    @property
+    def num_hosts(self) -> int:
+        """The number of processes that have replicas."""
+        return len({row[0].process_index for row in self._devices()})
+
+    @property
+    def num_replicas_per_host(self) -> int:
+        """The number of replicas of this process."""
+        count: int = self._strategy._replicas.count
+        return count
+
+    @property
+    def tpu_hardware_feature(self) -> HardwareFeature:
+        """What a chip has besides its cores, as the resolver knows it; nothing if it does not.
+
+        Source: the `tpu_hardware_feature` of the extended `tf.distribute.TPUStrategy`.
+        """
+        known = getattr(self._strategy.cluster_resolver, "tpu_hardware_feature", None)
+        return HardwareFeature(HardwareFeatures() if known is None else known)
+
+    @contextmanager
+    def experimental_logical_device(self, logical_device_id: int) -> Iterator[None]:
+        """A block whose work one core of the replica may do.
+
+        All cores of a replica run the same program here, so this checks the number of the core and changes nothing.
+
+        Args:
+          logical_device_id: the number of a core of the replica.
+
+        Raises:
+          ValueError: there is no such core.
+
+        Source: the `experimental_logical_device` of the extended `tf.distribute.TPUStrategy`.
+        """
+        cores = self._devices().shape[1]
+        if not 0 <= logical_device_id < cores:
+            raise ValueError(
+                f"`logical_device_id` not in range (was {logical_device_id}, but there are only {cores} logical devices per "
+                "replica)."
+            )
+        yield
+
+    def _devices(self) -> Any:
+        """The devices, [replicas, cores]."""
+        return self._strategy._engine.mesh.devices
+
 
 class TPUStrategy(Strategy):
     """Synchronous replicas on JAX devices: TPUs where there are any, else the GPUs or CPUs that JAX has.
@@ -48,7 +96,8 @@ class TPUStrategy(Strategy):
     `run` traces its function once and compiles it for all replicas, so the function must compute with `jax.numpy`. A
     program is kept for each function, structure, shape and dtype of the arguments. Python numbers and text among the
     arguments, in the function's closure and among the globals that it names are part of the program: a new value compiles
-    another one. Objects are looked at while the function is traced; if they change later, the program does not.
+    another one, and so does another function or variable under the name of a global. Objects are looked at while the
+    function is traced; if they change later, the program does not.
 
     Replicas with different numbers of rows, as at the end of an epoch, run the same program with added rows if it can be
     proved that these change nothing: a function of each row alone, or one that uses `get_replica_context().row_mask`
@@ -161,8 +210,9 @@ class TPUStrategy(Strategy):
           options: ignored.
 
         Returns:
-          One nest of the replicas' results. Arrays are `PerReplica` values on the devices; other leaves, and arrays that
-          all replicas were given, come back as they are. Results may still be being computed.
+          One nest of the replicas' results. Arrays are `PerReplica` values on the devices, numbers `PerReplica` values on
+          the host; other leaves, and arrays that all replicas were given, come back as they are. Results may still be being
+          computed.
 
         Raises:
           ValueError: `args` is not a list or tuple.

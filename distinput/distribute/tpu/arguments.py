@@ -15,11 +15,14 @@ from distinput.distribute.tpu.device_values import DeviceValues
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.tpu.precision import as_device_array
 from distinput.distribute.values import DistributedValues, replica_leaves
+from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError
 
 __all__ = ["Arguments", "Constant", "Same", "Shared", "Split", "function_key", "is_array", "unshared"]
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
+_FOLLOWED = (*_SCALARS, FunctionType, Variable)
+"""Globals that are part of a program: another one of these under the same name is another program."""
 
 
 class Same:
@@ -257,7 +260,7 @@ def function_key(function: Any, depth: int = 4) -> Any:
     """What tells functions apart: two lambdas of the same code that close over the same values are the same program.
 
     Numbers and text that a function closes over, or finds among the globals of its module, count by their value, so that
-    another value is another program.
+    another value is another program; so is another function or variable under the name of a global.
 
     >>> def scaled(factor):
     ...     return lambda x: x * factor
@@ -278,10 +281,14 @@ def function_key(function: Any, depth: int = 4) -> Any:
     defaults = tuple([_inner_key(value, depth) for value in function.__defaults__ or ()])
     named = tuple([(key, _inner_key(value, depth)) for key, value in (function.__kwdefaults__ or {}).items()])
     known = function.__globals__
-    numbers = tuple(
-        [_constant_key(known[name]) for name in code.co_names if name in known and type(known[name]) in _SCALARS]
+    named_globals = tuple(
+        [_global_key(known[name]) for name in code.co_names if name in known and isinstance(known[name], _FOLLOWED)]
     )
-    return code, Same(known), cells, defaults, named, numbers
+    return code, Same(known), cells, defaults, named, named_globals
+
+
+def _global_key(value: Any) -> Any:
+    return _constant_key(value) if type(value) in _SCALARS else Same(value)
 
 
 def _inner_key(value: Any, depth: int) -> Any:

@@ -14,6 +14,7 @@ from distinput.distribute.modes import Mode
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.reduction import check_axis
 from distinput.distribute.replica_context import ReplicaContext
+from distinput.distribute.sliced_values import has_slices, refuse_gather
 from distinput.distribute.tpu.mesh import REPLICA
 from distinput.distribute.tpu.trace import Trace, broadcast_from
 from distinput.distribute.values import DistributedValues, PerReplica, is_distributed, replica_leaves
@@ -45,6 +46,9 @@ class TracedValues(PerReplica):
             gathered = jax.lax.all_gather(self.own, REPLICA)
             self._all = tuple([gathered[i] for i in range(self._replicas)])
         return self._all
+
+    def _of_numbers(self) -> bool:
+        return False  # arrays, which need not be gathered to say so
 
 
 class CompiledReplicaContext(ReplicaContext):
@@ -116,12 +120,21 @@ class CompiledReplicaContext(ReplicaContext):
         self._require_current()
         op = ReduceOp.of(reduce_op)
         structure, leaves = replica_leaves(value)
-        return structure.build([reduce_traced(op, leaf, None, "all_reduce") for leaf in leaves])
+        return structure.build(
+            [
+                _slices_traced(op, leaf)
+                if isinstance(leaf, IndexedSlices)
+                else reduce_traced(op, leaf, None, "all_reduce")
+                for leaf in leaves
+            ]
+        )
 
     def all_gather(self, value: Any, axis: int, options: Any = None, *, name: str = "") -> Any:
         """The values of all replicas, one after the other along `axis`; see `ReplicaContext.all_gather`."""
         self._require_current()
         structure, leaves = replica_leaves(value)
+        if has_slices(leaves):
+            refuse_gather("all_gather")
         return structure.build([gather_traced(leaf, axis, "all_gather") for leaf in leaves])
 
     def _aggregate(
@@ -212,6 +225,14 @@ def gather_traced(value: Any, axis: Any, what: str) -> Any:
             f"{what}: Expected concatenating dimensions in the range [{-own.ndim}, {own.ndim}), got axis {axis}"
         )
     return jax.lax.all_gather(own, REPLICA, axis=axis % own.ndim, tiled=True)
+
+
+def _slices_traced(op: ReduceOp, part: IndexedSlices) -> IndexedSlices:
+    """The rows of all replicas; for a mean, divided by the number of replicas."""
+    made = part.map(lambda array: gather_traced(jnp.atleast_1d(jnp.asarray(array)), 0, "all_reduce"))
+    if op is ReduceOp.MEAN:
+        made.values = made.values / jax.lax.axis_size(REPLICA)
+    return made
 
 
 def _is_variable(leaf: Any) -> bool:

@@ -55,6 +55,9 @@ class DeviceValues(PerReplica):
         shape: tuple[int, ...] = self.whole.shape
         return () if self.scalar else (shape[0] // self._mesh.replicas, *shape[1:])
 
+    def _of_numbers(self) -> bool:
+        return False  # arrays, which need not be split to say so
+
     def __repr__(self) -> str:
         return repr(PerReplica(self.values))
 

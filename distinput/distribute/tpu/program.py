@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec
 
 from distinput.core.nest import Structure
 from distinput.distribute.modes import Mode
+from distinput.distribute.sliced_values import has_slices
 from distinput.distribute.tpu.arguments import Arguments, Shared, Split, is_array, unshared
 from distinput.distribute.tpu.compiled_context import CompiledReplicaContext
 from distinput.distribute.tpu.device_values import DeviceValues
@@ -20,7 +21,8 @@ from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh
 from distinput.distribute.tpu.precision import as_device_array
 from distinput.distribute.tpu.trace import Trace
 from distinput.distribute.tpu.turns import in_turn
-from distinput.distribute.values import replica_leaves
+from distinput.distribute.values import PerReplica, is_number, replica_leaves
+from distinput.distribute.variables.resource_variable import ResourceVariable
 
 __all__ = ["Program", "Traced", "trace_function"]
 
@@ -79,6 +81,13 @@ def trace_function(
         with trace.active(), Mode(strategy, CompiledReplicaContext(strategy, trace)):
             result = fn(*args, **kwargs)
             structure, parts = replica_leaves(result)
+            if has_slices(parts):
+                raise TypeError(
+                    "run: a compiled function returns arrays, not IndexedSlices; return their `values` and `indices`, or make "
+                    "the strategy with compile=False"
+                )
+            # A copy of a variable, as writes return it, stands for that of each replica.
+            parts = [part.value() if isinstance(part, ResourceVariable) else part for part in parts]
             # An array that all replicas were given comes back as it was given, not as a copy for each replica.
             same = {
                 id(x): leaf.given for x, leaf in zip(leaves, arguments.leaves, strict=True) if isinstance(leaf, Shared)
@@ -266,7 +275,8 @@ class Program:
         leaves: list[Any] = []
         for place, constant in zip(traced.places, traced.constants, strict=True):
             if place is None:
-                leaves.append(constant)
+                each = is_number(constant) and mesh.replicas > 1
+                leaves.append(PerReplica((constant,) * len(mesh.local)) if each else constant)
                 continue
             rows = data_rows if cut is not None and cut[place] else None
             value = DeviceValues(results[place], mesh, scalar=self._scalar_results[place], rows=rows)

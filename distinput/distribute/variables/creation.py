@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a variable is created: once, although every replica runs the code that creates it."""
 
+import re
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -13,8 +14,8 @@ from distinput.core.shape import TensorShape
 from distinput.distribute.modes import current_strategy, modes
 from distinput.distribute.peers import CallDescription, Peers
 from distinput.distribute.variables.aggregating_variable import AggregatingVariable
-from distinput.distribute.variables.conversion import as_initial
 from distinput.distribute.variables.distributed_variable import MirroredVariable, SyncOnReadVariable
+from distinput.distribute.variables.initial_value import InitialValue
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.resource_variable import ResourceVariable
 from distinput.distribute.variables.variable import Variable
@@ -50,20 +51,10 @@ def create_variable(
     declared = None if shape is None and validate_shape else TensorShape(shape)
     strategy = current_strategy()
 
-    def make_value() -> Any:
-        value = initial_value() if callable(initial_value) else initial_value
-        if isinstance(value, Variable):
-            value = value.value()
-        array = as_initial(value, wanted, label)
-        if declared is not None and not declared.is_compatible_with(array.shape):
-            raise ValueError(
-                f"Variable: the initial value's shape ({array.shape}) is not compatible with the explicitly supplied `shape` "
-                f"argument ({declared})."
-            )
-        return array
+    initial = InitialValue(initial_value, wanted, declared, label)
 
     def make() -> Variable:
-        made: Variable = strategy._create_variable(make_value, policy, name=label, dtype=wanted, shape=declared)
+        made: Variable = strategy._create_variable(initial, policy, name=label, dtype=wanted, shape=declared)
         made._constraint = constraint
         return made
 
@@ -82,7 +73,8 @@ def _keys(name: str) -> tuple[Any, ...]:
 
     First the places of the program that lead here, with the objects whose methods they are in and the numbers and texts
     of local variables: two layers of one class create their variables at the same places, and a replica may find the
-    first layer built already. Then the places and the objects; then the name alone.
+    first layer built already. Then the places and the objects; then the name alone. Last the places and the name without a
+    number at its end, which may be that of the replica.
     """
     frame: FrameType | None = sys._getframe(3)
     path, local = [], []
@@ -90,10 +82,12 @@ def _keys(name: str) -> tuple[Any, ...]:
         path.append((id(frame.f_code), frame.f_lasti, id(frame.f_locals.get("self"))))
         local += [(key, x) for key, x in frame.f_locals.items() if isinstance(x, int | str)]
         frame = frame.f_back
-    return (name, tuple(path), tuple(local)), (name, tuple(path)), name
+    stem = _NUMBER.sub("", name)
+    return (name, tuple(path), tuple(local)), (name, tuple(path)), name, ("without a number", stem, tuple(path))
 
 
 _RUN = "distinput.distribute.run"
+_NUMBER = re.compile(r"_[0-9]+(?=/|$)")
 
 
 def single(strategy: Any, make_value: Callable[[], Any], policy: VariablePolicy, name: str, shape: Any) -> Variable:

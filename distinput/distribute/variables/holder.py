@@ -17,7 +17,7 @@ class Holder:
       device: the name of the server's device.
 
     >>> import numpy as np
-    >>> holder = Holder("/job:ps/task:0/device:CPU:0")
+    >>> holder = Holder("/job:ps/replica:0/task:0/device:CPU:0")
     >>> holder.make(0, np.zeros(2))
     >>> holder.update(0, "assign_add", np.ones(2))
     >>> holder.read(0)

@@ -108,7 +108,7 @@ class Servers:
     @property
     def devices(self) -> tuple[str, ...]:
         """The names of the servers' devices."""
-        return tuple([f"/job:ps/task:{index}/device:CPU:0" for index in range(len(self._seats.servers))])
+        return tuple([f"/job:ps/replica:0/task:{index}/device:CPU:0" for index in range(len(self._seats.servers))])
 
     def open_store(self, value: Any, device: str | None = None) -> ServerStore:
         """Create a variable.

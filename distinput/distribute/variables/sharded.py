@@ -30,21 +30,21 @@ def part_sizes(rows: int, parts: int) -> list[int]:
     return [least + (part < more) for part in range(parts)]
 
 
-def number_of_parts(partitioner: Callable[..., Sequence[int]], value: Any) -> int:
-    """How many parts a partitioner wants of a variable with this initial value, at most one for each row.
+def number_of_parts(partitioner: Callable[..., Sequence[int]], shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """How many parts a partitioner wants of a variable of this shape and dtype, at most one for each row.
 
     Raises:
       ValueError: it wants parts along other axes than the first, or none.
     """
-    if not value.ndim or not len(value):
+    if not shape or not shape[0]:
         return 1
-    wanted = partitioner(shape=TensorShape(value.shape), dtype=value.dtype)
+    wanted = partitioner(shape=TensorShape(shape), dtype=dtype)
     if not wanted or wanted[0] < 1 or any(parts != 1 for parts in wanted[1:]):
         raise ValueError(
             "variable_partitioner must return a list/tuple whose elements are 1 besides the first element (non-zero), got: "
             f"{wanted!r}"
         )
-    return min(int(wanted[0]), len(value))
+    return min(int(wanted[0]), shape[0])
 
 
 class ShardedVariable(Variable):
@@ -102,6 +102,11 @@ class ShardedVariable(Variable):
         self._policy = policy or variables[0]._policy
         self._starts = (0, *accumulate(int(part.shape[0] or 0) for part in variables))
         self._shape = TensorShape([self._starts[-1], *variables[0].shape[1:]])
+
+    @property
+    def name(self) -> str:
+        """The name, without the ":0" of a variable that is in one place, as in TensorFlow."""
+        return self._name
 
     @property
     def variables(self) -> list[Variable]:

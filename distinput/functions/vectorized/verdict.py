@@ -2,11 +2,13 @@
 """`Verdict`: whether the functions of a `map` are called for whole blocks, and if not, why not."""
 
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.spec import Spec
 from distinput.functions.vectorized.refusal import Refused, Unfit
 from distinput.functions.vectorized.whole_block import WholeBlock
 
@@ -28,6 +30,7 @@ class Verdict:
       measured: whether operations that are not exact by construction are measured, and whole blocks are tried for few and for
         large elements too.
       reason: why whole blocks are not even tried.
+      said: what the user says about the results.
 
     Attributes:
       reason: why the functions are called element by element, as a clause after "since"; None while they are not.
@@ -41,8 +44,10 @@ class Verdict:
         *,
         measured: bool,
         reason: str | None = None,
+        said: Spec | None = None,
     ) -> None:
         self.reason = reason
+        self._said = said
         self.blocks = 0
         self._functions, self._call, self._measured = functions, call, measured
         self._whole: WholeBlock | None = None
@@ -64,11 +69,8 @@ class Verdict:
         if self.reason is not None:
             return None
         try:
-            with np.errstate(**_strict()):
-                if self._whole is None:
-                    self._whole = WholeBlock(self._functions, measured=self._measured)
-                made = self._whole(rows)
-                self._whole.compared(rows, made, self._call)
+            # In a context of its own, since an interrupt may come before errstate has restored the one that it found.
+            made = copy_context().run(self._strictly, rows)
         except Refused as refusal:
             self.reason = str(refusal)
             return None
@@ -80,6 +82,14 @@ class Verdict:
         self._misses = 0
         self.blocks += 1
         return made
+
+    def _strictly(self, rows: Block) -> Block:
+        with np.errstate(**_strict()):
+            if self._whole is None:
+                self._whole = WholeBlock(self._functions, measured=self._measured, said=self._said)
+            made = self._whole(rows)
+            self._whole.compared(rows, made, self._call)
+            return made
 
 
 def _strict() -> dict[str, Any]:

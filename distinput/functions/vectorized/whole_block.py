@@ -11,6 +11,8 @@ from distinput.core.buffers import copy_of
 from distinput.core.dense import Dense
 from distinput.core.leaves import STRING, as_leaf
 from distinput.core.nest import Structure, structure_of
+from distinput.core.spec import LeafSpec, Spec
+from distinput.core.stated import as_nest, as_stated, leaves_for
 from distinput.functions.vectorized.refusal import Refused, Unfit
 from distinput.functions.vectorized.rules import Rules, same_bits
 from distinput.functions.vectorized.stand_in import StandIn
@@ -28,12 +30,14 @@ class WholeBlock:
     Args:
       functions: the user's.
       measured: whether operations that are not exact by construction are measured, or refused.
+      said: what the user says about the results of the last one.
 
     Raises:
       Refused: one of them cannot be called that way.
     """
 
-    def __init__(self, functions: Sequence[Callable[..., Any]], *, measured: bool) -> None:
+    def __init__(self, functions: Sequence[Callable[..., Any]], *, measured: bool, said: Spec | None = None) -> None:
+        self._said = said
         self._rules = Rules(measured=measured)
         self._functions = [Transplant(function, self._rules) for function in functions]
         self._kinds: set[Any] = set()
@@ -55,7 +59,7 @@ class WholeBlock:
         value = rows.structure.build([StandIn(array, self._rules) for array in given])
         for function in self._functions:
             value = function.call(*value) if type(value) is tuple else function.call(value)
-            value = _as_element(value)
+            value = _as_element(value, self._said if function is self._functions[-1] else None)
         structure = _structure(value)
         taken = {id(array) for array in given}
         made = [Dense(_column(leaf, rows.size, taken)) for leaf in structure.flatten(value)]
@@ -71,7 +75,7 @@ class WholeBlock:
         many = _SAMPLES if kind not in self._kinds else 1
         self._kinds.add(kind)
         for row in sorted({(self._blocks + rows.size * i // many) % rows.size for i in range(many)}):
-            wanted = _as_element(call(rows.row(row)))
+            wanted = _as_element(call(rows.row(row)), self._said)
             if structure_of(wanted) != made.structure:
                 raise Refused("it returned another structure for a single element")
             for leaf, column in zip(made.structure.flatten(wanted), made.columns, strict=True):
@@ -95,17 +99,19 @@ def _structure(value: Any) -> Structure:
     return structure_of(value, is_leaf=_is_leaf)
 
 
-def _as_element(value: Any) -> Any:
+def _as_element(value: Any, said: Spec | None) -> Any:
     """What a function returned as the next one gets it: a list is a tuple, a number one of NumPy."""
-    value = tuple(value) if type(value) is list else value
+    value = as_nest(value, said)
     structure = _structure(value)
-    return structure.build([leaf if _is_leaf(leaf) else _constant(leaf) for leaf in structure.flatten(value)])
+    stated = leaves_for(structure, said) or (None,) * structure.num_leaves
+    leaves = zip(structure.flatten(value), stated, strict=True)
+    return structure.build([leaf if _is_leaf(leaf) else _constant(leaf, spec) for leaf, spec in leaves])
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: Any, spec: LeafSpec | None) -> Any:
     if isinstance(value, list) and any(map(_is_leaf, value)):
         raise Refused("it returns a list of arrays inside of its result")
-    return as_leaf(np.asarray(value) if isinstance(value, np.ndarray) else value)
+    return as_stated(np.asarray(value) if isinstance(value, np.ndarray) else value, spec)
 
 
 def _column(leaf: Any, size: int, taken: set[int]) -> Any:

@@ -3,7 +3,7 @@
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
@@ -14,16 +14,18 @@ from distinput.core.loader_worker import LoaderWorker, loader_worker
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
-from distinput.interop.rank_steps import Position, RankSteps, StepIterator
+from distinput.interop.rank_steps import Position, RankSteps, StepIterator, StepMark
+from distinput.interop.short_steps import ShortSteps, batched, empty_words
 from distinput.interop.torch.leaves import Convert, converter
 from distinput.interop.torch.loader_state import position_in
 from distinput.interop.torch.ranks import Ranks
 from distinput.interop.torch.readers import reader, starts_worker
 from distinput.interop.torch.shared_passes import SharedPasses
 from distinput.plan.check import at_least
+from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
 
-__all__ = ["IterableView", "ViewIterator"]
+__all__ = ["CountedView", "IterableView", "ViewIterator"]
 
 _WHO = "IterableView"
 
@@ -35,8 +37,8 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
     """A dataset of global batches for `DataLoader(view, batch_size=None, num_workers=k)` and torchdata's `StatefulDataLoader`.
 
     A step is one batch of the dataset, of which each rank gets its rows. Every record is delivered exactly once, on one rank,
-    and all ranks have the same number of steps, whatever the number of loader workers. A rank may get no row of a short batch;
-    let it take part in the step with weight 0. If the dataset is shuffled, each epoch has another order, the same on all ranks,
+    and all ranks have the same number of steps, whatever the number of loader workers. A rank may get no row of a short batch:
+    `tail` says what becomes of such steps. If the dataset is shuffled, each epoch has another order, the same on all ranks,
     also with loader workers that are started anew for each epoch.
 
     Elements keep their nest; tensors use the memory that the dataset has made for them. Rows that are views of your arrays, of
@@ -50,18 +52,29 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
       world_size: how many ranks share the batches; None: looked up likewise, and an error if only `rank` is known.
       share_memory: do not copy rows that are views either. The program promises never to change a tensor in place: it would
         change your array, and the process would end where the memory is that of a file.
+      tail: what becomes of a batch with fewer rows than a full one. "partial" delivers it as it is. "pad" makes each step a
+        pair `(element, mask)`: every rank has as many rows in every step, the last of them zeros, and `mask` is true for the
+        rows that are data. "drop" leaves it out, "error" raises, on all ranks at the same step. None: as "partial", and a rank
+        that gets no rows warns of it once.
+      batch_size: the rows of a full batch, for "pad" and "error", if a function over whole batches hides it.
+      may_differ: what may have changed since a state was saved, as for `Dataset.restore`, for programs whose framework calls
+        `load_state_dict`.
 
     Raises:
       TypeError: `dataset` is not a Dataset.
       ElementTypeError: PyTorch has no tensors of the dtype of a component.
-      InvalidArgumentError: there is no such rank. At iteration: sources contradict each other about the rank; several ranks
-        cannot share the elements; a DataLoader would batch the batches again; Accelerate would shard them again.
+      InvalidArgumentError: there is no such rank, or no such tail; `tail` needs the rows of a full batch, and they are not
+        known. At iteration: sources contradict each other about the rank; several ranks cannot share the elements; a DataLoader
+        would batch the batches again, or deliver steps out of order; Accelerate would shard them again.
+
+    Warns:
+      InputWarning: this rank has no rows in a step, and `tail` is None.
 
     >>> import distinput as di
     >>> from torch.utils.data import DataLoader
-    >>> view = di.interop.torch.IterableView(di.data.Dataset.range(7).batch(3), rank=1, world_size=2)
-    >>> [step.tolist() for step in DataLoader(view, batch_size=None)], len(view)
-    ([[2], [5], []], 3)
+    >>> view = di.interop.torch.IterableView(di.data.Dataset.range(7).batch(3), rank=1, world_size=2, tail="pad")
+    >>> [(step.tolist(), mask.tolist()) for step, mask in DataLoader(view, batch_size=None)], len(view)
+    ([([2, 0], [True, False]), ([5, 0], [True, False]), ([0, 0], [False, False])], 3)
 
     Source: distinput's own; `torch.utils.data.IterableDataset` is the interface.
     """
@@ -73,18 +86,24 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         world_size: int | None = None,
         *,
         share_memory: bool = False,
+        tail: str | None = None,
+        batch_size: int | None = None,
+        may_differ: str | Collection[str] = (),
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise TypeError(
                 f"{_WHO}: expected a distinput Dataset, got {type(dataset).__name__}; a view divides the dataset itself, "
                 "so pass the dataset that was not distributed yet"
             )
-        self._dataset = dataset
+        self._short = ShortSteps.of(tail, dataset.node, _WHO, batch_size)
+        self._dataset = Dataset(self._short.kept(dataset.node))
         self._ranks = Ranks(rank, world_size)
         self._share_memory = share_memory
-        self._convert: Convert = converter(dataset.element_spec, _WHO, shared=share_memory)
+        self._convert: Convert = converter(self.element_spec, _WHO, shared=share_memory)
+        self._may_differ = self._may_always_differ = allowances(may_differ)
         self._passes = SharedPasses()
         self._sharder = ""  # the sharder that was seen when the view was sent to a loader worker
+        self._unordered = False  # whether the DataLoader that sent it there delivers steps out of order
         self._position: Position | None = None  # loaded, and not begun yet
         self._resumed = 0  # which pass begins there, counted from 1; 0: the next one of this process
         _VIEWS.add(self)
@@ -126,11 +145,11 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         if loaded is not None and worker is not None:
             passes.set_next(loaded.epoch + 1)  # as all workers of the loader do
             return loaded, passes.begun
-        if loaded is not None:
-            passes.set_next(loaded.epoch)
-        number, begun = passes.begin(worker, iterator.number)
-        if worker is None:
-            self._position = None
+        if iterator.numbers is None:  # it is not, if an interrupt came afterwards
+            if loaded is not None:
+                passes.set_next(loaded.epoch)
+            iterator.numbers = passes.begin(worker, iterator.number)
+        number, begun = iterator.numbers
         if loaded is not None:
             return loaded, begun
         if passes.resumed != begun:
@@ -169,9 +188,18 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         return self._dataset.node.count_elements()
 
     @property
+    def num_records(self) -> int:
+        """The number of rows of a pass on all ranks together, or `INFINITE_CARDINALITY`, or `UNKNOWN_CARDINALITY`."""
+        steps = self.num_steps
+        if steps < 0 or not batched(self._dataset.node):
+            return steps
+        sizes = self._dataset.node.batch_sizes()
+        return UNKNOWN if sizes is None else sizes.rows
+
+    @property
     def element_spec(self) -> Any:
-        """The spec of the elements, as `Dataset.element_spec` gives it for the whole dataset."""
-        return self._dataset.element_spec
+        """The spec of the elements, as that of the whole dataset; with the mask if `tail` is "pad"."""
+        return self._short.element_spec(self._dataset.element_spec)
 
     @property
     def position(self) -> tuple[int, int]:
@@ -238,7 +266,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
             epoch = max(0, self._passes.next - (self._passes.begun > 0))
         return self._at(Position(epoch, steps))
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
         """The next pass continues at a saved position, and the passes after it are the following epochs.
 
         Call it before the DataLoader is iterated. The numbers of ranks and loader workers may differ from those of the saved
@@ -246,11 +274,13 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
 
         Args:
           state: a result of `state_dict` of a view, of its iterator, or of a `StatefulDataLoader`.
+          may_differ: as for `Dataset.restore`, besides what the view was made with.
 
         Raises:
-          StateError: it is something else.
+          StateError: it is something else. That it belongs to another pipeline is found when the pass begins.
         """
         position = position_in(state, _WHO)
+        self._may_differ = self._may_always_differ | allowances(may_differ)
         self._here()
         if position.stride > 1 and loader_worker() is None:
             raise StateError(
@@ -286,9 +316,20 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
                 "dataset make the batches: dataset.batch(global_batch_size); a Trainer of Hugging Face returns "
                 "interop.torch.Loader(dataset) from get_train_dataloader"
             )
+        if seen.unordered or self._unordered:
+            raise InvalidArgumentError(
+                f"{_WHO}: a DataLoader with in_order=False delivers steps in the order in which its workers finish, and then "
+                "nothing knows which steps were delivered: a state would lose and repeat records; leave in_order as it is, and "
+                "let the threads of the dataset do slow work ahead: num_parallel_calls, prefetch"
+            )
         if self._made is None or self._made[0] != (rank, size):
-            self._made = (rank, size), RankSteps(self._dataset, rank, size, _WHO)
+            self._made = (rank, size), RankSteps(self._dataset, rank, size, _WHO, self._short, self._without_rows)
         return self._made[1]
+
+    def _without_rows(self) -> None:
+        """Tell, once in all processes of this rank, that it has no rows in a step."""
+        if self._passes.tell():
+            warnings.warn(empty_words(_WHO, *self._ranks.found()), InputWarning, stacklevel=2)
 
     def _check_reader(self) -> None:
         """Refuse to be sharded again."""
@@ -304,13 +345,47 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         state = {**self.__dict__, "_latest": None, "_convert": None, "_made": None}
         if starts_worker():  # the worker cannot find out which rank it belongs to
             rank, size = self._ranks.found()
-            state |= {"_ranks": Ranks(rank, size), "_sharder": reader().sharder, "_process": -1}
+            seen = reader()
+            state |= {
+                "_ranks": Ranks(rank, size),
+                "_sharder": seen.sharder,
+                "_unordered": seen.unordered,
+                "_process": -1,
+            }
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         _VIEWS.add(self)
-        self._convert = converter(self._dataset.element_spec, _WHO, shared=self._share_memory)
+        self._convert = converter(self.element_spec, _WHO, shared=self._share_memory)
+
+
+class CountedView(IterableView):
+    """The same view with another `len`, that of PyTorch's `loader.dataset`: the records of a pass, on all ranks together.
+
+    Programs divide by it, and the Trainer of Hugging Face tells by it how many samples a second it trains.
+
+    Args:
+      view: whose passes and positions these are.
+    """
+
+    def __init__(self, view: IterableView) -> None:
+        self.__dict__ = view.__dict__
+        _VIEWS.add(self)
+
+    def __len__(self) -> int:
+        """The number of records.
+
+        Raises:
+          TypeError: the number is unknown, or there is no end.
+        """
+        count = self.num_records
+        if count < 0:
+            raise TypeError(
+                f"{_WHO}: the number of records is {'infinite' if count == INFINITE else 'not known before they are read'}; "
+                "len(loader) is the number of steps, and a loop can count the rows that it gets"
+            )
+        return count
 
 
 def _after_fork() -> None:
@@ -341,19 +416,33 @@ class ViewIterator(Iterator[Any]):
         self.ended = False
         self._view, self._steps, self._convert = view, steps, view._convert
         self._loaded: Position | None = None
+        self._may_differ: frozenset[str] = frozenset()
+        self.numbers: tuple[int, int] | None = None
+        """The number of the pass, and which pass over the view it is, once they were taken."""
         self._iterator: StepIterator | None = None
+        self._before: StepMark | None = None
+        self._waiting: tuple[Any] | None = None  # taken, but not delivered when an interrupt came
 
     def __iter__(self) -> "ViewIterator":
         return self
 
     def __next__(self) -> Any:
         iterator = self._iterator or self.begin()
+        if self._waiting is None:
+            self._before = iterator.mark()
+            for element in iterator:
+                self._waiting = (element,)
+                break
+            else:
+                self.ended = True
+                raise StopIteration
         try:
-            element = next(iterator)
-        except StopIteration:
-            self.ended = True
+            made = self._convert(self._steps.finish(self._waiting[0]))
+        except Exception:
+            self._waiting = None
             raise
-        return self._convert(element)
+        self._waiting = None
+        return made
 
     def begin(self) -> StepIterator:
         """The steps; the pass begins now if it has not begun."""
@@ -361,7 +450,9 @@ class ViewIterator(Iterator[Any]):
             position, self.begun = self._view._begin(self, self._loaded)
             worker = self.worker
             share = {} if worker is None else {"worker": worker.number, "workers": worker.count}
-            self._iterator = self._steps.begin(position, **share)
+            self._iterator = self._steps.begin(position, **share, may_differ=self._may_differ | self._view._may_differ)
+            if worker is None:
+                self._view._position = None
         return self._iterator
 
     @property
@@ -371,15 +462,20 @@ class ViewIterator(Iterator[Any]):
 
     def state_dict(self) -> State:
         """The position after the last step delivered: a small JSON value."""
-        return self.begin().position().to_json()
+        return self.begin().position(self._before if self._waiting else None).to_json()
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
         """Continue at a saved position, in this iterator.
+
+        Args:
+          state: a result of `state_dict`.
+          may_differ: as for `Dataset.restore`, besides what the view was made with.
 
         Raises:
           StateError: the state belongs to another pipeline, or is something else.
         """
-        self._loaded = position_in(state, _WHO)
+        self._loaded, self._may_differ = position_in(state, _WHO), allowances(may_differ)
+        self.numbers = None
         self.close()
         self.ended = False
 
@@ -387,4 +483,4 @@ class ViewIterator(Iterator[Any]):
         """End the pass and its threads."""
         if self._iterator is not None:
             self._iterator.close()
-            self._iterator = None
+            self._iterator = self._waiting = None

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Loader`: a DataLoader over a dataset that knows its epoch and its position, also with loader workers."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch.utils.data
 
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
-from distinput.interop.torch.iterable_view import IterableView
+from distinput.interop.torch.iterable_view import CountedView, IterableView
 
 __all__ = ["Loader"]
-
-_OURS = ("batch_sampler", "batch_size", "collate_fn", "dataset", "drop_last", "sampler", "shuffle")
 
 
 class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
@@ -26,10 +24,16 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
       rank: as for `IterableView`.
       world_size: as for `IterableView`.
       share_memory: as for `IterableView`.
+      tail: as for `IterableView`.
+      batch_size: as for `IterableView`; the dataset makes the batches.
+      may_differ: as for `IterableView`.
       **options: of DataLoader: `num_workers`, `pin_memory`, `persistent_workers`, `multiprocessing_context` and the like.
+        Values that ask for nothing are taken, such as `shuffle=False` and `batch_size=None`, so that frameworks can make a copy
+        of the loader.
 
     Raises:
-      TypeError: an option that batches, shuffles or samples, which the dataset does; or a rank for a view, which has its own.
+      TypeError: an option that batches, shuffles or samples, which the dataset does, or that delivers steps out of order; or a
+        rank for a view, which has its own.
 
     >>> import distinput as di
     >>> loader = di.interop.torch.Loader(di.data.Dataset.range(7).batch(3), rank=0, world_size=2)
@@ -54,38 +58,51 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         world_size: int | None = None,
         *,
         share_memory: bool = False,
+        tail: str | None = None,
+        batch_size: int | None = None,
+        may_differ: str | Collection[str] = (),
         **options: Any,
     ) -> None:
-        refused = sorted(set(options) & set(_OURS))
-        if refused:
-            raise TypeError(
-                f"Loader: {refused[0]} is not an option here, since the dataset shuffles, batches and transforms: "
-                "dataset.shuffle(n, seed=1).batch(global_batch_size)"
-            )
+        if tail in (None, "partial"):
+            options["batch_size"], batch_size = batch_size, None  # then it is that of a DataLoader
+        options = _left(options)
+        named: dict[str, Any] = {
+            "share_memory": share_memory,
+            "tail": tail,
+            "batch_size": batch_size,
+            "may_differ": may_differ,
+        }
         if isinstance(dataset, IterableView):
-            if rank is not None or world_size is not None or share_memory:
+            if rank is not None or world_size is not None or any(named.values()):
                 raise TypeError(
-                    "Loader: rank, world_size and share_memory are those of the view; pass them to IterableView"
+                    f"Loader: rank, world_size, {', '.join(named)} are those of the view; pass them to IterableView"
                 )
             view = dataset
         else:
-            view = IterableView(dataset, rank, world_size, share_memory=share_memory)
+            view = IterableView(dataset, rank, world_size, **named)
         self.view = view
-        self._taken: tuple[int, int] | None = None  # the pass, and how many of its steps were taken; None: not begun
-        super().__init__(view, batch_size=None, collate_fn=_as_it_is, **options)
+        self._pass: _Pass | None = None  # None: not begun
+        super().__init__(CountedView(view), batch_size=None, collate_fn=_as_it_is, **options)
+
+    def __len__(self) -> int:
+        """The number of steps of a pass, the same on all ranks; `len(loader.dataset)` is the number of records.
+
+        Raises:
+          TypeError: the number is unknown, or there is no end.
+        """
+        return IterableView.__len__(self.view)
 
     def __iter__(self) -> Iterator[Any]:
-        self._taken = self.view.position
+        taken = self.view.position
         # Without workers and pinned memory, a DataLoader would add nothing but several microseconds a step.
         through = super().__iter__() if self.num_workers or self.pin_memory else iter(self.view)
-        return self._counted(through, *self._taken)
+        self._pass = _Pass(taken)
+        return _Counted(through, self._pass)
 
-    def _counted(self, steps: Iterator[Any], epoch: int, taken: int) -> Iterator[Any]:
-        for step in steps:
-            taken += 1
-            self._taken = epoch, taken
-            yield step
-        self._taken = None
+    @property
+    def _taken(self) -> tuple[int, int] | None:
+        """The pass, and how many of its steps were taken; None if none is under way."""
+        return None if self._pass is None else self._pass.taken
 
     @property
     def epoch(self) -> int:
@@ -97,10 +114,11 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
 
     def _place(self) -> tuple[int, int]:
         """The pass of the next step, and the steps of it that were taken."""
-        if self._taken is None:
+        now = self._taken
+        if now is None:
             return self.view.position
-        epoch, taken = self._taken
-        return (epoch + 1, 0) if taken == self.view.num_steps else self._taken
+        epoch, taken = now
+        return (epoch + 1, 0) if taken == self.view.num_steps else now
 
     def set_epoch(self, epoch: int) -> None:
         """The pass that begins next has this number; see `IterableView.set_epoch`."""
@@ -115,19 +133,87 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         known = self._taken is None or not self.num_workers
         return self.view.state_dict() if taken and known else self.view.state_after(taken, epoch)
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
         """The next pass continues at a saved position, on any number of ranks and loader workers.
 
         Args:
           state: a result of `state_dict`, also of an `IterableView` or of a `StatefulDataLoader` over one.
+          may_differ: as for `Dataset.restore`, besides what the loader was made with.
 
         Raises:
-          StateError: it is something else.
+          StateError: it is something else. That it belongs to another pipeline is found when the pass begins.
         """
-        self.view.load_state_dict(state)
+        self.view.load_state_dict(state, may_differ)
         self._iterator = None  # workers that persist would not see it
-        self._taken = None
+        self._pass = None
+
+
+class _Pass:
+    """How far a pass is, without the steps, which end when the loop drops them.
+
+    Args:
+      taken: the number of the pass, and how many of its steps were taken; None at its end.
+    """
+
+    def __init__(self, taken: tuple[int, int] | None) -> None:
+        self.taken = taken
+
+
+class _Counted(Iterator[Any]):
+    """The steps of one pass, which are counted. An interrupt does not end it.
+
+    Args:
+      steps: from PyTorch's DataLoader, or from the view.
+      counts: how far the pass is.
+    """
+
+    def __init__(self, steps: Iterator[Any], counts: _Pass) -> None:
+        self._steps, self._pass = steps, counts
+
+    def __next__(self) -> Any:
+        counts = self._pass
+        if counts.taken is None:
+            raise StopIteration
+        epoch, taken = counts.taken
+        after = epoch, taken + 1
+        for step in self._steps:  # no function is called before the step is returned, so no interrupt comes there
+            counts.taken = after
+            return step
+        counts.taken = None
+        raise StopIteration
 
 
 def _as_it_is(step: Any) -> Any:
     return step
+
+
+_IDLE: dict[str, tuple[Any, ...]] = {
+    "batch_sampler": (None,),
+    "batch_size": (None,),
+    "collate_fn": (None, _as_it_is),
+    "drop_last": (None, False),
+    "sampler": (None,),
+    "shuffle": (None, False),
+}
+"""What the dataset does, and the values with which DataLoader does nothing."""
+
+
+def _left(options: dict[str, Any]) -> dict[str, Any]:
+    """The options for DataLoader, without those of `_IDLE`.
+
+    Raises:
+      TypeError: one of them asks for something that cannot be.
+    """
+    for name, idle in sorted(_IDLE.items()):
+        if name in options and not any(options[name] is value for value in idle):
+            raise TypeError(
+                f"Loader: {name} is not an option here, since the dataset shuffles, batches and transforms: "
+                "dataset.shuffle(n, seed=1).batch(global_batch_size)"
+            )
+    if not options.get("in_order", True):
+        raise TypeError(
+            "Loader: in_order=False would deliver steps in the order in which the workers finish, so that no state could say "
+            "which steps were delivered; leave it out, and let the threads of the dataset do slow work ahead: "
+            "num_parallel_calls, prefetch"
+        )
+    return {name: value for name, value in options.items() if name not in _IDLE}

@@ -9,6 +9,7 @@ from typing import Any
 __all__ = ["Reader", "reader", "starts_worker"]
 
 _SHARDERS = ("DataLoaderDispatcher", "IterableDatasetShard")
+_OF_WORKERS = "MultiProcessingDataLoaderIter"
 _DEPTH = 100
 
 
@@ -19,27 +20,31 @@ class Reader:
     Args:
       collates: a DataLoader makes batches of the elements, since it was not given `batch_size=None`.
       sharder: the class of Accelerate that shards the elements for the processes; empty: none.
+      unordered: a DataLoader delivers the steps of its workers in the order in which they are ready.
     """
 
     collates: bool = False
     sharder: str = ""
+    unordered: bool = False
 
 
 def reader() -> Reader:
     """What called a method of a view; PyTorch and Accelerate tell it nowhere else."""
-    collates = False
+    collates = unordered = False
     for caller in _callers():
         name = type(caller).__name__
         if name == "_IterableDatasetFetcher":
             collates = collates or bool(getattr(caller, "auto_collation", False))
+        elif name.endswith(_OF_WORKERS):
+            unordered = unordered or not getattr(caller, "_in_order", True)
         elif name in _SHARDERS:
-            return Reader(collates, name)
-    return Reader(collates)
+            return Reader(collates, name, unordered)
+    return Reader(collates, unordered=unordered)
 
 
 def starts_worker() -> bool:
     """True while a DataLoader starts a loader worker, in its process and in a forked worker; not for other processes."""
-    return any(type(caller).__name__.endswith("MultiProcessingDataLoaderIter") for caller in _callers())
+    return any(type(caller).__name__.endswith(_OF_WORKERS) for caller in _callers())
 
 
 def _callers() -> Iterator[Any]:

@@ -26,7 +26,8 @@ LAST_PASS = (1 << 24) - 1
 _SERIAL = 1 << 8  # of a pass, in the words of passes; the word of the next pass holds its whole serial number
 _WORKERS, _PASSES = 256, 1024
 _NEXT, _RESUMED, _TAKEN, _FOUND = 0, 1, 2, 2 + _WORKERS
-_WORDS = _FOUND + _PASSES
+_TOLD = _FOUND + _PASSES
+_WORDS = _TOLD + 1
 
 
 class SharedPasses:
@@ -78,8 +79,8 @@ class SharedPasses:
         words = self._words
         now = int(words[_NEXT])  # read first: a pass recorded later is found below
         if worker is None:
-            words[_NEXT] = _after(now)
-            return now & LAST_PASS, (now >> 24) + 1
+            begun, words[_NEXT] = (now & LAST_PASS, (now >> 24) + 1), _after(now)
+            return begun  # no function is called before it is taken
         draw = f"{worker.draw} {nth}".encode()
         key, place, own = crc32(draw) >> 1, _FOUND + crc32(draw[::-1]) % _PASSES, _TAKEN + worker.number % _WORKERS
         word = int(words[place])
@@ -91,6 +92,12 @@ class SharedPasses:
         words[own] = word
         newest = self.begun + 1  # the worker that recorded the pass may not have counted it yet
         return word & LAST_PASS, newest - (newest - (word >> 24)) % _SERIAL
+
+    def tell(self) -> bool:
+        """True for the first call in all processes that share the numbers."""
+        first = not self._words[_TOLD]
+        self._words[_TOLD] = 1
+        return bool(first)
 
     def copy(self) -> "SharedPasses":
         """The same numbers in memory of its own, for a process that is no loader worker of this one."""

@@ -16,7 +16,7 @@ __all__ = ["check_spec"]
 
 
 def check_spec(dataset: Dataset, *, most: int | None = None) -> None:
-    """Law 4: every element fits `element_spec`, and the cardinality is true.
+    """Law 4: every element fits `element_spec`, with its keys in that order, and the cardinality is true.
 
     Args:
       dataset: any pipeline.
@@ -58,6 +58,10 @@ def _check_fits(element: Any, spec: Spec, what: str) -> None:
     structure = structure_of(element)
     if structure != spec.structure:
         raise AssertionError(f"spec: {what} has the structure {structure}, the spec has {spec.structure}")
+    if structure.form != spec.structure.form:
+        raise AssertionError(
+            f"spec: {what} is {structure}, with keys or mappings in another order than {spec.structure}"
+        )
     for leaf, leaf_spec, path in zip(structure.flatten(element), spec.leaves, structure.paths, strict=True):
         where = f"{what}{path}"
         if isinstance(leaf_spec, DatasetSpec):

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from distinput.cli.cluster.processes import what_is_open
 from distinput.distribute.cluster_resolver import ClusterSpec, DaskClusterResolver, SimpleClusterResolver
 from distinput.distribute.seats import open_seats
 
@@ -154,3 +155,28 @@ def test_what_a_worker_cannot_make_sense_of(
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
     assert main(["worker", *arguments]) == 1
     assert says in capsys.readouterr().err
+
+
+def test_what_is_open_is_said() -> None:
+    assert "every process of this machine" in what_is_open("tcp://127.0.0.1:1", encrypted=False)
+    assert "every process of this machine" in what_is_open("tcp://[::1]:1", encrypted=False)
+    assert "OPEN TO EVERYBODY" in what_is_open("tcp://10.0.0.1:1", encrypted=False)
+    assert "OPEN TO EVERYBODY" in what_is_open("tcp://0.0.0.0:1", encrypted=False)
+    assert "who has the certificates, and nobody else" in what_is_open("tls://10.0.0.1:1", encrypted=True)
+
+
+def test_a_cluster_with_certificates_is_used_as_it_says() -> None:
+    pytest.importorskip("cryptography")
+    with started(["cluster", "start", "--workers", "1", "--ps", "1", "--address", "127.0.0.1:0", "--tls"]) as process:
+        assert "who has the certificates" in line_with(process, "open to")
+        security, resolver = line_with(process, "security ="), line_with(process, "resolver =")
+        program = "import distinput as di, distributed\n" + security.strip() + "\n" + resolver.strip() + "\n"
+        program += "with di.distribute.ParameterServerStrategy(resolver) as strategy:\n"
+        program += "    coordinator = di.distribute.coordinator.ClusterCoordinator(strategy)\n"
+        program += (
+            "    called = coordinator.schedule(lambda: 3); coordinator.join(); print(coordinator.fetch(called))\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+        assert done.stdout.strip() == "3", done.stderr
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0

@@ -12,6 +12,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.testing import check_dataset
 
 SqlDataset = di.data.experimental.SqlDataset
 
@@ -65,8 +66,21 @@ def test_what_does_not_fit_is_an_error(path: str, query: str, types: Any, said: 
 def test_arguments_that_stand_for_nothing_are_refused(path: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"driver_name must be 'sqlite', got 'mysql'; .*Dataset.from_sql"):
         SqlDataset("mysql", path, "SELECT 1", (di.int64,))
-    for types in (di.int64, (), {"a": di.int64}, ((di.int64,),)):
-        with pytest.raises(InvalidArgumentError, match="output_types must be a tuple of dtypes"):
+    for types in ((), {}, ((),)):
+        with pytest.raises(InvalidArgumentError, match="output_types must have a dtype for each column"):
             SqlDataset("sqlite", path, "SELECT 1", types)
     with pytest.raises(NotFoundError, match=r"there is no file 'none\.db'"):
         SqlDataset("sqlite", "none.db", "SELECT 1", (di.int64,)).to_list()
+
+
+def test_elements_have_the_structure_of_the_types(path: str) -> None:
+    query = "SELECT 1, 'x' UNION ALL SELECT 2, 'y'"
+    nested = SqlDataset("sqlite", path, query, {"a": di.int32, "b": (di.string,)})
+    assert nested.to_list() == [{"a": 1, "b": (b"x",)}, {"a": 2, "b": (b"y",)}]
+    assert nested.element_spec["a"] == di.TensorSpec([], di.int32)
+    for one in (di.int64, "int64", np.int64):
+        alone = SqlDataset("sqlite", path, "SELECT 1 UNION ALL SELECT 2", one)
+        assert (alone.to_list(), alone.element_spec) == ([1, 2], di.TensorSpec([], di.int64))
+    with pytest.raises(InvalidArgumentError, match="column"):
+        SqlDataset("sqlite", path, query, di.int64).to_list()
+    check_dataset(lambda: SqlDataset("sqlite", path, query, {"a": di.int32, "b": (di.string,)}))

@@ -14,7 +14,8 @@ from distinput.distribute.seats import AsIs, Packing, Pickled
 from distinput.distribute.seats.threads import ThreadSeats
 from distinput.distribute.strategies.parameter_server import ParameterServerStrategy
 
-both_packings = pytest.mark.parametrize("packing", [AsIs(), Pickled()], ids=["as_is", "pickled"])
+PACKINGS = [AsIs(), pytest.param(Pickled(), marks=pytest.mark.needs("cloudpickle"))]
+both_packings = pytest.mark.parametrize("packing", PACKINGS, ids=["as_is", "pickled"])
 
 
 @contextmanager

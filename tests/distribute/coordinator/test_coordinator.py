@@ -115,6 +115,7 @@ def test_schedule_blocks_when_too_many_wait() -> None:
         ClusterCoordinator(ParameterServerStrategy(seats=ThreadSeats(1, 1)), queue_limit=0)
 
 
+@pytest.mark.needs("cloudpickle")
 def test_what_was_scheduled_does_not_see_later_changes_when_it_is_sent() -> None:
     release = threading.Event()
     with cluster(workers=1, packing=Pickled()) as (_, _, coordinator):
@@ -138,6 +139,7 @@ def test_remote_values_are_no_arguments(where: Any) -> None:
             coordinator.create_per_worker_resource(lambda *_, **__: 1, args, kwargs)
 
 
+@pytest.mark.needs("cloudpickle")
 def test_what_cannot_be_called_or_sent_is_refused() -> None:
     with cluster(packing=Pickled()) as (_, _, coordinator):
         with pytest.raises(ValueError, match="must be a callable object, got int"):

@@ -12,9 +12,9 @@ from distinput.distribute.coordinator.slots import Slot
 from distinput.distribute.coordinator.worker_seat import Call, Outcome, WorkerSeat
 from distinput.distribute.seats import AsIs, Packing, Pickled, SeatLost
 from distinput.errors import OutOfRangeError, UnavailableError
+from tests.distribute.coordinator.clusters import both_packings
 
 STRATEGY = di.distribute.get_strategy()
-PACKINGS = [AsIs(), Pickled()]
 
 
 class Worker:
@@ -47,21 +47,21 @@ def test_a_function_knows_its_worker_and_its_strategy() -> None:
     assert not is_worker()
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@both_packings
 def test_an_error_is_an_outcome(packing: Packing) -> None:
     outcome = Worker(packing).run(lambda: 1 // 0)
     assert isinstance(outcome.error, ZeroDivisionError)
     assert not outcome.server
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@both_packings
 def test_the_end_of_an_iterator_has_the_name_of_tensorflow(packing: Packing) -> None:
     outcome = Worker(packing).run(lambda: next(iter(())))
     assert isinstance(outcome.error, OutOfRangeError)
     assert str(outcome.error) == "End of sequence"
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@both_packings
 def test_a_lost_server_is_named_even_if_the_function_wraps_the_error(packing: Packing) -> None:
     def read() -> None:
         try:
@@ -74,11 +74,12 @@ def test_a_lost_server_is_named_even_if_the_function_wraps_the_error(packing: Pa
     assert outcome.server == "ps-1"
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@both_packings
 def test_results_travel_as_arguments_do(packing: Packing) -> None:
     assert Worker(packing).run(lambda a, b: a + b, 1, b=2).value == 3
 
 
+@pytest.mark.needs("cloudpickle")
 def test_what_cannot_be_sent_back_is_an_error_that_names_the_function() -> None:
     def step() -> Any:
         return threading.Lock()
@@ -97,7 +98,7 @@ def test_what_cannot_be_sent_back_is_an_error_that_names_the_function() -> None:
     assert "fail raised Odd() cannot be sent" in str(outcome.error)
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@both_packings
 def test_slots_anywhere_among_the_arguments_get_the_worker_s_own_value(packing: Packing) -> None:
     worker = Worker(packing)
     assert worker.make(7, lambda: [10]).error is None
@@ -166,6 +167,7 @@ def test_the_end_of_an_exact_iterator_is_a_position_too() -> None:
     assert outcome.states is not None
 
 
+@pytest.mark.needs("cloudpickle")
 @pytest.mark.parametrize("keys", [(), (1,)])
 def test_an_error_that_travels_takes_the_lines_of_its_function_along(keys: tuple[int, ...]) -> None:
     def fail(*_: Any) -> None:

@@ -5,7 +5,9 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as tf
@@ -100,3 +102,26 @@ def test_a_closed_client_calls_no_more(slow: tuple[Server, threading.Event]) -> 
     assert client.call("echo", [1]).get_error()[0] == 9
     with pytest.raises(tf.errors.FailedPreconditionError, match="the client was closed; make another one"):
         client.echo_blocking(1)
+
+
+def test_a_result_has_the_structure_of_the_output_specs(slow: tuple[Server, threading.Event]) -> None:
+    server, _ = slow
+    server.register("two", lambda: {"a": np.int32(1), "b": (np.float32(2), "x")})
+    number = tf.TensorSpec([], tf.int64)
+    specs = [tf.TensorSpec([], tf.int32), tf.TensorSpec(None, tf.float32), tf.TensorSpec([], tf.string)]
+    with Client.create("grpc", server.address) as client:
+
+        def called(method: str, output_specs: Any, *args: Any) -> Any:
+            return client.call(method, args, output_specs=output_specs).get_value()
+
+        assert called("echo", [number], np.int64(10)) == [10]
+        assert called("echo", (number,), np.int64(10)) == (10,)
+        assert called("echo", {"k": number}, np.int64(10)) == {"k": 10}
+        assert called("echo", number, np.int64(10)) == called("echo", None, np.int64(10)) == 10
+        assert called("two", specs) == [1, 2, b"x"]
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match="the result of 'two' has 3 leaves, but output_specs has 1"
+        ):
+            called("two", [number])
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"must fit TensorSpec.*, got float32\[\]; change"):
+            called("echo", [number], np.float32(1))

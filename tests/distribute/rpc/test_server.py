@@ -55,6 +55,37 @@ def test_an_error_of_the_function_is_the_callers(server: Server) -> None:
         assert client.call("fail", ["value"]).get_error()[0] == 3  # the connection still works
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_would_end_a_program_is_an_error_of_the_call(server: Server, kind: type[BaseException]) -> None:
+    def end():
+        raise kind("now")
+
+    server.register("end", end)
+    server.register("one", lambda: 1)
+    server.start()
+    with Client.create("grpc", server.address) as client:
+        assert client.call("end").get_error() == (2, f"{kind.__name__}: now")
+        with pytest.raises(RuntimeError, match=f"{kind.__name__}: now"):
+            client.end_blocking()
+        assert client.one_blocking() == 1
+
+
+def test_members_get_in_beside_strangers(server: Server) -> None:
+    server.register("one", lambda: 1)
+    server.start()
+    host, _, port = server.address.rpartition(":")
+    with Client.create("grpc", server.address) as before:
+        held = [socket.create_connection((host, int(port)), timeout=20) for _ in range(200)]
+        try:
+            with Client.create("grpc", server.address) as client:
+                assert client.one_blocking() == 1
+            assert before.one_blocking() == 1
+            assert sum(thread.name == "distinput-rpc-client" for thread in threading.enumerate()) < 100
+        finally:
+            for each in held:
+                each.close()
+
+
 def test_only_what_is_registered_can_be_called(server: Server) -> None:
     server.register("one", lambda: 1)
     server.register("another", lambda: 2)
@@ -153,5 +184,5 @@ def test_wrong_arguments_are_refused(server: Server) -> None:
     with pytest.raises(TypeError, match="method 'x' must be a function, got 3"):
         server.register("x", 3)
     server.register("x", len)
-    with pytest.raises(ValueError, match="method 'x' is already registered"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="method 'x' is already registered"):
         server.register("x", len)

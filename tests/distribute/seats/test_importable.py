@@ -48,6 +48,7 @@ def test_a_package_that_cannot_be_imported_has_no_modules(tmp_path: Path, monkey
     assert same_modules({"distinput_test_broken.inner": "0"}) == []
 
 
+@pytest.mark.needs("cloudpickle")
 @pytest.mark.parametrize("known", [True, False])
 def test_a_function_travels_as_its_name_or_as_it_is(mine: Path, known: bool) -> None:
     asked: list[set[str]] = []
@@ -76,6 +77,7 @@ def test_a_function_travels_as_its_name_or_as_it_is(mine: Path, known: bool) -> 
     assert asked == [{"distinput_test_mine"}]  # asked once
 
 
+@pytest.mark.needs("cloudpickle")
 def test_when_no_worker_can_be_asked_it_is_asked_again(mine: Path) -> None:
     asked: list[set[str]] = []
 

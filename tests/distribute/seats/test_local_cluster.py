@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes of this machine start, are started again, and end with whoever started them."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+import distinput as di
 from distinput.errors import UnavailableError
 
 pytestmark = pytest.mark.needs_engine("dask")
@@ -74,3 +77,52 @@ def test_processes_end_when_the_coordinator_is_killed() -> None:
         assert len(pids) == 3
         coordinator.kill()
     assert wait_until(lambda: not any(map(alive, pids)))
+
+
+def listening(pids: set[int]) -> set[str]:
+    """The addresses at which some processes listen."""
+    sockets = set()
+    for pid in pids:
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                sockets.add(os.readlink(file).removeprefix("socket:[").removesuffix("]"))
+    found = set()
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        for line in table.read_text().splitlines()[1:] if table.exists() else ():
+            words = line.split()
+            if words[3] == "0A" and words[9] in sockets:
+                found.add(words[1].partition(":")[0])
+    return found
+
+
+LOOPBACK = {"0100007F"}  # 127.0.0.1, as Linux writes it
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says which process listens where")
+@pytest.mark.parametrize("tls", [False, True])
+def test_every_port_of_a_cluster_on_loopback_is_on_loopback(tls: bool) -> None:
+    import distributed
+
+    from distinput.cli.cluster.processes import temporary_security
+    from distinput.distribute.seats.local_cluster import LocalCluster
+
+    if tls:
+        pytest.importorskip("cryptography")
+    security = temporary_security() if tls else None
+    before = listening({os.getpid()})
+    with LocalCluster(1, 1, security=security) as cluster:
+        cluster.wait(60)
+        pids = {cluster.pid(name) for name in cluster.names}
+        with distributed.Client(cluster.address, security=security) as client:
+            resolver = di.distribute.cluster_resolver.DaskClusterResolver(client)
+            with di.distribute.ParameterServerStrategy(resolver) as strategy:
+                coordinator = di.distribute.coordinator.ClusterCoordinator(strategy)
+                called = coordinator.schedule(lambda: 3)
+                coordinator.join()
+                assert coordinator.fetch(called) == 3
+                assert listening(pids) == LOOPBACK
+                assert listening({os.getpid()}) - before <= LOOPBACK
+        if tls:
+            assert cluster.address.startswith("tls://127.0.0.1:")
+            with pytest.raises(OSError, match=r"Timed out|closed"):
+                distributed.Client(cluster.address.replace("tls://", "tcp://"), timeout=2)

@@ -23,6 +23,7 @@ def test_as_is_hands_over_the_value() -> None:
     assert AsIs().unpack(AsIs().pack(value)) is value
 
 
+@pytest.mark.needs("cloudpickle")
 def test_a_closure_over_local_names_is_pickled() -> None:
     factor = 3
     assert Pickled().unpack(Pickled().pack(lambda x: factor * x))(2) == 6
@@ -45,6 +46,7 @@ def test_an_unpacked_array_can_be_written_to() -> None:
     np.testing.assert_array_equal(there, np.ones(3))
 
 
+@pytest.mark.needs("cloudpickle")
 def test_what_cannot_be_sent_is_refused_when_it_is_packed() -> None:
     with pytest.raises(TypeError, match="lock"):
         Pickled().pack(threading.Lock())

@@ -95,6 +95,7 @@ def test_closing_ends_all_waiting() -> None:
         placed.call("add", 1)
 
 
+@pytest.mark.needs("cloudpickle")
 def test_pickled_seats_send_what_places_an_object() -> None:
     base = Counter()
     placed = ThreadSeats(1, 0, packing=Pickled()).place("worker-0", lambda: base)

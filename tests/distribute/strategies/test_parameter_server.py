@@ -50,7 +50,7 @@ def test_any_cluster_can_be_tried_out_in_threads() -> None:
         assert strategy.cluster_resolver is given
         assert repr(strategy) == "ParameterServerStrategy(threads, 2 workers, 1 parameter server)"
         assert strategy.num_replicas_in_sync == 1
-        assert strategy.extended.parameter_devices == ("/job:ps/task:0/device:CPU:0",)
+        assert strategy.extended.parameter_devices == ("/job:ps/replica:0/task:0/device:CPU:0",)
 
 
 def test_an_unknown_engine_is_refused() -> None:
@@ -63,7 +63,10 @@ def test_variables_are_read_and_written_from_everywhere(packing: Packing) -> Non
     with cluster(servers=2, packing=packing) as (_, strategy, coordinator):
         with strategy.scope():
             v, w = di.Variable([1.0, 2.0], name="v"), di.Variable(np.int64(0), name="w")
-        assert [v.device, w.device] == ["/job:ps/task:0/device:CPU:0", "/job:ps/task:1/device:CPU:0"]
+        assert [v.device, w.device] == [
+            "/job:ps/replica:0/task:0/device:CPU:0",
+            "/job:ps/replica:0/task:1/device:CPU:0",
+        ]
         assert isinstance(v, ResourceVariable)
         assert strategy.extended.variable_created_in_scope(v)
 
@@ -99,7 +102,9 @@ def test_a_variable_that_goes_with_another_one_is_whole_and_takes_no_turn() -> N
             slot = di.Variable(np.zeros(4))
         third = di.Variable(1.0)
     assert isinstance(slot, ResourceVariable)
-    assert [v.device for v in (first, second, slot, third)] == [f"/job:ps/task:{i}/device:CPU:0" for i in (0, 1, 1, 0)]
+    assert [v.device for v in (first, second, slot, third)] == [
+        f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in (0, 1, 1, 0)
+    ]
 
 
 def test_variables_are_not_created_at_workers() -> None:
@@ -221,3 +226,17 @@ def test_given_seats_are_left_to_their_owner() -> None:
     with ParameterServerStrategy(seats=seats):
         pass
     assert seats.place("worker-0", list).call("__len__") == 0
+
+
+def test_a_run_on_the_coordinator_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    resolver = di.distribute.cluster_resolver.LocalClusterResolver(num_workers=1, num_ps=1)
+    with di.distribute.ParameterServerStrategy(resolver) as strategy:
+        coordinator = di.distribute.coordinator.ClusterCoordinator(strategy)
+        step = lambda: strategy.reduce("SUM", strategy.run(lambda: 2), axis=None)  # noqa: E731
+        assert coordinator.schedule(step).fetch() == 2
+        assert not caplog.records
+        assert step() == 2
+        assert ["without ClusterCoordinator.schedule" in record.getMessage() for record in caplog.records] == [
+            True,
+            True,
+        ]

@@ -43,6 +43,16 @@ def test_devices_may_be_chosen() -> None:
         di.distribute.TPUStrategy(None, ReplicaMesh.of(), devices=jax.devices())
 
 
+def test_hosts_cores_and_chips() -> None:
+    extended = di.distribute.TPUStrategy(None, ReplicaMesh.of(cores_per_replica=2)).extended
+    assert (extended.num_hosts, extended.num_replicas_per_host) == (1, 4)
+    assert isinstance(extended.tpu_hardware_feature, di.tpu.experimental.HardwareFeature)
+    with extended.experimental_logical_device(1):
+        pass
+    with pytest.raises(ValueError, match=r"`logical_device_id` not in range \(was 2, but there are only 2"):
+        extended.experimental_logical_device(2).__enter__()
+
+
 def test_one_replica_gets_plain_values() -> None:
     strategy = di.distribute.TPUStrategy(devices=jax.devices()[2:3])
     dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(5).batch(4))
@@ -57,9 +67,35 @@ def test_what_comes_back() -> None:
         lambda x, o: {"x": x, "o": o, "n": 5, "t": text, "none": None, "new": np.ones(2)}, (parts_of([1] * 8), outer)
     )
     assert found["o"] is outer
-    assert (found["n"], found["t"], found["none"]) == (5, "text", None)
+    assert (found["t"], found["none"]) == ("text", None)
+    assert (type(found["n"]), found["n"].values) == (di.distribute.PerReplica, (5,) * REPLICAS)
     assert isinstance(found["x"], di.distribute.PerReplica)
     assert isinstance(found["new"], di.distribute.PerReplica)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("synchronization", ["ON_READ", "ON_WRITE"])
+def test_what_a_write_returns_is_the_copy_of_each_replica(synchronization: str, compiled: bool) -> None:
+    strategy = di.distribute.TPUStrategy(compile=compiled, devices=jax.devices()[:2])
+    with strategy.scope():
+        v = di.Variable(0.0, synchronization=synchronization)
+
+    def step() -> Any:
+        number = jnp.float32(10) * (di.distribute.get_replica_context().replica_id_in_sync_group + 1)
+        return {"loss": v.assign(number), "twice": (v.assign(number), v)}
+
+    found = strategy.run(step)
+    assert [float(part) for part in strategy.experimental_local_results(found["loss"])] == [10, 20]
+    assert strategy.reduce("MEAN", found["twice"][0], axis=None) == 15
+    assert strategy.reduce("SUM", found["loss"], axis=None) == 30
+    assert found["twice"][1] is v
+
+
+def test_numbers_are_of_each_replica_with_and_without_a_program() -> None:
+    for strategy in (di.distribute.TPUStrategy(), di.distribute.TPUStrategy(compile=False)):
+        found = strategy.run(lambda x: (len(x), {"rows": x.shape[0]}, "name"), (parts_of([2] * 8),))
+        assert strategy.reduce("SUM", found[:2], axis=None) == (2 * REPLICAS, {"rows": 2 * REPLICAS})
+        assert found[2] == "name"
 
 
 def test_arguments_may_be_overwritten_after_the_run() -> None:

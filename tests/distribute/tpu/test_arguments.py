@@ -37,6 +37,23 @@ def test_rows_are_those_that_all_arrays_have() -> None:
     assert not of(x).even
 
 
+def uses_globals() -> Any:
+    return helper(), counter  # type: ignore[name-defined] # noqa: F821 - made by the test
+
+
+def test_another_function_or_variable_under_the_name_of_a_global_is_another_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    for helper, counter in [(of, di.Variable(1.0)), (per_replica, di.Variable(1.0))]:
+        monkeypatch.setitem(globals(), "helper", helper)
+        found.append(function_key(uses_globals))
+        monkeypatch.setitem(globals(), "counter", counter)
+        found.append(function_key(uses_globals))
+    assert found[-1] == function_key(uses_globals)
+    assert len(set(found)) == 4
+
+
 def test_padding_repeats_a_row_of_data() -> None:
     value = per_replica(np.array([1, 2]), np.zeros(0, np.int64))
     made = of(value).splits[0].on_devices(MESH, 3)

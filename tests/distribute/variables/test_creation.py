@@ -74,7 +74,9 @@ def test_layers_that_create_in_their_first_call(attempt: int) -> None:
                 slots[i] = di.Variable(float(i))
         return [id(layer()) for layer in layers] + [id(slot) for slot in slots]
 
-    assert strategy.run(step) == strategy.run(step)
+    first, again = [strategy.experimental_local_results(strategy.run(step)) for _ in range(2)]
+    assert first == again
+    assert len({tuple(ids) for ids in first}) == 1
     assert len({id(layer.v) for layer in layers}) == 5
     assert [float(slot) for slot in slots] == [0, 1, 2, 3, 4]
 
@@ -88,6 +90,20 @@ def test_replica_0_must_create_it_too() -> None:
 
     with pytest.raises(RuntimeError, match=r"Tried to create variable w with mismatching name on replica 1"):
         strategy.run(step)
+
+
+@pytest.mark.parametrize("name", ["foo_{}", "layer_{}/w", "layer_{}/w_{}"])
+def test_the_name_may_end_with_the_number_of_the_replica(name: str) -> None:
+    strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1", "CPU:2"])
+
+    def step() -> Any:
+        number = di.distribute.get_replica_context().replica_id_in_sync_group
+        made = [di.Variable(float(i), name=name.format(number, number)) for i in range(2)]
+        di.distribute.get_replica_context().merge_call(lambda strategy: None)
+        return made
+
+    first, second = strategy.run(step)
+    assert (first.name, first.numpy(), second.numpy()) == (f"{name.format(0, 0)}:0", 0, 1)
 
 
 def test_replica_0_waits_in_a_merge_call_while_another_creates() -> None:

@@ -39,9 +39,9 @@ def test_the_parts_are_on_the_servers_in_turn() -> None:
     table = sharded(np.arange(10.0), 4)
     assert [part.shape.as_list() for part in table.variables] == [[3], [3], [2], [2]]
     assert [part.name for part in table] == [f"table/part_{i}:0" for i in range(4)]
-    assert [part.device for part in table] == [f"/job:ps/task:{i % 2}/device:CPU:0" for i in range(4)]
+    assert [part.device for part in table] == [f"/job:ps/replica:0/task:{i % 2}/device:CPU:0" for i in range(4)]
     np.testing.assert_array_equal(table.numpy(), np.arange(10.0))
-    assert (table.name, table.shape.as_list(), table.dtype) == ("table:0", [10], np.float64)
+    assert (table.name, table.shape.as_list(), table.dtype) == ("table", [10], np.float64)
 
 
 @pytest.mark.parametrize("value", [3.0, np.zeros((0, 2)), [1.0]])
@@ -52,7 +52,7 @@ def test_what_cannot_be_split_is_whole(value: Any) -> None:
 @pytest.mark.parametrize("wanted", [[], [0], [1, 2], [0, 1]])
 def test_only_the_first_axis_is_split(wanted: list[int]) -> None:
     with pytest.raises(ValueError, match="must return a list/tuple whose elements are 1 besides the first"):
-        number_of_parts(lambda **_: wanted, np.zeros((4, 4)))
+        number_of_parts(lambda **_: wanted, (4, 4), np.dtype("float64"))
 
 
 def test_a_partitioner_gets_shape_and_dtype_by_name() -> None:
@@ -62,7 +62,7 @@ def test_a_partitioner_gets_shape_and_dtype_by_name() -> None:
         seen.update(shape=shape.as_list(), dtype=dtype)
         return [9, 1]
 
-    assert number_of_parts(partitioner, np.zeros((4, 2), np.float32)) == 4
+    assert number_of_parts(partitioner, (4, 2), np.dtype("float32")) == 4
     assert seen == {"shape": [4, 2], "dtype": np.float32}
 
 

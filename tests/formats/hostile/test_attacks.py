@@ -3,10 +3,13 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.formats.hostile.every_attack import ATTACKS
 from tests.formats.hostile.hunt import attacked
 
 
+@pytest.mark.needs("PIL")
 def test_attacks(record_property: Callable[[str, object], None]) -> None:
     found = list(attacked(range(len(ATTACKS))))
     record_property("tried", len(found))

@@ -32,7 +32,15 @@ __all__ = ["PAGE", "RANKS", "recipes"]
 
 PAGE = Path(__file__).parents[3] / "docs" / "feeds" / "pytorch.md"
 RANKS = 2
-NEEDS = {"Accelerate": "accelerate", "Lightning": "lightning", "Trainer of Hugging Face": "transformers"}
+NEEDS = {
+    "Accelerate": "accelerate",
+    "Accelerate on several ranks": "accelerate",
+    "Lightning": "lightning",
+    "Lightning on several ranks": "lightning",
+    "Trainer of Hugging Face": "transformers",
+}
+OF_RANKS = ("DistributedDataParallel", "Lightning on several ranks", "Accelerate on several ranks")
+"""Programs of several processes, in the order in which these can run them one after the other."""
 BEFORE: list[IterableView] = []
 Dataset = di.data.Dataset
 
@@ -44,8 +52,8 @@ def recipes() -> dict[str, Snippet]:
     found = {}
     for snippet in snippets(page):
         if snippet.reason is not None and "test_recipes.py" in snippet.reason:
-            headings = [line for line in lines[: snippet.line] if line.startswith("## ")]
-            heading = headings[-1].removeprefix("## ")
+            headings = [line for line in lines[: snippet.line] if line.startswith(("## ", "### "))]
+            heading = headings[-1].lstrip("# ")
             if importlib.util.find_spec(NEEDS.get(heading, "torch")):
                 found[heading] = snippet
     return found
@@ -168,6 +176,114 @@ def ranks_of_accelerate() -> dict[str, Any]:
     return found
 
 
+def errors_of_workers() -> dict[str, str]:
+    """What the loop sees of errors in loader workers."""
+    Path("lines.txt").write_text("one\n", encoding="utf-8")
+    missing = di.data.TextLineDataset(["lines.txt", "missing.txt"]).batch(1)
+    unordered = {"batch_size": None, "num_workers": 2, "in_order": False}
+    empty = Loader(shuffled(5, 2), 1, 2, num_workers=1)
+    saved = Loader(Dataset.range(8).map(lambda x: x).batch(2)).state_dict()
+    corrected = Dataset.range(8).map(lambda x: x + 0).batch(2)
+    refusing, taking = Loader(corrected, num_workers=1), Loader(corrected, num_workers=1, may_differ="functions")
+    refusing.load_state_dict(saved)
+    taking.load_state_dict(saved)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", di.errors.InputWarning)
+        return {
+            "missing": refused(lambda: list(Loader(missing, num_workers=1))),
+            "unordered": refused(lambda: list(DataLoader(IterableView(shuffled()), **unordered))),
+            "empty": refused(lambda: list(empty)),
+            "corrected": refused(lambda: list(refusing)),
+            "taken": str([x for step in taking for x in step.tolist()]),
+        }
+
+
+def uses_of_lightning() -> dict[str, Any]:
+    """The other entries of a Lightning Trainer, which make the loader again."""
+    import lightning
+
+    class Model(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.seen = torch.nn.Linear(1, 1), list[Any]()
+
+        def training_step(self, batch: Any, index: int) -> Any:
+            self.seen.append(batch.tolist())
+            return self.layer(batch[:, None]).sum()
+
+        def validation_step(self, batch: Any, index: int) -> None:
+            self.seen.append(batch.tolist())
+
+        test_step = validation_step
+
+        def predict_step(self, batch: Any, index: int) -> Any:
+            return batch
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=1e-4)
+
+    def trainer(**options: Any) -> Any:
+        quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+        return lightning.Trainer(
+            max_epochs=2, accelerator="cpu", devices=1, enable_model_summary=False, **quiet, **options
+        )
+
+    batches, found = Dataset.range(9).map(lambda x: x.astype("float32")).batch(4), {}
+    for workers in (0, 1):
+        for act in ("validate", "test"):
+            model = Model()
+            getattr(trainer(), act)(model, Loader(batches, num_workers=workers), verbose=False)
+            found[f"{act}-{workers}"] = model.seen
+        found[f"predict-{workers}"] = rows(trainer().predict(Model(), Loader(batches, num_workers=workers)))
+    model = Model()
+    trainer(overfit_batches=1).fit(model, Loader(batches))
+    return {**found, "overfit": model.seen}
+
+
+def uses_of_the_trainer() -> dict[str, Any]:
+    """Evaluation, prediction and speeds of the Trainer of Hugging Face."""
+    from transformers import Trainer, TrainingArguments
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(1, 1)
+
+        def forward(self, x: Any, labels: Any) -> Any:
+            made = self.layer(x[:, None])
+            return {"loss": (made[:, 0] - labels).square().mean(), "logits": made}
+
+    class Fed(Trainer):  # type: ignore[misc]
+        def get_train_dataloader(self) -> Any:
+            return Loader(batches)
+
+        def get_eval_dataloader(self, dataset: Any = None) -> Any:
+            return Loader(batches, num_workers=1)
+
+        def get_test_dataloader(self, dataset: Any = None) -> Any:
+            return Loader(batches)
+
+    batches = Dataset.range(21).map(lambda x: {"x": x.astype("float32"), "labels": x.astype("float32")}).batch(4)
+    arguments = TrainingArguments(
+        "uses",
+        num_train_epochs=2,
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+        save_strategy="no",
+        logging_strategy="no",
+    )
+    trained = Fed(Model(), arguments).train().metrics
+    evaluated = Fed(Model(), arguments).evaluate()
+    predicted = Fed(Model(), arguments).predict(None)
+    return {
+        "trained": trained["train_samples_per_second"] * trained["train_runtime"],
+        "evaluated": evaluated["eval_samples_per_second"] * evaluated["eval_runtime"],
+        "loss": evaluated["eval_loss"],
+        "predicted": [len(predicted.predictions), predicted.label_ids.tolist()],
+    }
+
+
 def of_a_view_made_before() -> list[Any]:
     """Epochs of a view that was made by the process that forked the ranks, so that they share its memory."""
     loader = DataLoader(BEFORE[0], batch_size=None, num_workers=2, multiprocessing_context="fork")
@@ -177,7 +293,11 @@ def of_a_view_made_before() -> list[Any]:
 def rank_programs(folder: Path, rank: int) -> None:
     """What each rank runs."""
     write(folder, f"forked-{rank}", of_a_view_made_before)
-    write(folder, f"ddp-{rank}", lambda: printed_by(recipes()["DistributedDataParallel"]))
+    place = dict(os.environ)
+    for name in OF_RANKS:
+        if name in recipes():
+            write(folder, f"{name}-{rank}", lambda name=name: printed_by(recipes()[name]))
+            os.environ |= place  # Lightning takes the variables of ranks away
     if importlib.util.find_spec("accelerate"):
         write(folder, f"accelerate-{rank}", ranks_of_accelerate)
 
@@ -215,8 +335,12 @@ def main(folder: Path) -> None:
     for workers in (0, 2) if importlib.util.find_spec("torchdata") else ():
         write(folder, f"stateful-{workers}", lambda workers=workers: stateful(workers))
     write(folder, "loader_restarts", loader_restarts)
+    write(folder, "errors_of_workers", errors_of_workers)
+    for name, act in (("lightning", uses_of_lightning), ("transformers", uses_of_the_trainer)):
+        if importlib.util.find_spec(name):
+            write(folder, f"uses-{name}", act)
     for name, snippet in recipes().items():
-        if name != "DistributedDataParallel":
+        if name not in OF_RANKS:
             write(folder, name, lambda snippet=snippet: printed_by(snippet))
     for child in children:
         os.waitpid(child, 0)

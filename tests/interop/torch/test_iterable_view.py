@@ -66,7 +66,7 @@ def joined(ranks: list[list[list[int]]]) -> list[list[int]]:
 def test_ranks_and_workers_have_the_rows_of_every_batch_once_in_equally_many_steps(case: Any) -> None:
     name, n, size, ranks, workers = case
     dataset = PIPELINES[name](n, size)
-    views = [IterableView(PIPELINES[name](n, size), rank, ranks) for rank in range(ranks)]
+    views = [IterableView(PIPELINES[name](n, size), rank, ranks, tail="partial") for rank in range(ranks)]
     for epoch in range(3):  # of equal number on all ranks, though PyTorch draws other numbers on each
         found = [rows(loaded(view, workers, 97 * rank + epoch)) for rank, view in enumerate(views)]
         assert joined(found) == rows(dataset)
@@ -83,7 +83,7 @@ def test_a_state_resumes_on_other_numbers_of_ranks_and_workers(
     name, n, size, ranks, workers = case
     batches = [rows(PIPELINES[name](n, size).iter_pass(epoch)) for epoch in range(3)]
     at = data.draw(st.integers(0, len(batches[1])))
-    view = IterableView(PIPELINES[name](n, size), 0, ranks)
+    view = IterableView(PIPELINES[name](n, size), 0, ranks, tail="partial")
     assert len(list(loaded(view, workers, 1))) == len(batches[0])
     if workers:
         states = worker_states(view, workers, at)
@@ -93,7 +93,7 @@ def test_a_state_resumes_on_other_numbers_of_ranks_and_workers(
         for _ in range(at):
             next(iterator)
         state = view.state_dict()
-    views = [IterableView(PIPELINES[name](n, size), rank, new_ranks) for rank in range(new_ranks)]
+    views = [IterableView(PIPELINES[name](n, size), rank, new_ranks, tail="partial") for rank in range(new_ranks)]
     for later in views:
         later.load_state_dict(json.loads(json.dumps(state)))
     for rest in (batches[1][at:], batches[2]):
@@ -112,16 +112,16 @@ def worker_states(view: IterableView, workers: int, at: int) -> dict[str, Any]:
 def test_each_worker_continues_from_its_own_state(case: Any, data: st.DataObject) -> None:
     """As torchdata's StatefulDataLoader restores them: first the view in the worker, then its iterator."""
     name, n, size, ranks, workers = case
-    whole = rows(loaded(IterableView(PIPELINES[name](n, size), 0, ranks), workers))
+    whole = rows(loaded(IterableView(PIPELINES[name](n, size), 0, ranks, tail="partial"), workers))
     at = data.draw(st.integers(0, len(whole)))
-    pairs = worker_iterators(IterableView(PIPELINES[name](n, size), 0, ranks), workers)
+    pairs = worker_iterators(IterableView(PIPELINES[name](n, size), 0, ranks, tail="partial"), workers)
     for step in range(at):
         next(pairs[step % len(pairs)][1])
     states = []
     for number, (mine, iterator) in enumerate(pairs):
         with as_worker(number, workers, 0):
             states.append(json.loads(json.dumps([mine.state_dict(), iterator.state_dict()])))
-    again = IterableView(PIPELINES[name](n, size), 0, ranks)
+    again = IterableView(PIPELINES[name](n, size), 0, ranks, tail="partial")
     iterators = [iterator for _, iterator in worker_iterators(again, workers, 5, states)]
     left = [next(iterators[step % len(iterators)]).tolist() for step in range(at, len(whole))]
     assert left == whole[at:]
@@ -256,7 +256,7 @@ def counted_up(n: Any) -> Any:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_ragged_batches_are_divided_by_rows(workers: int) -> None:
     lists = Dataset.range(7).map(counted_up, output_signature=di.TensorSpec([None], "int64"))
-    views = [IterableView(lists.ragged_batch(3), rank, 2) for rank in range(2)]
+    views = [IterableView(lists.ragged_batch(3), rank, 2, tail="partial") for rank in range(2)]
     found = [[[row.tolist() for row in step.unbind()] for step in loaded(view, workers)] for view in views]
     assert joined(found) == [[list(range(n)) for n in batch] for batch in ([0, 1, 2], [3, 4, 5], [6])]
 

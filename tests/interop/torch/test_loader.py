@@ -36,7 +36,7 @@ def test_it_counts_passes_and_steps() -> None:
 
 
 def test_every_step_restores_on_another_number_of_ranks() -> None:
-    loader = Loader(SHUFFLED, rank=1, world_size=2)
+    loader = Loader(SHUFFLED, rank=1, world_size=2, tail="partial")
     whole = [rows(SHUFFLED.iter_pass(epoch)) for epoch in range(3)]
     states = [json.loads(json.dumps(loader.state_dict()))]
     for _ in range(2):
@@ -67,7 +67,37 @@ def test_what_the_dataset_does_is_refused(option: str) -> None:
         Loader(SHUFFLED, **{option: 1})
 
 
+def test_options_that_ask_for_nothing_are_taken() -> None:
+    """Frameworks make a loader again from its attributes and DataLoader's defaults."""
+    idle = {"batch_size": None, "shuffle": False, "sampler": None, "batch_sampler": None, "drop_last": False}
+    given = Loader(SHUFFLED, **idle, in_order=True)
+    again = Loader(dataset=given.view, collate_fn=given.collate_fn, **idle)
+    assert rows(again) == rows(Loader(SHUFFLED))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_steps_out_of_order_are_refused(workers: int) -> None:
+    with pytest.raises(TypeError, match=r"Loader: in_order=False would deliver steps in the order.*num_parallel_calls"):
+        Loader(SHUFFLED, num_workers=workers, in_order=False)
+
+
 def test_a_view_has_a_rank_of_its_own() -> None:
     with pytest.raises(TypeError, match="those of the view"):
         Loader(IterableView(SHUFFLED, 0, 2), rank=1)
+    with pytest.raises(TypeError, match="those of the view"):
+        Loader(IterableView(SHUFFLED, 0, 2), tail="pad")
     assert rows(Loader(IterableView(SHUFFLED, 0, 2))) == rows(Loader(SHUFFLED, 0, 2))
+
+
+def test_the_length_of_its_dataset_is_the_number_of_records() -> None:
+    """As in PyTorch's own loops, which divide by it."""
+    for rank in range(2):
+        loader = Loader(SHUFFLED, rank, 2)
+        assert (len(loader), len(loader.dataset), len(loader.view)) == (4, 10, 4)
+    assert len(Loader(SHUFFLED, tail="drop").dataset) == 9
+    assert len(Loader(Dataset.range(5)).dataset) == 5
+    assert len(Loader(loader.dataset)) == 4
+    with pytest.raises(TypeError, match="the number of records is not known before they are read"):
+        len(Loader(Dataset.range(5).filter(lambda x: x > 2).batch(2)).dataset)
+    with pytest.raises(TypeError, match="the number of records is infinite"):
+        len(Loader(Dataset.range(5).batch(2).repeat()).dataset)

@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 import distinput as di
 from distinput.interop.torch import IterableView
 from tests.engines.processes import start, wait_for
-from tests.interop.torch.recipes import RANKS, recipes
+from tests.interop.torch.recipes import OF_RANKS, RANKS, recipes
 
 DATASET = di.data.Dataset.range(22).shuffle(22, seed=1).batch(4)
 EPOCHS = [[batch.tolist() for batch in DATASET.iter_pass(number)] for number in range(8)]
@@ -44,8 +44,9 @@ def test_real_workers_and_ranks_and_the_recipes_of_the_page(tmp_path: Path) -> N
     check_loader_workers(found)
     check_restarts(found)
     check_ranks(found)
+    check_uses(found)
     for name, snippet in recipes().items():
-        printed = found["ddp-0" if name == "DistributedDataParallel" else name]
+        printed = found[f"{name}-0" if name in OF_RANKS else name]
         assert snippet.prints is not None
         assert printed.splitlines()[-1:] == snippet.prints.splitlines(), name
 
@@ -91,3 +92,25 @@ def check_ranks(found: dict[str, Any]) -> None:
                 f"InvalidArgumentError: IterableView: Accelerate's {sharder} would shard the batches again"
                 in rank[name]
             )
+
+
+def check_uses(found: dict[str, Any]) -> None:
+    """Errors of workers arrive as they are; frameworks evaluate, predict and measure."""
+    told = found["errors_of_workers"]
+    assert told["missing"].startswith("NotFoundError: Caught NotFoundError in DataLoader worker process 0.")
+    assert "missing.txt" in told["missing"]
+    assert told["unordered"].startswith("InvalidArgumentError: Caught InvalidArgumentError in DataLoader worker")
+    assert "in_order=False delivers steps in the order in which its workers finish" in told["unordered"]
+    assert told["empty"].startswith("InputWarning: Caught InputWarning")
+    assert told["corrected"].startswith("StateError: Caught StateError")
+    assert told["taken"] == str(list(range(8)))
+    if importlib.util.find_spec("lightning"):
+        uses = found["uses-lightning"]
+        batches = [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0], [8.0]]
+        assert uses.pop("overfit") == batches[:1] * 2
+        assert all(seen == batches for seen in uses.values()), uses
+    if importlib.util.find_spec("transformers"):
+        uses = found["uses-transformers"]
+        assert uses["predicted"] == [21, [float(n) for n in range(21)]]
+        assert 40 < uses["trained"] < 44, "twice 21 records, in the digits that are printed"
+        assert 20 < uses["evaluated"] < 22

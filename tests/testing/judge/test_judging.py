@@ -43,6 +43,7 @@ def test_a_right_loader_keeps_all_laws() -> None:
         (toys.OneEpoch, {"epochs"}, "17 lost"),
         (toys.StepTooFar, {"restart", "elastic restart"}, "4 lost"),
         (toys.OtherOrder, {"restart"}, "in another order"),
+        (toys.CountsFromTheRestart, {"restart twice"}, "and 1 steps later once more"),
         (toys.OfOneRank, {"restart", "elastic restart"}, "gone on with on"),
         (toys.Stops, {"exactly once", "partial batches"}, "OSError: the disk is gone"),
         (toys.Endless, {"exactly once", "partial batches"}, "had not ended"),

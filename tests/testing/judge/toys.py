@@ -149,6 +149,21 @@ class StepTooFar(Right):
         return {"done": min(self.records, self.done + self.size)}
 
 
+class CountsFromTheRestart(Right):
+    """After a restart its state counts from there."""
+
+    begun = 0
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on; what was done before is forgotten."""
+        super().load_state_dict(state)
+        self.begun = self.done
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position since the restart."""
+        return {"done": self.done - self.begun}
+
+
 class BeginsAnew(Right):
     """After the last step its state is that of the next epoch."""
 

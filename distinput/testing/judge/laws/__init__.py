@@ -13,6 +13,7 @@ from distinput.testing.judge.laws.killed import rank_killed
 from distinput.testing.judge.laws.left_behind import nothing_left
 from distinput.testing.judge.laws.partial_batches import partial_batches
 from distinput.testing.judge.laws.restart import restart
+from distinput.testing.judge.laws.restart_twice import restart_twice
 from distinput.testing.judge.laws.same_order import same_order
 from distinput.testing.judge.laws.seeds import seeds
 from distinput.testing.judge.laws.worker_killed import worker_killed
@@ -31,6 +32,7 @@ LAWS: Mapping[str, Callable[[Trial], Finding]] = MappingProxyType(
         "epochs": epochs,
         "workers": workers,
         "restart": restart,
+        "restart twice": restart_twice,
         "elastic restart": elastic_restart,
         "rank killed": rank_killed,
         "worker killed": worker_killed,

@@ -26,4 +26,4 @@ def torch_loader(records: int, rank: int, ranks: int, global_batch: int, seed: i
 
     lines = TextLineDataset(list(text_files(records))).map(int)
     dataset = lines.shuffle(max(1, records), seed=seed).batch(global_batch)
-    return Loader(dataset, rank=rank, world_size=ranks, num_workers=workers)
+    return Loader(dataset, rank=rank, world_size=ranks, num_workers=workers, tail="partial")

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a web server sends is held to what it says, and an error of a server is not a missing file."""
+
+from typing import Any
+
+import pytest
+
+import distinput as di
+from distinput.errors import DataLossError, NotFoundError
+from distinput.files.retries import Retries
+from tests.files.strange_server import Answer, StrangeServer
+
+LINES = [b"%d" % number for number in range(1000)]
+CONTENT = b"".join(line + b"\n" for line in LINES)
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("on_error", [None, "skip"])
+def test_a_hiccup_of_a_server_is_no_missing_file(status: int, on_error: Any) -> None:
+    with StrangeServer(CONTENT, lambda answer: answer.number < 4 and answer.fail(status)) as server:
+        assert di.data.TextLineDataset(f"{server.url}/a.txt", on_error=on_error).to_list() == LINES
+
+
+@pytest.mark.parametrize("on_error", [None, "skip"])
+def test_a_server_that_is_down_is_not_skipped(on_error: Any) -> None:
+    with StrangeServer(CONTENT, lambda answer: answer.fail(503)) as server:
+        di.io.mount(f"{server.url}/", storage_options={}, retries=Retries(deadline=0.5))
+        try:
+            with pytest.raises(OSError, match=r"503 Service Unavailable|was not answered") as caught:
+                di.data.TextLineDataset(f"{server.url}/a.txt", on_error=on_error).to_list()
+            assert not isinstance(caught.value, FileNotFoundError)
+            with pytest.raises(OSError, match=r"503 Service Unavailable|was not answered"):
+                di.data.TextLineDataset(f"{server.url}/{{a,b}}.txt").to_list()
+        finally:
+            di.io.unmount(f"{server.url}/")
+
+
+STATUS = {401: PermissionError, 403: PermissionError, 404: NotFoundError, 410: NotFoundError, 418: OSError}
+
+
+@pytest.mark.parametrize("status, kind", STATUS.items())
+def test_what_will_not_pass_is_an_error_at_once(status: int, kind: type[Exception]) -> None:
+    with StrangeServer(CONTENT, lambda answer: answer.fail(status)) as server:
+        with pytest.raises(kind):
+            di.data.TextLineDataset(f"{server.url}/a.txt").to_list()
+        assert len(server.requests) < 8
+
+
+def test_another_range_than_was_asked_for_is_not_taken() -> None:
+    def shifted(answer: Answer) -> None:
+        if answer.status == 206:
+            answer.body = CONTENT[3 : 3 + len(answer.body)].ljust(len(answer.body), b"x")
+            answer.headers["Content-Range"] = f"bytes 3-{len(answer.body) + 2}/{len(CONTENT)}"
+
+    with (
+        StrangeServer(CONTENT, shifted) as server,
+        pytest.raises(OSError, match=r"bytes 0 to 3890 were asked for, and 3890 bytes came as 'bytes 3-3892/3890'"),
+    ):
+        di.data.TextLineDataset(f"{server.url}/a.txt").to_list()
+
+
+def test_a_size_that_was_understated_is_noticed() -> None:
+    def understated(answer: Answer) -> None:
+        if answer.method == "HEAD":
+            answer.headers["Content-Length"] = "100"
+
+    with (
+        StrangeServer(CONTENT, understated) as server,
+        pytest.raises(DataLossError, match=r"was '100 bytes.* is '3890 bytes"),
+    ):
+        di.data.TextLineDataset(f"{server.url}/a.txt").to_list()
+
+
+def test_a_server_that_sends_whole_files_is_told_from_others() -> None:
+    def whole(answer: Answer) -> None:
+        if answer.status == 206:
+            answer.status, answer.body = 200, CONTENT
+            answer.headers = {"Content-Length": str(len(CONTENT))}
+
+    with StrangeServer(CONTENT, whole) as server:
+        assert di.data.TextLineDataset(f"{server.url}/a.txt").to_list() == LINES
+
+
+@pytest.mark.parametrize("filesystem", [None, "obstore"])
+@pytest.mark.parametrize("signed_for", ["GET", "GET HEAD"])
+def test_a_signed_url_is_read_with_its_signature(filesystem: Any, signed_for: str) -> None:
+    def guarded(answer: Answer) -> None:
+        if "?X-Amz-Expires=60&X-Amz-Signature=ab%2Bc" not in answer.path or answer.method not in signed_for:
+            answer.fail(403)
+
+    if filesystem is not None:
+        pytest.importorskip("obstore")
+    with StrangeServer(CONTENT, guarded) as server:
+        url = f"{server.url}/data/a.txt?X-Amz-Expires=60&X-Amz-Signature=ab%2Bc"
+        assert di.data.TextLineDataset(url, filesystem=filesystem).to_list() == LINES

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a folder says of itself may be a stranger's: whatever it says, nothing outside of the folder is changed or removed.
+
+Manifests, journals, records and headers of checkpoints, indices and the like are made for real, and then forged.
+"""
+
+import json
+import random
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import DistinputError
+from distinput.writers.manifest import WrittenFiles
+from tests.depth import cases
+from tests.laws.forging import forged
+
+TIMES = cases(60, 2000)
+PRECIOUS = b"precious\n"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of folder with a record.
+
+    Args:
+      make: makes the folder.
+      record: the name of the file in it that is forged.
+      use: uses the folder; what is forged is found then.
+    """
+
+    make: Callable[[Path], Any]
+    record: str
+    use: Callable[[Path], Any]
+
+
+def numbers(count: int = 6) -> "di.data.Dataset[Any]":
+    return di.data.Dataset.range(count)
+
+
+def rows() -> "di.data.Dataset[Any]":
+    return numbers().map(lambda x: {"x": x, "text": b"some text that is longer than twelve bytes"})
+
+
+def written(name: str, dataset: Callable[[], Any]) -> Kind:
+    def make(folder: Path) -> None:
+        dataset().write(str(folder), name, shards=2)
+
+    def use(folder: Path) -> None:
+        di.data.FileDataset(str(folder)).to_list()
+        di.io.verify_files(str(folder))
+        dataset().write(str(folder), name, overwrite=True)
+
+    return Kind(make, MANIFEST, use)
+
+
+MANIFEST = "distinput-manifest.json"
+JOURNAL = ".writing.distinput-unfinished/journal.json"
+
+
+def write_rows(folder: Path) -> None:
+    rows().write(str(folder), "parquet", shard_rows=2, overwrite=True)
+
+
+def interrupted(folder: Path) -> None:
+    """Two writers: the second one is stopped before it has published."""
+    write_rows(folder)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(WrittenFiles, "save", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            write_rows(folder)
+
+
+def _stop(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def manager(folder: Path) -> di.train.CheckpointManager:
+    return di.train.CheckpointManager(di.train.Checkpoint(x=np.zeros(2)), str(folder), max_to_keep=2)
+
+
+def checkpoints(folder: Path) -> None:
+    kept = manager(folder)
+    for _ in range(3):
+        kept.save()
+
+
+def use_checkpoints(folder: Path) -> None:
+    kept = manager(folder)
+    kept.restore_or_initialize()
+    di.train.latest_checkpoint(str(folder))
+    for _ in range(3):
+        kept.save()
+
+
+def listed(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "a.txt").write_text("1\n2\n")
+    di.data.experimental.write_manifest(str(folder / "files.json"), str(folder / "a.txt"))
+
+
+def use_listed(folder: Path) -> None:
+    list(di.data.experimental.read_manifest(str(folder / "files.json")))
+
+
+def save(folder: Path) -> None:
+    rows().save(str(folder))
+
+
+def use_saved(folder: Path) -> None:
+    list(di.data.Dataset.load(str(folder)))
+    save(folder)
+
+
+def kept(keep: Callable[[Path], "di.data.Dataset[Any]"], record: str) -> Kind:
+    return Kind(lambda folder: list(keep(folder)), record, lambda folder: list(keep(folder)))
+
+
+KINDS = {
+    "arrow": written("arrow", rows),
+    "cache": kept(lambda folder: numbers().cache(str(folder)), MANIFEST),
+    "checkpoints": Kind(checkpoints, "checkpoint", use_checkpoints),
+    "csv": written("csv", rows),
+    "elements": written("elements", rows),
+    "journal": Kind(interrupted, JOURNAL, write_rows),
+    "jsonl": written("jsonl", rows),
+    "listed": Kind(listed, "files.json", use_listed),
+    "npy": written("npy", numbers),
+    "parquet": written("parquet", rows),
+    "saved": Kind(save, MANIFEST, use_saved),
+    "snapshot": kept(lambda folder: numbers().snapshot(str(folder)), f"*/{MANIFEST}"),
+    "tar": written("tar", lambda: numbers().map(lambda x: {"__key__": b"%d" % int(x), "cls": x})),
+    "text": written("text", lambda: numbers().map(lambda x: b"%d" % int(x))),
+    "tfrecord": written("tfrecord", lambda: numbers().map(lambda x: b"%d" % int(x))),
+}
+
+
+@pytest.fixture
+def strangers(tmp_path: Path) -> Iterator[Path]:
+    """A folder beside precious files, which stay as they are."""
+    precious = ["victim", "victim.npz", "victim.parquet", "victim.txt"]
+    for name in precious:
+        (tmp_path / name).write_bytes(PRECIOUS)
+    inside = tmp_path / "strangers"
+    yield inside
+    assert sorted(path.name for path in tmp_path.iterdir() if path != inside and path.name != "made") == precious
+    assert all((tmp_path / name).read_bytes() == PRECIOUS for name in precious)
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_a_forged_record_reaches_nothing_outside(name: str, tmp_path: Path, strangers: Path) -> None:
+    kind = KINDS[name]
+    made = tmp_path / "made"
+    kind.make(made)
+    record = json.loads(next(made.glob(kind.record)).read_bytes())
+    for number in range(TIMES):
+        changed = forged(record, [record], random.Random(f"{name} {number}"))
+        try:
+            text = json.dumps(changed)
+        except (TypeError, ValueError, RecursionError):  # not even JSON
+            continue
+        shutil.rmtree(strangers, ignore_errors=True)
+        shutil.copytree(made, strangers)
+        next(strangers.glob(kind.record)).write_text(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                kind.use(strangers)
+            except (DistinputError, OSError):
+                pass
+            except Exception as error:
+                raise AssertionError(f"{name} {number}: {text[:3000]}") from error
