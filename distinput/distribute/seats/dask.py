@@ -30,12 +30,12 @@ from distinput.errors import EngineMissing, InvalidArgumentError, UnavailableErr
 __all__ = [
     "DaskHost",
     "DaskMembership",
+    "",
     "check_installed",
     "configured_security",
     "open_seats",
     "start_scheduler",
     "temporary_security",
-    "",
 ]
 
 _START_SECONDS = 600.0
