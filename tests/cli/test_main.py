@@ -66,6 +66,7 @@ print(sorted(name for name in sys.modules if name.startswith(("numpy", "pyarrow"
                 "distinput.cli.exit_status",
                 "distinput.cli.main",
                 "distinput.errors",
+                "distinput.url_secrets",
             ]
         )
         + "\n"

@@ -30,7 +30,6 @@ from distinput.errors import EngineMissing, InvalidArgumentError, UnavailableErr
 __all__ = [
     "DaskHost",
     "DaskMembership",
-    "",
     "check_installed",
     "configured_security",
     "open_seats",
