@@ -11,11 +11,11 @@ import distinput as di
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.distribute.cluster_resolver import TFConfigClusterResolver
 from distinput.distribute.engines.address import is_loopback
-from distinput.distribute.seats.dask import check_installed, chief_address, configured_security
+from distinput.distribute.seats.dask import check_installed, chief_address, configured_security, temporary_security
 from distinput.distribute.seats.dask_process import SeatProcess, run
 from distinput.distribute.seats.local_cluster import LocalCluster
 
-__all__ = ["start_cluster", "temporary_security", "what_is_open", "work_as_seat"]
+__all__ = ["start_cluster", "what_is_open", "work_as_seat"]
 
 
 def start_cluster(workers: int, servers: int, address: str, *, tls: bool = False) -> None:
@@ -112,23 +112,6 @@ def what_is_open(address: str, *, encrypted: bool) -> str:
         "OPEN TO EVERYBODY who reaches this machine at that address: each can have any function run as this user, and nothing "
         "is encrypted; --tls lets in only who has the certificates"
     )
-
-
-def temporary_security() -> Any:
-    """Certificates for one cluster.
-
-    Raises:
-      EngineMissing: `cryptography` is not installed.
-    """
-    from distributed import Security
-
-    try:
-        return Security.temporary()
-    except ImportError as error:
-        raise di.errors.EngineMissing(
-            "cluster start --tls makes certificates with the package cryptography, which is not installed; run `pip install "
-            "'distinput[tls]'`, or name certificates of your own in Dask's configuration, distributed.comm.tls"
-        ) from error
 
 
 def _certificates(security: Any, directory: str) -> str:

@@ -27,7 +27,15 @@ from distinput.distribute.seats.remote import RemoteSeats
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import EngineMissing, InvalidArgumentError, UnavailableError
 
-__all__ = ["DaskHost", "DaskMembership", "check_installed", "configured_security", "open_seats", "start_scheduler"]
+__all__ = [
+    "DaskHost",
+    "DaskMembership",
+    "check_installed",
+    "configured_security",
+    "open_seats",
+    "start_scheduler",
+    "temporary_security",
+]
 
 _START_SECONDS = 600.0
 """How long the coordinator waits for the other tasks of TF_CONFIG, which other machines may start much later."""
@@ -108,6 +116,23 @@ def configured_security() -> Any:
 
     found = Security()
     return found if found.tls_ca_file else None
+
+
+def temporary_security() -> Any:
+    """Certificates for one cluster.
+
+    Raises:
+      EngineMissing: `cryptography` is not installed.
+    """
+    from distributed import Security
+
+    try:
+        return Security.temporary()
+    except ImportError as error:
+        raise EngineMissing(
+            "cluster start --tls makes certificates with the package cryptography, which is not installed; run `pip install "
+            "'distinput[tls]'`, or name certificates of your own in Dask's configuration, distributed.comm.tls"
+        ) from error
 
 
 def start_scheduler(address: str, worker_timeout_seconds: float, security: Any = None) -> Any:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which engine is taken, which cannot be, and how a new one is made known."""
 
+import socket
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +68,22 @@ def test_a_missing_package_is_named_with_the_cure(engine: str, monkeypatch: pyte
     monkeypatch.setattr(f"distinput.distribute.engines.{engine}.import_module", absent)
     with pytest.raises(ImportError, match=rf"pip install 'distinput\[{engine}\]'"):
         open_collectives(engine, rank=0, size=2, address="localhost:1")
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who listens where")
+def test_rank_0_of_a_local_job_listens_on_loopback_only() -> None:
+    distributed = pytest.importorskip("torch.distributed")
+    from distinput.distribute.engines.torch import _connect
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    stores = [_connect(distributed, rank, f"127.0.0.1:{port}", 10, listens=True) for rank in (0, 0, 1)]
+    stores[0].set("key", "value")
+    assert [store.get("key") for store in stores] == 3 * [b"value"]
+    listening = [
+        line.split()[1]
+        for table in ("/proc/net/tcp", "/proc/net/tcp6")
+        for line in Path(table).read_text().splitlines()
+        if line.split()[3] == "0A" and line.split()[1].endswith(f":{port:04X}")
+    ]
+    assert listening == [f"0100007F:{port:04X}"]

@@ -103,7 +103,7 @@ LOOPBACK = {"0100007F"}  # 127.0.0.1, as Linux writes it
 def test_every_port_of_a_cluster_on_loopback_is_on_loopback(tls: bool) -> None:
     import distributed
 
-    from distinput.cli.cluster.processes import temporary_security
+    from distinput.distribute.seats.dask import temporary_security
     from distinput.distribute.seats.local_cluster import LocalCluster
 
     if tls:
