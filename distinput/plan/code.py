@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,23 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 def function_word(function: Any) -> str:
     """A hash of what a function does, and of what it reads from outside."""
-    reading = Reading()
+    return _word(Reading(), function)
+
+
+def _inner_word(function: Any) -> str:
+    """The same of a function in a table of functions; of those in the tables that it reads, the code alone.
+
+    A table may hold the very functions that read it.
+    """
+    return _word(Reading(_code_word), function)
+
+
+def _code_word(function: Any) -> str:
+    code = getattr(function, "__code__", None)
+    return Digest().add(getattr(function, "__qualname__", ""), "" if code is None else code_text(code)).word
+
+
+def _word(reading: "Reading", function: Any) -> str:
     reading.argument(function)
     data = (reading.data,) if reading.data else ()
     return Digest().add(reading.names, reading.code, reading.held, *data).word
@@ -51,7 +67,8 @@ class Reading:
       data: words of what they read from outside and others may change, such as arrays, lists and objects.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, word: Callable[[Any], str] = _inner_word) -> None:
+        self._word = word  # of a function in a container
         self.names: list[str] = []
         self.code: list[str] = []
         self.held: list[str] = []
@@ -159,7 +176,7 @@ class Reading:
     def _changeable(self, name: str, value: Any) -> None:
         """Something that others may change; not what the function changes itself, such as a list of its calls."""
         if self._uses is None or name not in self._uses.changed:
-            self.data.append(f"{name}={value_word(value, function_word)}")
+            self.data.append(f"{name}={value_word(value, self._word)}")
             self._methods(value)
 
     def _methods(self, value: Any) -> None:
@@ -169,7 +186,7 @@ class Reading:
             if isinstance(method, types.FunctionType) and not is_library(type(value)) and id(method) not in self._seen:
                 self._seen[id(method)] = len(self._seen)
                 self._kept.append(method)
-                self.data.append(f"{name}: {function_word(method)}")
+                self.data.append(f"{name}: {self._word(method)}")
 
     def _members(self, name: str, value: Any) -> None:
         """The data of a class or module of the user's that the function names; functions count by their names."""
@@ -182,7 +199,7 @@ class Reading:
                 and not callable(held)
                 and not isinstance(held, types.ModuleType | property | classmethod)
             ):
-                self.data.append(f"{name}.{member}={value_word(held, function_word)}")
+                self.data.append(f"{name}.{member}={value_word(held, self._word)}")
 
     def _attributes(self, value: Any) -> None:
         """The attributes of an object and of its class, except those that its methods assign or change while they run."""
@@ -202,7 +219,7 @@ class Reading:
         self._uses = uses
         for name, held in class_data(type(value)):
             if name not in assigned and name not in altered:
-                self.data.append(f"{type(value).__qualname__}.{name}={value_word(held, function_word)}")
+                self.data.append(f"{type(value).__qualname__}.{name}={value_word(held, self._word)}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.plan.code import Reading
+from distinput.plan.code import Reading, function_word
 
 
 def read(value: Any) -> tuple[str, list[str], list[str]]:
@@ -163,3 +163,21 @@ def test_a_variable_that_is_not_set_yet_is_passed_over() -> None:
         return inner
 
     made()
+
+
+def first_of_table(x: Any) -> Any:
+    return TABLE["second"](x)
+
+
+def second_of_table(x: Any) -> Any:
+    return TABLE["more"] + x
+
+
+TABLE: dict[str, Any] = {"first": first_of_table, "second": second_of_table, "more": 1}
+
+
+def test_a_table_may_hold_the_functions_that_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = function_word(first_of_table)
+    assert before == function_word(first_of_table) != function_word(second_of_table)
+    monkeypatch.setitem(TABLE, "more", 2)
+    assert function_word(first_of_table) != before
