@@ -99,8 +99,8 @@ def run(given: argparse.Namespace) -> bool:
     if given.only and not chosen:
         raise ValueError(f"--only {given.only}: no known loader has this word in its name; --list names all")
     if given.list and given.json:
-        told = [{"name": known.name, "missing": list(known.missing)} for known in chosen]
-        print(json.dumps({"laws": list(LAWS), "known": told}))
+        names = [{"name": known.name, "missing": list(known.missing)} for known in chosen]
+        print(json.dumps({"laws": list(LAWS), "known": names}))
         return True
     if given.list:
         print(f"laws: {', '.join(LAWS)}")
