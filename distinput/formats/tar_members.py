@@ -196,14 +196,20 @@ class MemberTable:
         if lacks.any():
             good = int(lacks.argmax())
             error = self._lacking(found, first + good, good)
-        for index in np.flatnonzero((found.lengths[:, :good] < 0).any(axis=0)).tolist() if halves is not None else ():
-            if found.key(index) in halves:
-                good, error = index, apart(path, found.key(index))
-                break
-            halves.add(found.key(index))
+        again = None if halves is None else self._again(found, good, halves)
+        if again is not None:
+            good, error = again, apart(path, found.key(again))
         columns = {name: self._column(found, name, texts[0], good) for name, texts in self.members}
         structure = self.spec.structure
         return ColumnBlock(structure, structure.flatten(columns), good), error
+
+    def _again(self, found: "_Found", good: int, halves: set[bytes]) -> int | None:
+        """The first sample that lacks a member, as one of the same key before; None: there is none."""
+        for index in np.flatnonzero((found.lengths[:, :good] < 0).any(axis=0)).tolist():
+            if found.key(index) in halves:
+                return int(index)
+            halves.add(found.key(index))
+        return None
 
     def _unexpected(self, found: "_Found", row: int, status: int, where: int) -> Exception:
         name = name_at(found.data, where)
