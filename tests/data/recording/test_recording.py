@@ -151,7 +151,7 @@ def test_a_full_disk_leaves_the_older_page(tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "report.html"
     path.write_text("an older one", encoding="utf-8")
 
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
