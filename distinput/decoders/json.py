@@ -66,13 +66,24 @@ def _array(items: list[Any], where: str) -> Any:
         made = np.array(items) if (kinds and kinds <= {int, float}) or kinds == {bool} else None
     except (ValueError, OverflowError):  # lists of several lengths, or integers that are too large
         made = None
-    if made is None or made.dtype == object or made.dtype == np.uint64:
+    if made is None or made.dtype == object or made.dtype == np.uint64 or _changed(items, made):
         what = "empty, so that its type is not known" if not kinds else "not a rectangle of values of one type"
         raise InvalidArgumentError(
             f"{where} is {what}; state its type, such as decode={{'json': {{'box': di.TensorSpec([None], 'float32')}}}}, or "
             "decode it as 'bytes'"
         )
     return made
+
+
+def _changed(items: list[Any], made: np.ndarray[Any, Any]) -> bool:
+    """Whether an integer has been rounded to a float beside others."""
+    if made.dtype != np.float64:
+        return False
+    return any(
+        int(value) != item
+        for value, item in zip(made.ravel().tolist(), _leaves(items), strict=True)
+        if type(item) is int
+    )
 
 
 def _leaves(items: list[Any]) -> list[Any]:

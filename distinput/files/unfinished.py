@@ -46,16 +46,19 @@ class Unfinished:
         self._name, claimed = next(found for found in map(_claim, names) if found)
         # Remove what killed writers have left behind.
         all(os.path.lexists(name) and _remove_left_behind(name) for name in names)
-        self.file: Any = FileIO(claimed, "wb")
-        # Closing the file may fail if the disk is full, and must not release the lock.
-        self._lock = os.dup(claimed) if locked(claimed) else None
+        # Closing the file may fail if the disk is full, and must not release the lock: the descriptor is closed at the end.
+        self.file: Any = FileIO(claimed, "wb", closefd=False)
+        self._descriptor: int | None = claimed
+        self._locked = locked(claimed)
 
     def publish(self, *, durable: bool = False) -> None:
         """Close the file and give it its final name; with `durable`, both are on the disk afterwards."""
         if durable:
             os.fsync(self.file.fileno())
         self.file.close()
-        if self._lock is not None and not has_name(self._lock, self._name):
+        assert self._descriptor is not None
+        os.close(os.dup(self._descriptor))  # which tells what the file system could not write
+        if self._locked and not has_name(self._descriptor, self._name):
             raise FileNotFoundError(f"{self._name} was removed while it was written")
         os.replace(self._name, self._path)
         if durable:
@@ -69,14 +72,14 @@ class Unfinished:
         # A forked child has the file too, but must not remove it.
         if self._process == os.getpid():
             with contextlib.suppress(OSError):
-                if self._lock is None or has_name(self._lock, self._name):
+                if self._descriptor is None or not self._locked or has_name(self._descriptor, self._name):
                     os.unlink(self._name)
         self._end()
 
     def _end(self) -> None:
-        lock, self._lock, self._process = self._lock, None, None
-        if lock is not None:
-            os.close(lock)
+        descriptor, self._descriptor, self._process = self._descriptor, None, None
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 class Upload:

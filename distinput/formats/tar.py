@@ -15,7 +15,7 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression, compression_of
 from distinput.files.source import stamp_of
 from distinput.formats.format import Position
-from distinput.formats.tar_members import KEY, SPECIAL, Members, MemberTable, as_members, as_missing, listed
+from distinput.formats.tar_members import KEY, SPECIAL, Members, MemberTable, apart, as_members, as_missing, listed
 from distinput.formats.tar_spans import TarSpans
 from distinput.kernels.tar_header import read_member
 
@@ -93,17 +93,22 @@ class TarSamples(TarSpans):
         self, path: str, wanted: Position, until: int | None, group: int = 1, given: int = 0
     ) -> Iterator[tuple[Block, Position]]:
         table: MemberTable | None = None
+        halves = None if self.missing == "error" else set[bytes]()
         samples = replace(self, compression_type=compression_of(self.compression, path))
         for block, after in TarSpans._read(samples, path, wanted, until, group, given):
             (spans,) = block.columnar().columns
             assert isinstance(spans, Strings)
             table = table or self._table(path)
             assert table is not None
-            found, error = table.columns(path, spans, after)
+            found, error = table.columns(path, spans, after, halves)
             if found.size:
                 cut = int(spans.sizes[found.size :].sum())
                 yield found, samples.after(after.get("byte", 0) - cut, after["row"] - (block.size - found.size))
             if error is not None:
+                again = _keys_again(samples, path, stamp_of(path)) if hasattr(error, "_distinput_key") else ()
+                key = getattr(error, "_distinput_key", None) or next(iter(again), b"")
+                if key in again:
+                    raise apart(path, key) from error
                 raise error
 
     def past(self, path: str, position: Position | None) -> Position | None:
@@ -152,3 +157,23 @@ def _first_sample(samples: TarSamples, path: str, stamp: str) -> Members | None:
             names.append(name)
         at = member.after
     return as_members(names)
+
+
+@lru_cache(maxsize=64)
+def _keys_again(samples: TarSamples, path: str, stamp: str) -> tuple[bytes, ...]:
+    """The keys of an archive that are in several places; all of it is read, which is for errors only."""
+    del stamp
+    seen, again = set[bytes](), dict[bytes, None]()
+    try:
+        for block, _ in TarSpans._read(samples, path, samples.start(), None):
+            for span in block.elements():
+                data, at = np.frombuffer(span, np.uint8), 0
+                member = read_member(data, at)
+                while not member.key and member.after < len(data):
+                    member = read_member(data, member.after)
+                if member.key in seen:
+                    again[member.key] = None
+                seen.add(member.key)
+    except (DataLossError, InvalidArgumentError):
+        pass  # the reader says what is wrong there
+    return tuple(again)

@@ -108,6 +108,22 @@ def name_at(data: Any, at: int) -> str:
     return repr(name.decode(errors="replace"))
 
 
+def apart(path: str, key: bytes) -> InvalidArgumentError:
+    """The error of a sample whose files are in several places of an archive."""
+    shown = key.decode(errors="replace")
+    return InvalidArgumentError(
+        f"{path}: the key {shown!r} comes again: files of one sample are not one after the other, so each place is a sample "
+        "that lacks the members of the others; write the archive again with the names sorted, such as `tar --sort=name`"
+    )
+
+
+def _of_key(key: bytes | None, said: str) -> InvalidArgumentError:
+    """An error of a sample, which says in which; None: this one, or those before, are no whole samples."""
+    error = InvalidArgumentError(said)
+    error._distinput_key = key  # type: ignore[attr-defined]
+    return error
+
+
 @dataclass(frozen=True)
 class MemberTable:
     """The members that are read, as `locate_members` takes them.
@@ -150,13 +166,16 @@ class MemberTable:
             return [None if self.missing == "error" else b""] * len(self._files)
         return [dict(self.missing).get(name) for name, _ in self._files]
 
-    def columns(self, path: str, spans: Strings, after: Position) -> tuple[ColumnBlock, Exception | None]:
+    def columns(
+        self, path: str, spans: Strings, after: Position, halves: set[bytes] | None = None
+    ) -> tuple[ColumnBlock, Exception | None]:
         """The samples before the first one at fault, and its error.
 
         Args:
           path: of the archive.
           spans: the samples, one after the other.
           after: the position behind them.
+          halves: the keys of the samples so far that lack a member, to which those of these are added.
         """
         rows, room = len(spans), len(spans) * _KEY_BYTES
         places = np.ascontiguousarray(spans.starts), np.ascontiguousarray(spans.sizes)
@@ -177,9 +196,20 @@ class MemberTable:
         if lacks.any():
             good = int(lacks.argmax())
             error = self._lacking(found, first + good, good)
+        again = None if halves is None else self._again(found, good, halves)
+        if again is not None:
+            good, error = again, apart(path, found.key(again))
         columns = {name: self._column(found, name, texts[0], good) for name, texts in self.members}
         structure = self.spec.structure
         return ColumnBlock(structure, structure.flatten(columns), good), error
+
+    def _again(self, found: "_Found", good: int, halves: set[bytes]) -> int | None:
+        """The first sample that lacks a member, as one of the same key before; None: there is none."""
+        for index in np.flatnonzero((found.lengths[:, :good] < 0).any(axis=0)).tolist():
+            if found.key(index) in halves:
+                return int(index)
+            halves.add(found.key(index))
+        return None
 
     def _unexpected(self, found: "_Found", row: int, status: int, where: int) -> Exception:
         name = name_at(found.data, where)
@@ -187,21 +217,23 @@ class MemberTable:
             return DataLossError(
                 f"{found.path}: sample {row} has two files of one member, the second {name}; each sample needs a key of its own"
             )
-        return InvalidArgumentError(
+        return _of_key(
+            None,
             f"{found.path}: sample {row} has the file {name}, which the first sample has not; state the members that you want: "
-            "members=['jpg', 'cls']"
+            "members=['jpg', 'cls']",
         )
 
     def _lacking(self, found: "_Found", row: int, index: int) -> Exception:
-        key = found.keys[found.begins[index] : found.ends[index]].tobytes().decode(errors="replace")
+        key = found.key(index).decode(errors="replace")
         absent = [
             name
             for (name, _), size, fill in zip(self._files, found.lengths[:, index], self._fills, strict=True)
             if size < 0 and fill is None
         ]
-        return InvalidArgumentError(
+        return _of_key(
+            found.key(index),
             f"{found.path}: sample {row}, {key!r}, has no member {listed(absent)}; leave such samples out with missing='skip', "
-            f"give bytes to take its place with missing={{{absent[0]!r}: b''}}, or leave the member out of members="
+            f"give bytes to take its place with missing={{{absent[0]!r}: b''}}, or leave the member out of members=",
         )
 
     def _column(self, found: "_Found", name: str, text: str, rows: int) -> Column:
@@ -245,3 +277,7 @@ class _Found:
     ends: Any
     contents: Any
     lengths: Any
+
+    def key(self, index: int) -> bytes:
+        """The key of a sample."""
+        return bytes(self.keys[self.begins[index] : self.ends[index]])

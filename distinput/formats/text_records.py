@@ -121,7 +121,11 @@ class TextRecords(Format):
                     want, begin, data = want - count, begin + after, data[after:]
                     if not want:
                         behind = {"row": row + 1}
-                        return behind if self.compression or "byte" not in at else {"byte": begin, **behind}
+                        return (
+                            behind
+                            if self.compression or "byte" not in at
+                            else {"byte": min(begin, source.offset), **behind}
+                        )
         except (DistinputError, OSError):
             pass
         return None

@@ -154,7 +154,13 @@ class TextTable(TextRecords):
 
     def _holding(self, found: RowSchema, path: str) -> "TextTable":
         self._check_columns(path, found)
-        return replace(self, schema=found)  # type: ignore[type-var]  # subclasses are dataclasses
+        made: TextTable = replace(self, schema=found)  # type: ignore[type-var]  # subclasses are dataclasses
+        try:
+            _ = made._spec
+        except UnimplementedError:
+            table_spec(path, made.wanted.arrow, None)  # which names the file
+            raise
+        return made
 
     def _of_text(self, path: str, stated: RowSchema | None) -> RowSchema | None:
         """The schema of a file without records: columns of text, unless another type is stated."""

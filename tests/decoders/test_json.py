@@ -75,3 +75,12 @@ def test_a_spec_names_keys_and_types() -> None:
 def test_what_is_not_as_the_spec_says_is_refused(value: Any, spec: Any, says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
         decode_json(json.dumps(value).encode(), spec)
+
+
+@pytest.mark.parametrize(
+    "text", ["[9007199254740993, 1.5]", "[9223372036854775809, -1]", "[[0.5, 9007199254740993], [1, 2]]"]
+)
+def test_no_integer_is_rounded_for_its_neighbours(text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="not a rectangle of values of one type; state its type"):
+        decode_json(b'{"x": ' + text.encode() + b"}")
+    assert decode_json(b'{"x": [9007199254740992, 0.5]}')["x"].tolist() == [9007199254740992.0, 0.5]

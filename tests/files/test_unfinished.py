@@ -122,3 +122,14 @@ def test_brackets_in_a_name_are_no_pattern() -> None:
         assert system.ls("/uploads", detail=False) == ["/uploads/a[1]*"]
     finally:
         system.rm("/uploads", recursive=True)
+
+
+def test_a_file_takes_one_descriptor(tmp_path: Path) -> None:
+    before = len(os.listdir("/dev/fd"))
+    made = [Unfinished(str(tmp_path / f"{number}")) for number in range(10)]
+    assert len(os.listdir("/dev/fd")) == before + 10
+    for number, file in enumerate(made):
+        file.file.write(b"x")
+        (file.publish if number % 2 else file.discard)()
+    assert len(os.listdir("/dev/fd")) == before
+    assert sorted(os.listdir(tmp_path)) == ["1", "3", "5", "7", "9"]

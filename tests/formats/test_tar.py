@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import gzip
+import io
 import os
 import pickle
 import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -251,3 +253,46 @@ def test_an_archive_without_samples_among_others(tmp_path: Path, reads: int | No
     ds = di.data.WebDataset(paths, num_parallel_reads=reads)
     assert len(ds.to_list()) == 3
     assert ds.shuffle(2, seed=1).batch(2).element_spec["cls"].shape == (None,)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a.jpg", "b.jpg", "a.cls", "b.cls"],
+        ["a.jpg", "b.jpg", "b.cls", "a.cls"],
+        ["c.jpg", "c.cls", "a.jpg", "b.cls", "b.jpg", "a.cls"],
+        [f"{key}.{kind}" for kind in ("jpg", "cls") for key in range(500)],
+    ],
+)
+@pytest.mark.parametrize("missing", ["error", "skip", {"cls": b"", "jpg": b""}])
+def test_a_key_that_comes_again_is_noticed(names: list[str], missing: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.tar")
+    with tarfile.open(path, "w") as archive:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = 1
+            archive.addfile(member, io.BytesIO(b"x"))
+    dataset = di.data.WebDataset(path, members=["jpg", "cls"], missing=missing)
+    with pytest.raises(InvalidArgumentError, match=r"a\.tar: the key '(a|0)' comes again: .*tar --sort=name") as error:
+        list(dataset)
+    assert "missing=" not in str(error.value)
+    with pytest.raises(InvalidArgumentError, match=r"the key '(a|0)' comes again"):
+        list(di.data.WebDataset(path))
+    with tarfile.open(path, "w") as archive:
+        for name in sorted(names):
+            member = tarfile.TarInfo(name)
+            member.size = 1
+            archive.addfile(member, io.BytesIO(b"x"))
+    assert len(dataset.to_list()) == len(names) // 2
+
+
+def test_samples_that_lack_a_member_are_left_out_as_before(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.tar")
+    with tarfile.open(path, "w") as archive:
+        for name in ("a.jpg", "b.jpg", "b.cls", "c.cls"):
+            archive.addfile(tarfile.TarInfo(name))
+    assert len(di.data.WebDataset(path, members=["jpg", "cls"], missing="skip").to_list()) == 1
+    with pytest.raises(
+        InvalidArgumentError, match="sample 0, 'a', has no member 'cls'; leave such samples out with missing='skip'"
+    ):
+        di.data.WebDataset(path, members=["jpg", "cls"]).to_list()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Recording`: one pass over a dataset, with notes of what happened when."""
 
+import os
 from collections.abc import Callable, Generator
 from contextlib import closing
 from functools import partial
@@ -14,6 +15,7 @@ from distinput.data.recording.trace import Trace
 from distinput.data.recording.traced_run import TracedRun
 from distinput.data.stats import Stats
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.files.sink import Sink
 from distinput.plan.node import INFINITE
 
 if TYPE_CHECKING:
@@ -129,8 +131,9 @@ class Recording:
           path: of the file.
           num_workers: show how the data would be divided among so many workers; 1 leaves that out.
         """
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(html("recording", self, num_workers))
+        text = html("recording", self, num_workers)
+        with Sink(os.fspath(path)) as sink:  # an older page stays until this one is complete
+            sink.write(text.encode())
 
     def write_chrome_trace(self, path: "str | PathLike[str]") -> None:
         """Write the timeline for Perfetto (https://ui.perfetto.dev) or chrome://tracing.
@@ -138,8 +141,9 @@ class Recording:
         Args:
           path: of the file.
         """
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(chrome_trace(self.trace, self.begin))
+        text = chrome_trace(self.trace, self.begin)
+        with Sink(os.fspath(path)) as sink:
+            sink.write(text.encode())
 
 
 def recorded(dataset: Handle[Any], seconds: float | None = None, elements: int | None = None) -> Recording:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recording gives the elements of the pass, counts them, and leaves nothing behind; other passes know nothing of it."""
 
+import errno
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import distinput as di
 from distinput.core.run import Counter, Run
 from distinput.data.recording.recording import Recording, recorded
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.files.unfinished import Unfinished
 from distinput.testing.elements import difference, exact
 from distinput.testing.pipelines import Pipeline, pipelines
 from tests.depth import cases
@@ -142,3 +145,21 @@ def test_the_statistics_of_the_dataset_are_those_of_its_latest_pass() -> None:
     dataset = RANGE(6).batch(2)
     list(Recording(dataset))
     assert dataset.stats()["1:batch"]["bytes"] > 0
+
+
+def test_a_full_disk_leaves_the_older_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("an older one", encoding="utf-8")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Unfinished, "publish", full)
+        with pytest.raises(OSError, match="No space left"):
+            di.data.Dataset.range(3).report(path)
+    assert [(file.name, file.read_text(encoding="utf-8")) for file in tmp_path.iterdir()] == [
+        ("report.html", "an older one")
+    ]
+    di.data.Dataset.range(3).report(path)
+    assert "<html" in path.read_text(encoding="utf-8")
