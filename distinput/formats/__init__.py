@@ -38,7 +38,7 @@ FORMATS: "Registry[OpenFormat]" = Registry(
     "format",
     {
         "array_record": "distinput.formats.array_record:ArrayRecords",
-        "arrow": "distinput.formats.arrow_ipc:open_arrow",
+        "arrow": "distinput.formats.arrow_ipc:ArrowIpc",
         "csv": "distinput.formats.csv:Csv",
         "csv_tuples": "distinput.formats.csv_tuples:CsvTuples",
         "elements": "distinput.formats.elements:Elements",
@@ -51,7 +51,7 @@ FORMATS: "Registry[OpenFormat]" = Registry(
         "jsonl": "distinput.formats.jsonl:JsonLines",
         "npy": "distinput.formats.npy:Npy",
         "npz": "distinput.formats.npz:Npz",
-        "parquet": "distinput.formats.parquet:open_parquet",
+        "parquet": "distinput.formats.parquet:Parquet",
         "tar": "distinput.formats.tar:TarSamples",
         "text": "distinput.formats.text:TextLines",
         "tfrecord": "distinput.formats.tfrecord:TFRecords",

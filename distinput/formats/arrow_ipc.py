@@ -40,7 +40,7 @@ from distinput.formats.tables import (
 )
 from distinput.plan.check import normalized
 
-__all__ = ["ArrowIpc", "ConformingArrow", "open_arrow", "write_arrow"]
+__all__ = ["ArrowIpc", "ConformingArrow", "write_arrow"]
 
 _KEPT_BYTES = 64 << 20  # of decoded batches cached for `fetch`
 _UNKNOWN, _ELSEWHERE = -1, -2  # special values in `ArrowFile.places`
@@ -67,6 +67,8 @@ class ArrowIpc(TableFormat):
     """
 
     has_columns: ClassVar[bool] = True
+    suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".arrows", ".feather", ".ipc")
+    marks: ClassVar[tuple[bytes, ...]] = (b"ARROW1", b"\xff\xff\xff\xff")
     name: ClassVar[str] = "arrow"
     maps: ClassVar[bool] = True
     lists_fragments: ClassVar[bool] = True
@@ -79,6 +81,12 @@ class ArrowIpc(TableFormat):
     def __post_init__(self) -> None:
         normalized(self, "columns", as_columns("arrow", self.columns))
         normalized(self, "nulls", as_nulls("arrow", self.nulls))
+
+    @classmethod
+    def of_options(cls, schema: Any = None, valid: Mapping[str, str] | None = None, **options: Any) -> "ArrowIpc":
+        if schema is None and not valid:
+            return cls(**options)
+        return ConformingArrow(**options, conforming=Conforming.of("arrow", schema, valid))
 
     def with_columns(self, columns: Sequence[str]) -> "ArrowIpc":
         return replace(self, columns=columns)
@@ -273,20 +281,6 @@ class ConformingArrow(ArrowIpc):
     def _file(self, path: str) -> ArrowFile:
         columns = self.conforming.columns_in(self._schema(path), self.columns)
         return arrow_file(path, stamp_of(path), columns, self.trusted, self.memory_map)
-
-
-def open_arrow(
-    columns: Sequence[str] | None = None,
-    nulls: Any = "error",
-    trusted: bool = False,
-    memory_map: bool = True,
-    schema: Any = None,
-    valid: Mapping[str, str] | None = None,
-) -> ArrowIpc:
-    """The format with these options; `schema` and `valid` as `ArrowDataset` takes them."""
-    if schema is None and not valid:
-        return ArrowIpc(columns, nulls, trusted, memory_map)
-    return ConformingArrow(columns, nulls, trusted, memory_map, Conforming.of("arrow", schema, valid))
 
 
 _DECODED: LruCache[ColumnBlock] = LruCache(_KEPT_BYTES)

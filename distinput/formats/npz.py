@@ -54,6 +54,8 @@ class Npz(TableFormat):
     """
 
     has_columns: ClassVar[bool] = True
+    suffixes: ClassVar[tuple[str, ...]] = (".npz",)
+    marks: ClassVar[tuple[bytes, ...]] = (b"PK",)
     name: ClassVar[str] = "npz"
     maps: ClassVar[bool] = True
     columns: Sequence[str] | None = None

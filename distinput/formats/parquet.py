@@ -38,7 +38,7 @@ from distinput.formats.table_format import TableFormat
 from distinput.formats.tables import arrays_of, as_columns, as_nulls, check_nulls, checked_batch, rows_block, table_spec
 from distinput.plan.check import normalized
 
-__all__ = ["ConformingParquet", "Parquet", "PrunedParquet", "open_parquet", "write_parquet"]
+__all__ = ["ConformingParquet", "Parquet", "PrunedParquet", "write_parquet"]
 
 _BLOCK_BYTES, _COLUMN_BYTES = 4 << 20, 1 << 15
 """Target size of a block, which is a view: in total, or per column if there are many; each column has a fixed cost."""
@@ -74,6 +74,8 @@ class Parquet(TableFormat):
     """
 
     has_columns: ClassVar[bool] = True
+    suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq", ".parq")
+    marks: ClassVar[tuple[bytes, ...]] = (b"PAR1", b"PARE")
     name: ClassVar[str] = "parquet"
     in_portions: ClassVar[bool] = True
     lists_fragments: ClassVar[bool] = True
@@ -86,6 +88,12 @@ class Parquet(TableFormat):
         normalized(self, "nulls", as_nulls("parquet", self.nulls))
         if self.batch_rows is not None and self.batch_rows < 1:
             raise InvalidArgumentError(f"parquet: batch_rows must be at least 1, got {self.batch_rows}")
+
+    @classmethod
+    def of_options(cls, schema: Any = None, valid: Mapping[str, str] | None = None, **options: Any) -> "Parquet":
+        if schema is None and not valid:
+            return cls(**options)
+        return ConformingParquet(**options, conforming=Conforming.of("parquet", schema, valid))
 
     def with_columns(self, columns: Sequence[str]) -> "Parquet":
         return replace(self, columns=columns)
@@ -276,19 +284,6 @@ class ConformingParquet(Parquet):
         wanted = self.conforming.rows_of(path, _schema_of(path), self._columns)
         part, brought = f"row group {group}", self.conforming.brought(path, batch, wanted)
         return rows_block(path, part, brought, spec.structure, self.conforming.nulls(self.nulls, wanted), rows)
-
-
-def open_parquet(
-    columns: Sequence[str] | None = None,
-    batch_rows: int | None = None,
-    nulls: Any = "error",
-    schema: Any = None,
-    valid: Mapping[str, str] | None = None,
-) -> Parquet:
-    """The format with these options; `schema` and `valid` as `ParquetDataset` takes them."""
-    if schema is None and not valid:
-        return Parquet(columns, batch_rows, nulls)
-    return ConformingParquet(columns, batch_rows, nulls, Conforming.of("parquet", schema, valid))
 
 
 def _schema_of(path: str, stamp: str | None = None) -> Any:

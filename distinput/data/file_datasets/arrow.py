@@ -6,7 +6,7 @@ from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
-from distinput.formats import FORMATS
+from distinput.formats.named import format_named
 from distinput.plan.skip_errors import SkipErrors
 
 __all__ = ["ArrowDataset"]
@@ -64,7 +64,8 @@ class ArrowDataset(Dataset[dict[str, Any]]):
         valid: Mapping[str, str] | None = None,
         partitioning: Any = "hive",
     ) -> None:
-        made = FORMATS.find("arrow")(columns, nulls, trusted, memory_map, schema, valid)
+        options = {"columns": columns, "nulls": nulls, "trusted": trusted, "memory_map": memory_map}
+        made = format_named("arrow", **options, schema=schema, valid=valid)
         super().__init__(
             reading(
                 filenames,

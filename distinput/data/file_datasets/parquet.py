@@ -6,7 +6,7 @@ from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
-from distinput.formats import FORMATS
+from distinput.formats.named import format_named
 from distinput.plan.skip_errors import SkipErrors
 
 __all__ = ["ParquetDataset"]
@@ -56,8 +56,8 @@ class ParquetDataset(Dataset[dict[str, Any]]):
         valid: Mapping[str, str] | None = None,
         partitioning: Any = "hive",
     ) -> None:
-        made = FORMATS.find("parquet")(
-            None if columns is None else tuple(columns), nulls=nulls, schema=schema, valid=valid
+        made = format_named(
+            "parquet", columns=None if columns is None else tuple(columns), nulls=nulls, schema=schema, valid=valid
         )
         super().__init__(
             reading(
