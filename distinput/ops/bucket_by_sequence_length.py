@@ -81,7 +81,8 @@ class BucketBySequenceLength(Keyed):
         ):
             if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str | bytes):
                 raise TypeError(f"bucket_by_sequence_length: {name} must be a list of integers, got {given!r}")
-            normalized(self, name, tuple(given))
+            if not isinstance(given, list | tuple | np.ndarray):
+                normalized(self, name, list(given))
         for boundary in self.bucket_boundaries:
             integer("bucket_by_sequence_length", "bucket_boundaries", boundary)
         if len(self.bucket_batch_sizes) != len(self.bucket_boundaries) + 1:

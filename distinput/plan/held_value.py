@@ -8,6 +8,7 @@ trained while the pipeline runs: their weights say nothing of the elements that 
 
 import re
 import sys
+import threading
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -44,7 +45,17 @@ def value_word(value: Any, function: Callable[[Any], str]) -> str:
       value: anything.
       function: gives the word of a function inside it.
     """
-    return _Reader(function).word(value)
+    outer: _Reader | None = getattr(_CURRENT, "reader", None)
+    if outer is not None:  # a function that a value holds may hold that value
+        return outer.word(value)
+    _CURRENT.reader = reader = _Reader(function)
+    try:
+        return reader.word(value)
+    finally:
+        del _CURRENT.reader
+
+
+_CURRENT = threading.local()
 
 
 class _Reader:

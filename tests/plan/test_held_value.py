@@ -278,3 +278,15 @@ def test_states_of_other_values_are_refused() -> None:
     with pytest.raises(di.errors.StateError, match="other arrays, lists or objects"):
         made(np.array([1, 3])).restore(it.state())
     assert list(made(np.array([1, 3])).restore(it.state(), may_differ="functions")) == [3]
+
+
+def test_an_object_that_holds_a_function_that_holds_the_object() -> None:
+    class Tools:
+        def __init__(self) -> None:
+            self.functions = {"f": lambda x: di.data.Dataset.range(x).take(self.most)}
+            self.most = 3
+
+    tools = Tools()
+    dataset = di.data.Dataset.range(4).flat_map(tools.functions["f"])
+    assert dataset.to_list() == [0, 0, 1, 0, 1, 2]
+    assert iter(dataset).state()
