@@ -14,8 +14,7 @@ from distinput.data.element import T_co
 from distinput.data.iterator import BlockIterator, DatasetIterator, resumed
 from distinput.data.passes import Passes
 from distinput.plan.check import at_least
-from distinput.plan.depth import allow_depth
-from distinput.plan.node import INFINITE, Node
+from distinput.plan.node import INFINITE, Node, allow_depth
 from distinput.rewrite import Running
 
 if TYPE_CHECKING:

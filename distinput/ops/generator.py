@@ -200,19 +200,19 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
     iterator: Iterator[Any] | None = None
     while not ended:
         elements: list[Any] = []
-        nbytes, now = 0, perf_counter()
+        nbytes, now, worked = 0, perf_counter(), thread_time()
+        begun = now
         deadline = now + PACE_SECONDS
         try:
             if iterator is None:
                 iterator = begin()
             while not ended:
-                worked = thread_time()
                 before, wanted = now, min(len(elements) + stride, most, room)
                 elements.extend(islice(iterator, wanted - len(elements)))  # keeps the elements before an error
                 now, ended = perf_counter(), len(elements) < wanted
                 each = bytes_of(elements[-1]) if elements else 1
                 nbytes += stride * each
-                if now - before > _WAITS_SECONDS and thread_time() - worked < (now - before) / 2:
+                if now - before > _WAITS_SECONDS and thread_time() - worked < (now - begun) / 2:
                     most = 1
                 quick = now - before < PACE_SECONDS / 8
                 stride = min(2 * stride, _MOST_STRIDE, max(1, _BLOCK_BYTES // each)) if quick else 1

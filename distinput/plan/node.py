@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes: a pipeline is a tree of frozen dataclasses, each of which says what its elements look like and streams them."""
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -19,10 +20,13 @@ from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.needs import Needs
 from distinput.plan.record_places import RecordPlaces
 
-__all__ = ["INFINITE", "UNKNOWN", "Node", "walk"]
+__all__ = ["INFINITE", "UNKNOWN", "Node", "allow_depth", "walk"]
 
 INFINITE = -1
 UNKNOWN = -2
+
+_SHALLOW, _FRAMES = 48, 16
+"""Floors for which Python's own limit is enough, and frames for each floor: those of a stream and of who reads it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,3 +284,35 @@ def walk(node: Node) -> Iterator[Node]:
         found.append(last)
         waiting += last.inputs
     return reversed(found)
+
+
+def allow_depth(node: Node) -> None:
+    """Raise Python's limit of recursion to what a tree needs; most trees need nothing.
+
+    Steps look at their inputs, and streams read from streams, so a program needs more frames the deeper its tree is.
+
+    Args:
+      node: the root of the tree.
+    """
+    depth = _depth(node)
+    if depth > _SHALLOW and sys.getrecursionlimit() < (wanted := 1000 + _FRAMES * depth):
+        sys.setrecursionlimit(wanted)
+
+
+def _depth(node: Node) -> int:
+    """The steps on the longest way from the root to a source, found once for each step."""
+    waiting = [node]
+    while waiting:
+        known = vars(waiting[-1])
+        if "_depth" in known:
+            waiting.pop()
+            continue
+        inputs = waiting[-1].inputs
+        missing = [source for source in inputs if "_depth" not in vars(source)]
+        if missing:
+            waiting += missing
+        else:
+            known["_depth"] = 1 + max([vars(source)["_depth"] for source in inputs], default=0)
+            waiting.pop()
+    found: int = vars(node)["_depth"]
+    return found

@@ -90,6 +90,7 @@ pipelines = {
     "skip_nothing": lambda: ds.skip(0),
     "skip_of_skip": lambda: ds.repeat(2).skip(1).skip(2),
     "concatenate_of_slices": lambda: ds.concatenate(ds),
+    "balanced_concatenations": lambda: chain(),
     "zip_of_zip": lambda: ds.enumerate().enumerate(),
     "shuffle_of_one": lambda: ds.shuffle(1),
     "read_for_batches": lambda: ds.shuffle(4).batch(2),
@@ -109,6 +110,12 @@ di.io.write_parquet(path, {"x": [1, 2], "y": [3, 4]})
 
 def rows():
     return di.data.ParquetDataset(path)
+
+def chain():
+    made = ds
+    for _ in range(40):
+        made = made.concatenate(ds)
+    return made
 
 for name, make in pipelines.items():
     fired = rewrite(make().node)[1]

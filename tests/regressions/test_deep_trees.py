@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.plan.depth import allow_depth
+from distinput.plan.node import allow_depth
 
 Dataset = di.data.Dataset
 _FLOORS = 700
