@@ -12,6 +12,7 @@ import numpy as np
 from distinput.core.leaves import dtype_of, shape_of
 from distinput.core.nest import structure_of
 from distinput.core.spec import TensorSpec
+from distinput.core.type_spec import TypeSpec
 from distinput.distribute.input.spec import PerReplicaSpec
 from distinput.distribute.values import DistributedValues
 from distinput.tensors import convert_to_tensor
@@ -142,7 +143,7 @@ def _fit(what: str, spec: Any, value: Any) -> Any:
     Raises:
       TypeError: it does not fit the spec.
     """
-    structure = structure_of(spec, lists=True, is_leaf=lambda one: isinstance(one, TensorSpec | PerReplicaSpec))
+    structure = structure_of(spec, lists=True, is_leaf=lambda one: isinstance(one, TypeSpec | PerReplicaSpec))
     if structure.is_leaf:
         return _fit_leaf(what, spec, value)
     given = structure_of(value, lists=True, is_leaf=lambda one: isinstance(one, DistributedValues))
@@ -162,6 +163,8 @@ def _fit_leaf(what: str, spec: Any, value: Any) -> Any:
             _fit_leaf(what, one, part)
         return value
     if not isinstance(spec, TensorSpec):
+        if isinstance(spec, TypeSpec) and not spec.holds(value):
+            raise TypeError(f"{what} must fit {spec}, got {value!r}")
         return value
     if hasattr(value, "shape") and hasattr(value, "dtype"):  # arrays of any library, variables
         made, shape, dtype = value, tuple(value.shape), np.dtype(value.dtype)

@@ -15,7 +15,7 @@ __all__ = ["add_files", "add_records", "opened", "pair", "together"]
 
 def add_files(parser: argparse.ArgumentParser, what: str = "files") -> None:
     """Let a command take files, and how they are read."""
-    text = f"{what}: paths, patterns, directories; local, or URLs such as s3://"
+    text = f"{what}: paths, patterns, directories; local, or URLs such as s3://; - or a pipe is read once, to its end"
     suggest(parser.add_argument("files", nargs="+", metavar="FILE", help=text), files=("*",))
     text = "their format; by default their names or first bytes tell it"
     suggest(parser.add_argument("--format", metavar="NAME", help=text), words=list(FORMATS))

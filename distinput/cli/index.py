@@ -7,6 +7,7 @@ from distinput.cli.arguments import add_json
 from distinput.cli.exit_status import FINE
 from distinput.cli.files import add_files, opened
 from distinput.cli.output import print_json
+from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
 from distinput.formats import FORMATS
 from distinput.formats.write_index import write_index
@@ -45,5 +46,5 @@ def run(given: argparse.Namespace) -> int:
     if names:
         print(f"{total:,} records in {len(names)} file{'s' * (len(names) > 1)} have an index")
     for path in needless:
-        print(f"{path}: needs no index; its format says where records are")
+        print(f"{visible(path)}: needs no index; its format says where records are")
     return FINE

@@ -9,6 +9,7 @@ from distinput.cli.arguments import add_json, at_least
 from distinput.cli.exit_status import FINE
 from distinput.cli.files import add_files, add_records, opened
 from distinput.cli.output import print_json, print_table
+from distinput.cli.visible import visible
 from distinput.inspect.description import Description, describe
 
 __all__ = ["add_arguments", "add_scan", "print_columns", "run"]
@@ -63,7 +64,7 @@ def _print(found: Description) -> None:
         **found.details,
     }
     for name, value in told.items():
-        print(f"{name + ':':13} {value}")
+        print(f"{name + ':':13} {visible(value)}")
     print()
     print_columns(found)
 

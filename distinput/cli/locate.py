@@ -4,9 +4,10 @@
 import argparse
 
 from distinput.cli.arguments import add_json, at_least, suggest
-from distinput.cli.exit_status import FINE
+from distinput.cli.exit_status import FAILED, FINE
 from distinput.cli.output import print_json, print_table
 from distinput.cli.steps import add_job, on_workers
+from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
 from distinput.lineage import Located, Seen
 
@@ -41,11 +42,12 @@ def run(given: argparse.Namespace) -> int:
     one_of_them = (given.file is None) != (given.record is None)
     if one_of_them or by_record == (given.step is not None):
         raise InvalidArgumentError("locate: say --step N, or --file FILE and --record N")
-    if by_record:
-        _print_seen(given, _when(given))
-    else:
+    if not by_record:
         _print_located(given, _located(given))
-    return FINE
+        return FINE
+    found = _when(given)
+    _print_seen(given, found)
+    return FINE if found else FAILED
 
 
 def _located(given: argparse.Namespace) -> Located:
@@ -76,4 +78,4 @@ def _print_seen(given: argparse.Namespace, found: tuple[Seen, ...]) -> None:
     if found:
         print_table(("epoch", "step", "replica", "row"), found)
     else:
-        print(f"record {given.record:,} of {given.file} is in no step of epoch {given.epoch}")
+        print(f"record {given.record:,} of {visible(given.file)} is in no step of epoch {given.epoch}")

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from distinput.cli.visible import visible, visible_json
+
 __all__ = ["as_json", "print_json", "print_table", "shortened"]
 
 
 def print_json(value: object) -> None:
-    """Print one JSON value on a line of its own."""
-    print(json.dumps(as_json(value), ensure_ascii=False, allow_nan=False))
+    """Print one JSON value on a line of its own; what a terminal would obey is escaped, which means the same."""
+    text = json.dumps(as_json(value), ensure_ascii=False, allow_nan=False)
+    print(visible_json(text))
 
 
 def as_json(value: object) -> Any:
@@ -89,7 +92,7 @@ def _drawn(headings: Sequence[str], shown: Sequence[Sequence[str]], right: Seque
 
 def _cell(cell: object) -> str:
     if isinstance(cell, bool) or not isinstance(cell, int):
-        return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+        return f"{cell:.4g}" if isinstance(cell, float) else visible(cell)
     return f"{cell:,}"
 
 

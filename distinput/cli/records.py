@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from distinput.cli.output import as_json, print_json, shortened
+from distinput.cli.visible import visible
 from distinput.inspect.records import Record
 
 __all__ = ["print_records", "value_text"]
@@ -29,15 +30,16 @@ def print_records(records: Sequence[Record], json: bool, title: str | None = Non
             print_json({"file": record.file, "record": record.row, "value": as_json(record.value)})
         return
     if title is not None:
-        print(f"==> {title} <==")
+        print(f"==> {visible(title)} <==")
     width = get_terminal_size((120, 24)).columns
     for record in records:
         if not isinstance(record.value, dict):
             print(shortened(f"{record.row}: {value_text(record.value)}", width))
             continue
         print(f"{record.row}:")
-        longest = max(map(len, record.value), default=0)
-        for name, value in record.value.items():
+        named = [(visible(name), value) for name, value in record.value.items()]
+        longest = max((len(name) for name, _ in named), default=0)
+        for name, value in named:
             print(shortened(f"  {name:{longest}}  {value_text(value)}", width))
     if title is not None:
         print()
@@ -68,11 +70,11 @@ def value_text(value: Any) -> str:
     if isinstance(value, str):
         return repr(value)
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {value_text(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{visible(key)}: {value_text(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         more = ", …" if len(value) > _ITEMS else ""
         return f"[{', '.join(map(value_text, value[:_ITEMS]))}{more}]"
-    return str(value)
+    return visible(value)
 
 
 def _bytes_text(value: bytes) -> str:

@@ -9,6 +9,7 @@ from distinput.cli.exit_status import FINE
 from distinput.cli.files import add_files, add_records, together
 from distinput.cli.info import add_scan, print_columns
 from distinput.cli.output import print_json
+from distinput.errors import InvalidArgumentError
 from distinput.inspect.description import describe
 
 __all__ = ["add_arguments", "run"]
@@ -30,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Print the columns."""
     found = describe(together(given), records=given.records, scan=given.scan or None)
+    if given.code and not found.looked_at:
+        raise InvalidArgumentError(
+            f"{found.files[0]}: its records are no tf.train.Example messages, so there are no features for --code to print"
+        )
     if given.json:
         print_json([asdict(column) for column in found.columns])
     elif given.code:

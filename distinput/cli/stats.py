@@ -12,6 +12,8 @@ from distinput.cli.arguments import add_json
 from distinput.cli.exit_status import FINE
 from distinput.cli.files import add_files, add_records, together
 from distinput.cli.output import print_json, print_table
+from distinput.cli.visible import visible
+from distinput.errors import InvalidArgumentError
 from distinput.inspect.column_statistics import ColumnStatistics, Range, statistics
 
 __all__ = ["add_arguments", "bars", "run"]
@@ -37,18 +39,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Print the statistics."""
     found = statistics(together(given), records=given.records)
+    missing = [name for name in given.column if name not in found]
+    if missing:
+        raise InvalidArgumentError(f"there is no column {missing[0]}; the columns are {', '.join(found)}")
     if given.json:
         print_json([column.to_json() for column in found.values()])
         return FINE
     rows = [line for column in found.values() for line in _lines(column)]
     print_table(["column", "type", "rows", "missing", "of", "min", "mean", "max", "histogram"], rows)
     for name in given.column:
-        if name not in found:
-            print(f"\nthere is no column {name}; the columns are {', '.join(found)}")
-            continue
         for what, numbers in (("lengths", found[name].lengths), ("values", found[name].values)):
             if numbers is not None and numbers.histogram.counts:
-                print(f"\n{name}, {what}")
+                print(f"\n{visible(name)}, {what}")
                 _print_bars(numbers)
     return FINE
 

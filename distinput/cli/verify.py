@@ -8,6 +8,7 @@ from distinput.cli.arguments import add_json, at_least
 from distinput.cli.exit_status import FINE, FOUND
 from distinput.cli.files import add_files
 from distinput.cli.output import print_json
+from distinput.cli.visible import visible
 from distinput.inspect.verification import verify
 
 __all__ = ["add_arguments", "run"]
@@ -54,9 +55,10 @@ def run(given: argparse.Namespace) -> int:
         print_json(asdict(found))
     else:
         for check in found.checked:
-            print(f"checked: {check}")
+            print(visible(f"checked: {check}"))
         for finding in found.findings:
-            print(f"{finding.check}: {'' if finding.file is None else finding.file + ': '}{finding.problem}")
+            where = "" if finding.file is None else f"{finding.file}: "
+            print(visible(f"{finding.check}: {where}{finding.problem}", lines=True))
         wrong = f"{len(found.findings)} found" if found.findings else "all is well"
         print(f"{found.files} file{'s' * (found.files != 1)}, {found.records:,} records: {wrong}")
     return FOUND if found.findings else FINE

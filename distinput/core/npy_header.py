@@ -19,6 +19,7 @@ __all__ = [
     "MalformedArray",
     "NpyHeader",
     "ObjectsError",
+    "content_of",
     "npy_array",
     "npy_header",
     "reading_archive",
@@ -26,6 +27,9 @@ __all__ = [
 
 _HEADER_BYTES = 20_000
 """The most bytes of a header: it is a Python literal, and parsing a long one may take all memory."""
+
+_CHUNK = 1 << 20
+"""Bytes of a member that are inflated at a time."""
 
 _READERS = {(1, 0): "read_array_header_1_0", (2, 0): "read_array_header_2_0", (3, 0): "read_array_header_2_0"}
 """Version 3.0 is like 2.0, with names of fields that are not ASCII."""
@@ -90,11 +94,11 @@ def npy_header(data: bytes) -> NpyHeader:
     return NpyHeader(shape, in_columns, dtype, file.tell())
 
 
-def npy_array(data: bytes, size: int | None = None) -> np.ndarray[Any, Any]:
+def npy_array(data: Any, size: int | None = None) -> np.ndarray[Any, Any]:
     """The array of an array file in memory, a view of it, in native byte order where it has to be copied.
 
     Args:
-      data: the file, and what follows it.
+      data: the file, as bytes or as an array of them, and what follows it.
       size: of the file; None: all of `data`.
 
     Raises:
@@ -105,7 +109,7 @@ def npy_array(data: bytes, size: int | None = None) -> np.ndarray[Any, Any]:
     >>> npy_array(file.getvalue())
     array([0, 1, 2])
     """
-    shape, in_columns, dtype, start = npy_header(data[:_HEADER_BYTES])
+    shape, in_columns, dtype, start = npy_header(bytes(data[:_HEADER_BYTES]))
     there, count = len(data) - start if size is None else size - start, prod(shape)
     if dtype.hasobject:
         raise ObjectsError("it holds objects, which only pickle reads")
@@ -144,3 +148,22 @@ def reading_archive() -> Iterator[None]:
         if error.errno not in (None, errno.EINVAL):
             raise
         raise MalformedArchive(str(error)) from error
+
+
+def content_of(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The content of a member of an archive, in memory once; `ZipFile.read` has it there twice.
+
+    Raises:
+      MalformedArchive: the archive is damaged.
+    """
+    with reading_archive():
+        size = archive.getinfo(name).file_size
+        found, done = np.empty(size, np.uint8), 0
+        with archive.open(name) as file:
+            while done < size and (part := file.read(min(_CHUNK, size - done))):
+                found[done : done + len(part)] = np.frombuffer(part, np.uint8)
+                done += len(part)
+            file.read(1)  # the checksum is looked at where the member ends
+        if done < size:
+            raise EOFError(f"{name!r} should have {size} bytes, and has {done}")
+        return found

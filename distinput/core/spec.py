@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
+from distinput.core.leaves import as_leaves
 from distinput.core.nest import LEAF, Structure, component, structure_of
 from distinput.core.shape import TensorShape
 from distinput.core.tensor_spec import (
@@ -119,6 +120,17 @@ class Spec:
             if not isinstance(leaf, TensorSpec | DatasetSpec):
                 raise TypeError(f"a spec must be a nest of TensorSpec, got {leaf!r}")
         return Spec(structure, tuple(leaves))
+
+    @staticmethod
+    def of_value(value: Any) -> "Spec":
+        """The exact spec of a value as users write it.
+
+        Raises:
+          TypeError: it is no element.
+        """
+        structure = structure_of(value)
+        leaves = as_leaves(structure.flatten(value), structure.paths)
+        return Spec(structure, tuple([getattr(leaf, "leaf_spec", None) or array_spec(leaf) for leaf in leaves]))
 
     @staticmethod
     def leaf(shape: Shape, dtype: Any) -> "Spec":

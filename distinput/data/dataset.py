@@ -15,7 +15,7 @@ from distinput.data.element import T_co
 from distinput.data.transformations import Transformations
 from distinput.errors import InvalidArgumentError
 from distinput.ops.slices import from_tensor_slices, from_tensors
-from distinput.plan.check import callable_argument, integer
+from distinput.plan.check import callable_argument, integer, taken
 from distinput.plan.node import Node
 
 if TYPE_CHECKING:
@@ -741,7 +741,8 @@ def _whole(number: Any) -> int:
       TypeError: it is not an integer.
       InvalidArgumentError: it does not fit into int64.
     """
-    value = number.item() if isinstance(number, np.generic | np.ndarray) and np.ndim(number) == 0 else number
+    value = taken(number)
+    value = value.item() if isinstance(value, np.generic) else value
     whole = integer("range", "each number", int(value) if isinstance(value, float) and value.is_integer() else value)
     if not -(2**63) <= whole < 2**63:
         raise InvalidArgumentError(f"range: each number must fit into int64, got {whole}")

@@ -3,6 +3,7 @@
 
 from typing import Any, Generic, TypeVar
 
+from distinput.core.spec import Spec
 from distinput.data.element import T_co
 from distinput.errors import InvalidArgumentError
 
@@ -37,8 +38,18 @@ class Optional(Generic[T_co]):
 
     @staticmethod
     def from_value(value: U) -> "Optional[U]":
-        """An Optional that holds `value`."""
-        return Optional(value)
+        """An Optional that holds `value`, with its spec.
+
+        Raises:
+          TypeError: the value is no element.
+
+        >>> import distinput as di
+        >>> di.data.experimental.Optional.from_value(37.0).element_spec
+        TensorSpec(shape=(), dtype=float32)
+
+        Source: `tf.experimental.Optional.from_value`.
+        """
+        return Optional(value, Spec.of_value(value).nest)
 
     @staticmethod
     def empty(element_spec: Any) -> "Optional[Any]":

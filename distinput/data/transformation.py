@@ -7,6 +7,7 @@ from typing import Any
 
 from distinput.data.arguments import Arguments
 from distinput.data.handle import Handle
+from distinput.plan.check import taken
 from distinput.plan.node import Node
 
 __all__ = ["method_of", "transformation"]
@@ -33,7 +34,8 @@ def method_of(name: str, op: Callable[..., Node], *, reshuffles: bool = False) -
     arguments = Arguments(name, op)
 
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        made = op(self.node, **arguments.by_name(args, kwargs)).with_functions_taken()
+        given = {name: taken(value) for name, value in arguments.by_name(args, kwargs).items()}
+        made = op(self.node, **given).with_functions_taken()
         return self._followed_by(made.added(), reshuffles)
 
     method.__signature__ = arguments.signature  # type: ignore[attr-defined]

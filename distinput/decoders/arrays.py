@@ -5,7 +5,14 @@ import io
 import zipfile
 from typing import Any
 
-from distinput.core.npy_header import MalformedArchive, MalformedArray, ObjectsError, npy_array, reading_archive
+from distinput.core.npy_header import (
+    MalformedArchive,
+    MalformedArray,
+    ObjectsError,
+    content_of,
+    npy_array,
+    reading_archive,
+)
 from distinput.errors import DataLossError, InvalidArgumentError
 
 __all__ = ["MOST_BYTES", "decode_npy", "decode_npz"]
@@ -14,7 +21,7 @@ MOST_BYTES = 1 << 30
 """The most bytes that the arrays of an archive may take."""
 
 
-def decode_npy(contents: bytes) -> Any:
+def decode_npy(contents: Any) -> Any:
     """An array as `numpy.save` writes it, in native byte order.
 
     Raises:
@@ -27,7 +34,7 @@ def decode_npy(contents: bytes) -> Any:
     >>> decode_npy(file.getvalue())
     array([0, 1, 2])
     """
-    if contents[:4] == b"PK\3\4":
+    if bytes(contents[:4]) == b"PK\3\4":
         raise DataLossError("it is not a .npy file, but an archive of several; decode it as 'npz'")
     try:
         found = npy_array(contents)
@@ -78,7 +85,5 @@ def _of_archive(contents: bytes) -> dict[str, Any]:
             name = member.filename.removesuffix(".npy")
             if name in found:
                 raise DataLossError(f"it holds two arrays {name!r}")
-            with reading_archive():
-                content = archive.read(member)
-            found[name] = decode_npy(content)
+            found[name] = decode_npy(content_of(archive, member.filename))
     return found

@@ -4,7 +4,7 @@
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from distinput.errors import DataLossError, NoMatchError
 from distinput.files.folder import join_path, names_in
@@ -21,24 +21,28 @@ MANIFEST = "distinput-manifest.json"
 _PATTERN = re.compile(r"[*?\[{]")
 
 
-def named_files(names: Sequence[str]) -> list[str]:
+def named_files(names: Sequence[str], chosen: Callable[[list[str]], list[str]] = list) -> list[str]:
     """The files that some names stand for, in the order of the names.
 
     A name with `*`, `?`, `[...]` or braces is a pattern, unless there is a local file or directory of this name. A name that
-    ends with `/`, and a single name of a local directory, stands for the files below it, sorted, without those whose name, or
-    a folder of it, begins with `.` or `_`; if the directory has a manifest, for the files that it lists. Any other name is not
-    looked up: reading it fails if it is not there.
+    ends with `/`, and a single name of a local directory, stands for the files below it, sorted, without pipes, and without
+    those whose name, or a folder of it, begins with `.` or `_`; if the directory has a manifest, for the files that it lists.
+    Any other name is not looked up: reading it fails if it is not there.
+
+    Args:
+      names: paths, patterns and directories.
+      chosen: which of the files below a directory without a manifest are meant.
 
     Raises:
       NoMatchError: no file matches a pattern, or a directory has no files.
       DataLossError: the manifest of a directory is damaged.
     """
     if len(names) == 1 and _is_directory(names[0]):
-        return _below(names[0])
+        return _below(names[0], chosen)
     together = "\0".join(names)
     if not _PATTERN.search(together) and "/\0" not in together + "\0":
         return list(names)
-    return [path for name in names for path in _found(name)]
+    return [path for name in names for path in _found(name, chosen)]
 
 
 def list_files(patterns: Sequence[str]) -> list[str]:
@@ -51,12 +55,14 @@ def list_files(patterns: Sequence[str]) -> list[str]:
     if not folders:
         return list_matching(patterns)
     others = [pattern for pattern in patterns if not pattern.endswith("/")]
-    return sorted([*(list_matching(others) if others else []), *(path for each in folders for path in _below(each))])
+    return sorted(
+        [*(list_matching(others) if others else []), *(path for each in folders for path in _below(each, list))]
+    )
 
 
-def _found(name: str) -> list[str]:
+def _found(name: str, chosen: Callable[[list[str]], list[str]]) -> list[str]:
     if name.endswith("/"):
-        return _below(name)
+        return _below(name, chosen)
     local = local_path(name)
     if not _PATTERN.search(name) or (local is not None and os.path.lexists(local)):
         return [name]
@@ -68,9 +74,9 @@ def _is_directory(name: str) -> bool:
     return local is not None and os.path.isdir(local)
 
 
-def _below(directory: str) -> list[str]:
+def _below(directory: str, chosen: Callable[[list[str]], list[str]]) -> list[str]:
     listed = MANIFEST in names_in(directory) and _listed(directory)
-    found = listed or [join_path(directory, name) for name in _names_below(directory)]
+    found = listed or chosen([join_path(directory, name) for name in _names_below(directory)])
     if not found:
         raise NoMatchError(f"{directory}: no files are in this directory")
     return found
@@ -79,7 +85,7 @@ def _below(directory: str) -> list[str]:
 def _names_below(directory: str) -> list[str]:
     local = local_path(directory)
     if local is not None:
-        walked = (os.path.join(folder, name) for folder, _, names in os.walk(local) for name in names)
+        walked = (os.path.join(folder, name) for folder, _, _ in os.walk(local) for name in _files_of(folder))
         names = [os.path.relpath(path, local).replace(os.sep, "/") for path in walked]
     else:
         system, inside = file_system(directory)
@@ -87,6 +93,16 @@ def _names_below(directory: str) -> list[str]:
         names = [_inside(str(path), start) for path in below(system, inside.rstrip("/"))]
     shown = [name for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
     return sorted(name for name in shown if not name.endswith(UNFINISHED) and name != MANIFEST)
+
+
+def _files_of(folder: str) -> list[str]:
+    """The names of the files in a folder, and of links, which may lead nowhere; pipes, sockets and devices are none."""
+    with os.scandir(folder) as entries:
+        return [
+            entry.name
+            for entry in entries
+            if entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path))
+        ]
 
 
 def _inside(path: str, folder: str) -> str:

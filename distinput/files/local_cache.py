@@ -18,6 +18,7 @@ from hashlib import blake2b
 from typing import Any
 
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.files.local_file import LocalFile
 from distinput.files.lock import FileLock
 from distinput.kernels.own_folder import is_own
 
@@ -129,7 +130,7 @@ class LocalCache:
                 raise FailedPreconditionError(
                     f"{home}: is a symbolic link, and must be a folder of the cache; remove it"
                 )
-            with open(os.open(path, os.O_RDONLY | _SAFELY), "rb", buffering=0) as file:
+            with LocalFile(os.open(path, os.O_RDONLY | _SAFELY)) as file:
                 found = file.read(length + 5)
                 if len(found) == length + 4 and zlib.crc32(found[:-4]).to_bytes(4, "little") == found[-4:]:
                     os.utime(file.fileno())

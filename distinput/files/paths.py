@@ -155,7 +155,7 @@ def _matches(pattern: str, folders: bool) -> list[str]:
         if not has_magic(local) or os.path.lexists(local):  # a file may be named `a[1].txt`
             return [local] if os.path.lexists(local) else []
         found = glob(local, recursive=True, include_hidden=True)
-        return found if folders else [path for path in found if not os.path.isdir(path)]
+        return found if folders else [path for path in found if os.path.isfile(path) or not os.path.exists(path)]
     system, name = file_system(pattern)
     if not has_magic(name) or ("*" not in name and "?" not in name and _exists(pattern, system, name)):
         return [pattern] if _exists(pattern, system, name) else []

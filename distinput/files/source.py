@@ -15,10 +15,11 @@ from typing import Any, BinaryIO, Self, cast
 import numpy as np
 
 from distinput.core.buffers import Buffers, Bytes
-from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.described_bytes import Described, beginning
 from distinput.files.hints import HINTS
+from distinput.files.local_file import LocalFile
 from distinput.files.paths import file_system, local_path
 from distinput.files.range_requests import asked, facts_of, fetch
 from distinput.files.remote import RemoteFile, RemoteStream
@@ -35,6 +36,7 @@ __all__ = [
     "open_binary",
     "open_ranges",
     "read_range",
+    "refuse_pipe",
     "size_of",
     "stamp_of",
     "version_of",
@@ -95,6 +97,20 @@ def size_of(path: str) -> int:
 def _remote_size(path: str) -> int | None:
     size = asked(path, lambda system, name: system.size(name))
     return None if size is None else int(size)
+
+
+def refuse_pipe(path: str) -> None:
+    """Refuse what can be read once, for readers that look at the beginning first.
+
+    Raises:
+      FailedPreconditionError: it is a pipe.
+    """
+    local = local_path(path)
+    if local is not None and os.path.exists(local) and stat.S_ISFIFO(os.stat(local).st_mode):
+        raise FailedPreconditionError(
+            f"{path}: is a pipe, which can be read once, and this format looks at the beginning of a file first; save it to a "
+            "file, as the commands of `distinput` do"
+        )
 
 
 def stamp_of(path: str) -> str:
@@ -165,7 +181,7 @@ def open_binary(path: str) -> BinaryIO:
     with naming(path):
         local = local_path(path)
         if local is not None:
-            return open(local, "rb", buffering=0)
+            return cast(BinaryIO, LocalFile(local))
         system, _ = file_system(path)
         file: Any = asked(path, lambda system, name: system.open(name, "rb"))
         # All readers of a `memory://` file share one position; a new BytesIO shares the bytes without a copy.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow IPC files and streams: every row is a record, a dict of the requested columns."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from os import PathLike
@@ -26,6 +26,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import size_of, stamp_of
 from distinput.formats.arrow_file import ArrowFile, arrow_file, reading_batch
 from distinput.formats.arrow_messages import Batches
+from distinput.formats.conforming import Conforming
 from distinput.formats.format import Fragment, Position, cut_rows
 from distinput.formats.lru_cache import LruCache
 from distinput.formats.table_format import TableFormat
@@ -35,10 +36,11 @@ from distinput.formats.tables import (
     as_nulls,
     check_nulls,
     rows_block,
+    table_spec,
 )
 from distinput.plan.check import normalized
 
-__all__ = ["ArrowIpc", "write_arrow"]
+__all__ = ["ArrowIpc", "ConformingArrow", "write_arrow"]
 
 _KEPT_BYTES = 64 << 20  # of decoded batches cached for `fetch`
 _UNKNOWN, _ELSEWHERE = -1, -2  # special values in `ArrowFile.places`
@@ -65,6 +67,8 @@ class ArrowIpc(TableFormat):
     """
 
     has_columns: ClassVar[bool] = True
+    suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".arrows", ".feather", ".ipc")
+    marks: ClassVar[tuple[bytes, ...]] = (b"ARROW1", b"\xff\xff\xff\xff")
     name: ClassVar[str] = "arrow"
     maps: ClassVar[bool] = True
     lists_fragments: ClassVar[bool] = True
@@ -78,12 +82,22 @@ class ArrowIpc(TableFormat):
         normalized(self, "columns", as_columns("arrow", self.columns))
         normalized(self, "nulls", as_nulls("arrow", self.nulls))
 
+    @classmethod
+    def of_options(cls, schema: Any = None, valid: Mapping[str, str] | None = None, **options: Any) -> "ArrowIpc":
+        if schema is None and not valid:
+            return cls(**options)
+        return ConformingArrow(**options, conforming=Conforming.of("arrow", schema, valid))
+
     def with_columns(self, columns: Sequence[str]) -> "ArrowIpc":
         return replace(self, columns=columns)
 
     def spec_of(self, path: str) -> Spec:
         file = self._file(path)
         check_nulls(path, self.nulls, file.schema)
+        return self._spec(file)
+
+    def _spec(self, file: ArrowFile) -> Spec:
+        """The spec of a row of a file."""
         return file.spec
 
     def rows(self, path: str) -> int | None:
@@ -157,7 +171,7 @@ class ArrowIpc(TableFormat):
             used, which = np.unique(numbers, return_inverse=True)
             blocks = [self._kept(file, number) for number in used.tolist()]
             columns = _gathered(blocks, which, wanted - batches.ends[numbers], columns)
-        return ColumnBlock(file.spec.structure, columns, len(wanted))  # type: ignore[arg-type]  # none is None
+        return ColumnBlock(self._spec(file).structure, columns, len(wanted))  # type: ignore[arg-type]  # none is None
 
     def sources(self, path: str) -> Sequence[Rows] | None:
         file = self._file(path)
@@ -207,10 +221,66 @@ class ArrowIpc(TableFormat):
     def _block(self, file: ArrowFile, number: int, batch: Any, rows: range) -> ColumnBlock:
         part = f"record batch {number}"
         with reading_batch(file.path, part):
-            return rows_block(file.path, part, batch, file.spec.structure, self.nulls, rows)
+            return self._converted(file, part, batch, rows)
+
+    def _converted(self, file: ArrowFile, part: str, batch: Any, rows: range) -> ColumnBlock:
+        return rows_block(file.path, part, batch, file.spec.structure, self.nulls, rows)
 
     def _file(self, path: str) -> ArrowFile:
         return arrow_file(path, stamp_of(path), self.columns, self.trusted, self.memory_map)
+
+
+@dataclass(frozen=True)
+class ConformingArrow(ArrowIpc):
+    """Rows of Arrow IPC files and streams that are brought to one schema; no values are views of a file.
+
+    Args:
+      columns: as for `ArrowIpc`.
+      nulls: as for `ArrowIpc`.
+      trusted: as for `ArrowIpc`.
+      memory_map: as for `ArrowIpc`.
+      conforming: the schema.
+    """
+
+    maps: ClassVar[bool] = False
+    conforming: Conforming = field(default_factory=Conforming)
+
+    def held(self, paths: Iterable[str]) -> "ConformingArrow":
+        return replace(self, conforming=self.conforming.held(paths, self._schema))
+
+    def spec_of(self, path: str) -> Spec:
+        file = self._file(path)
+        check_nulls(path, self.nulls, self.conforming.rows_of(path, file.schema, None))
+        return self._spec(file)
+
+    def gathers(self, path: str) -> bool:
+        return False
+
+    def sources(self, path: str) -> None:
+        """None: values become others."""
+
+    def _spec(self, file: ArrowFile) -> Spec:
+        return table_spec(file.path, self.conforming.rows_of(file.path, file.schema, self.columns), None)
+
+    def _straight(self, file: ArrowFile, batches: Batches, rows: Ints) -> list[Column | None]:
+        return [None] * len(self._spec(file).leaves)
+
+    def _kept(self, file: ArrowFile, number: int) -> ColumnBlock:
+        batch = file.batch(number)
+        return self._block(file, number, batch, range(batch.num_rows))
+
+    def _converted(self, file: ArrowFile, part: str, batch: Any, rows: range) -> ColumnBlock:
+        wanted = self.conforming.rows_of(file.path, file.schema, self.columns)
+        brought = self.conforming.brought(file.path, batch, wanted)
+        structure = self._spec(file).structure
+        return rows_block(file.path, part, brought, structure, self.conforming.nulls(self.nulls, wanted), rows)
+
+    def _schema(self, path: str) -> Any:
+        return arrow_file(path, stamp_of(path), None, self.trusted, self.memory_map).schema
+
+    def _file(self, path: str) -> ArrowFile:
+        columns = self.conforming.columns_in(self._schema(path), self.columns)
+        return arrow_file(path, stamp_of(path), columns, self.trusted, self.memory_map)
 
 
 _DECODED: LruCache[ColumnBlock] = LruCache(_KEPT_BYTES)

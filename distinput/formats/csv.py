@@ -11,7 +11,7 @@ import numpy as np
 from distinput.core.column import Column
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.compression import as_compression
-from distinput.files.source import EMPTY, Source, stamp_of
+from distinput.files.source import EMPTY, Source, refuse_pipe, stamp_of
 from distinput.formats.plain_rows import PlainRows
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import as_columns, as_nulls
@@ -357,12 +357,14 @@ def first_record(
       rules: of `csv_records` beside `MULTILINE`; with any, as TensorFlow has them, names and a byte order mark mean nothing.
 
     Raises:
+      FailedPreconditionError: the file is a pipe.
       DataLossError: the header does not end, or holds bytes that are no UTF-8.
     """
     import pyarrow as pa
     from pyarrow import csv
 
     del stamp
+    refuse_pipe(path)
     reader = Csv(column_names=(), header=header, delimiter=delimiter, quote_char=quote)
     data, ended = EMPTY, False
     with Source(path, compression) as source:

@@ -11,7 +11,7 @@ from distinput.core.column import Ints
 from distinput.core.picked import Rows
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, StateError
-from distinput.files.source import size_of
+from distinput.files.source import read_range, size_of
 from distinput.files.table import FileTable
 from distinput.formats.portion import Portion
 
@@ -103,8 +103,21 @@ class Format(ABC):
     """Whether `on_error="skip"` loses the rest of a file that has changed since it was opened, whatever could be read of it."""
     has_columns: ClassVar[bool] = False
     """True if records are dicts of columns, so that others may be added."""
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """How names of files of this format end, if each of them also begins with one of `marks`."""
+    marks: ClassVar[tuple[bytes, ...]] = ()
+    """What files of this format begin with."""
     states_cardinality: ClassVar[bool] = False
     """True if a dataset of these files reports its cardinality, which TensorFlow's readers never do."""
+
+    @classmethod
+    def of_options(cls, **options: Any) -> "Format":
+        """The format with the options of users, some of which may ask for another class.
+
+        Raises:
+          TypeError: there is no such option.
+        """
+        return cls(**options)
 
     @abstractmethod
     def spec(self, path: str | None) -> Spec:
@@ -135,6 +148,18 @@ class Format(ABC):
         """
         del paths
         return self
+
+    def of_folder(self, paths: list[str]) -> list[str]:
+        """The files of a folder that are meant: where some have a suffix of this format, those and what begins as they do.
+
+        So a README, or a list of checksums, beside the files is not read as one of them.
+        """
+        others = [path for path in paths if not path.lower().endswith(self.suffixes)] if self.suffixes else []
+        if not others or len(others) == len(paths):
+            return paths
+        longest = max(map(len, self.marks))
+        left = {path for path in others if not read_range(path, 0, longest).startswith(self.marks)}
+        return [path for path in paths if path not in left]
 
     @abstractmethod
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:

@@ -33,7 +33,8 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
         raise ValueError(f"{name}: files of this format have no index; there is one for {', '.join(known)}")
     if index:
         options["index_folder"] = None if index is True else str(index)
-    made = FORMATS.find(_INDEXED + name if index else name)(**options)
+    found: Any = FORMATS.find(_INDEXED + name if index else name)
+    made = getattr(found, "of_options", found)(**options)  # what was registered may be a function
     if not isinstance(made, Format):
         raise TypeError(f"{name!r} is registered as a format, but makes {made!r}, which is no Format")
     return made

@@ -46,6 +46,8 @@ class Npy(TableFormat):
     Source: the format is that of `numpy.lib.format`, versions 1 to 3.
     """
 
+    suffixes: ClassVar[tuple[str, ...]] = (".npy",)
+    marks: ClassVar[tuple[bytes, ...]] = (b"\x93NUMPY",)
     name: ClassVar[str] = "npy"
     maps: ClassVar[bool] = True
     memory_map: bool = field(default=True, repr=False)  # no part of what a state is compared with

@@ -15,7 +15,7 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import Bytes
 from distinput.core.column import Ints
 from distinput.core.dense import Dense
-from distinput.core.npy_header import MalformedArchive, MalformedArray, npy_header, reading_archive
+from distinput.core.npy_header import MalformedArchive, MalformedArray, content_of, npy_header, reading_archive
 from distinput.core.picked import Rows, chosen
 from distinput.core.row_order import check_rows
 from distinput.core.sizes import block_rows
@@ -54,6 +54,8 @@ class Npz(TableFormat):
     """
 
     has_columns: ClassVar[bool] = True
+    suffixes: ClassVar[tuple[str, ...]] = (".npz",)
+    marks: ClassVar[tuple[bytes, ...]] = (b"PK",)
     name: ClassVar[str] = "npz"
     maps: ClassVar[bool] = True
     columns: Sequence[str] | None = None
@@ -189,8 +191,7 @@ def _array(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: s
         data = _stored(path, mapped(local), member)
     else:
         try:
-            with reading_archive():
-                data = np.frombuffer(archive.read(member), np.uint8)
+            data = content_of(archive, member.filename)
         except MalformedArchive as error:
             raise DataLossError(f"{path}: array {name!r}: damaged: {error}") from error
     return _parsed(f"{path}: array {name!r}", data)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parquet files: every row is a record, a dict of the requested columns."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from os import PathLike
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import stamp_of
+from distinput.formats.conforming import Conforming
 from distinput.formats.format import Fragment, Position, cut_rows
 from distinput.formats.parquet_file import (
     Group,
@@ -37,7 +38,7 @@ from distinput.formats.table_format import TableFormat
 from distinput.formats.tables import arrays_of, as_columns, as_nulls, check_nulls, checked_batch, rows_block, table_spec
 from distinput.plan.check import normalized
 
-__all__ = ["Parquet", "PrunedParquet", "write_parquet"]
+__all__ = ["ConformingParquet", "Parquet", "PrunedParquet", "write_parquet"]
 
 _BLOCK_BYTES, _COLUMN_BYTES = 4 << 20, 1 << 15
 """Target size of a block, which is a view: in total, or per column if there are many; each column has a fixed cost."""
@@ -73,6 +74,8 @@ class Parquet(TableFormat):
     """
 
     has_columns: ClassVar[bool] = True
+    suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq", ".parq")
+    marks: ClassVar[tuple[bytes, ...]] = (b"PAR1", b"PARE")
     name: ClassVar[str] = "parquet"
     in_portions: ClassVar[bool] = True
     lists_fragments: ClassVar[bool] = True
@@ -85,6 +88,12 @@ class Parquet(TableFormat):
         normalized(self, "nulls", as_nulls("parquet", self.nulls))
         if self.batch_rows is not None and self.batch_rows < 1:
             raise InvalidArgumentError(f"parquet: batch_rows must be at least 1, got {self.batch_rows}")
+
+    @classmethod
+    def of_options(cls, schema: Any = None, valid: Mapping[str, str] | None = None, **options: Any) -> "Parquet":
+        if schema is None and not valid:
+            return cls(**options)
+        return ConformingParquet(**options, conforming=Conforming.of("parquet", schema, valid))
 
     def with_columns(self, columns: Sequence[str]) -> "Parquet":
         return replace(self, columns=columns)
@@ -102,7 +111,16 @@ class Parquet(TableFormat):
         stamp = stamp_of(path)
         if self.nulls != "error":
             check_nulls(path, self.nulls, footer_of(path, stamp).schema.to_arrow_schema())
+        return self._spec(path, stamp)
+
+    def _spec(self, path: str, stamp: str) -> Spec:
+        """The spec of a row of one version of a file."""
         return _spec_of(path, stamp, self._columns)
+
+    def _columns_in(self, path: str, stamp: str) -> tuple[str, ...] | None:
+        """The columns to read of one version of a file; None: all."""
+        del path, stamp
+        return self._columns
 
     def rows(self, path: str) -> int | None:
         return int(footer_of(path).num_rows)
@@ -150,11 +168,12 @@ class Parquet(TableFormat):
         if begin > rows:
             raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {begin}; it changed")
         readers = Readers(path, stamp)
-        spec = _spec_of(path, stamp, self._columns)  # rejects columns that do not exist
-        passing = _Pass(self, readers, spec, decoding_order(path, stamp, self._columns), size, given - begin)
+        spec = self._spec(path, stamp)  # rejects columns that do not exist
+        columns = self._columns_in(path, stamp)
+        passing = _Pass(self, readers, spec, columns, decoding_order(path, stamp, columns), size, given - begin)
         try:
             before = 0
-            for number, group in enumerate(groups_of(path, stamp, self._columns)):
+            for number, group in enumerate(groups_of(path, stamp, columns)):
                 wanted = range(max(0, begin - before), min(group.rows, end - before))
                 if wanted and self.wants_group(path, stamp, number):
                     yield from passing.portions(number, group, before, wanted)
@@ -172,7 +191,7 @@ class Parquet(TableFormat):
         """
         wanted = np.asarray(rows, np.int64)
         stamp = stamp_of(path)
-        footer, spec = footer_of(path, stamp), _spec_of(path, stamp, self._columns)
+        footer, spec, columns = footer_of(path, stamp), self._spec(path, stamp), self._columns_in(path, stamp)
         if len(wanted) and (wanted.min() < 0 or wanted.max() >= footer.num_rows):
             raise InvalidArgumentError(
                 f"{path}: rows must be from 0 to {footer.num_rows - 1}, got {wanted.tolist()!s:.80}"
@@ -187,29 +206,20 @@ class Parquet(TableFormat):
             for group in np.unique(groups).tolist():
                 local = in_order[groups == group] - (ends[group] - sizes[group])
                 with reading(path, group):
-                    table = reader.row_group(group, self._names())
+                    table = reader.row_group(group, None if columns is None else list(columns))
                     table = checked_batch(path, f"row group {group}", table)
-                    batch = self._selected(takeable(table).take(local).combine_chunks().to_batches()[0], spec)
+                    batch = _selected(takeable(table).take(local).combine_chunks().to_batches()[0], columns)
                     parts.append(self._block(path, group, batch, spec, local))
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         if not parts:
             schema = footer.schema.to_arrow_schema()
-            parts.append(self._block(path, 0, self._selected(_empty_batch(schema), spec), spec, []))
+            parts.append(self._block(path, 0, _selected(_empty_batch(schema), columns), spec, []))
         return concat_blocks(parts).take(back)
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
         """Convert a batch to a block; `rows` are the numbers of its rows in the row group."""
         return rows_block(path, f"row group {group}", batch, spec.structure, self.nulls, rows)
-
-    def _selected(self, batch: Any, spec: Spec) -> Any:
-        """The batch with the requested columns in the requested order."""
-        names = list(spec.structure.keys)
-        # Selecting takes as long as making a block, and mostly the columns are right already.
-        return batch if batch.schema.names == names else batch.select(names)
-
-    def _names(self) -> list[str] | None:
-        return None if self.columns is None else list(self.columns)
 
     @property
     def _columns(self) -> tuple[str, ...] | None:
@@ -240,6 +250,52 @@ class PrunedParquet(Parquet):
         return group >= len(ranges) or possible(self.term, ranges[group])[0]
 
 
+@dataclass(frozen=True)
+class ConformingParquet(Parquet):
+    """Rows of Parquet files that are brought to one schema.
+
+    Args:
+      columns: as for `Parquet`.
+      batch_rows: as for `Parquet`.
+      nulls: as for `Parquet`.
+      conforming: the schema.
+    """
+
+    conforming: Conforming = field(default_factory=Conforming)
+
+    def where(self, term: Any) -> None:
+        """Nothing: statistics are those of the files, and not of what their values become."""
+
+    def held(self, paths: Iterable[str]) -> "ConformingParquet":
+        return replace(self, conforming=self.conforming.held(paths, _schema_of))
+
+    def spec_of(self, path: str) -> Spec:
+        stamp = stamp_of(path)
+        check_nulls(path, self.nulls, self.conforming.rows_of(path, _schema_of(path, stamp), None))
+        return self._spec(path, stamp)
+
+    def _spec(self, path: str, stamp: str) -> Spec:
+        return table_spec(path, self.conforming.rows_of(path, _schema_of(path, stamp), self._columns), None)
+
+    def _columns_in(self, path: str, stamp: str) -> tuple[str, ...] | None:
+        return self.conforming.columns_in(_schema_of(path, stamp), self._columns)
+
+    def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
+        wanted = self.conforming.rows_of(path, _schema_of(path), self._columns)
+        part, brought = f"row group {group}", self.conforming.brought(path, batch, wanted)
+        return rows_block(path, part, brought, spec.structure, self.conforming.nulls(self.nulls, wanted), rows)
+
+
+def _schema_of(path: str, stamp: str | None = None) -> Any:
+    return footer_of(path, stamp).schema.to_arrow_schema()
+
+
+def _selected(batch: Any, columns: Sequence[str] | None) -> Any:
+    """The batch with the requested columns in the requested order."""
+    # Selecting takes as long as making a block, and mostly the columns are right already.
+    return batch if columns is None or batch.schema.names == list(columns) else batch.select(list(columns))
+
+
 @dataclass(frozen=True, slots=True)
 class _Pass:
     """One reading of a file.
@@ -248,6 +304,7 @@ class _Pass:
       format: the format with its options.
       readers: of the file.
       spec: of a row.
+      columns: to read; None: all.
       order: names of the columns in decoding order; None: all.
       size: rows in a group; blocks should end where a group does.
       given: rows of the first group that come before row 0 of the file.
@@ -256,6 +313,7 @@ class _Pass:
     format: Parquet
     readers: Readers
     spec: Spec
+    columns: tuple[str, ...] | None
     order: list[str] | None
     size: int
     given: int
@@ -290,7 +348,7 @@ class _Pass:
         path = self.readers.path
         for first, batch in batches:
             held = range(max(rows.start, first), min(rows.stop, first + batch.num_rows))
-            kept = batch if self.order is None else self.format._selected(batch, self.spec)
+            kept = batch if self.order is None else _selected(batch, self.columns)
             kept = checked_batch(path, f"row group {number}", kept)
             if len(held) < batch.num_rows:
                 kept = kept.slice(held.start - first, len(held))

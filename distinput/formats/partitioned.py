@@ -63,7 +63,7 @@ def partitioned(format: Format, paths: Iterable[str], partitioning: Any = "hive"
     texts: dict[str, list[str]] = {}
     first = None
     for path in paths:
-        found = _folders(path)
+        found = _folders(path) if "=" in path else {}
         if first is None:
             first, texts = path, {name: [] for name in found}
         if list(found) != list(texts):

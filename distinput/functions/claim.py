@@ -149,7 +149,7 @@ def held(
     def built(rows: Block) -> Block:
         """With one order of keys for all elements, whatever order the function gives them in."""
         wanted = signature or claim.wanted
-        return rows if wanted is None else rows.built_as(wanted.structure)
+        return rows if wanted is None or not rows.size else rows.built_as(wanted.structure)
 
     for block, at, given in made:
         rows = block if signature is None or not block.size else widened(block, signature)
@@ -200,7 +200,7 @@ def alike(op: str, stream: Stream, claim: Claim, ask: Callable[[], Spec], given:
                 raise error
             yield Failure(error), after
             continue
-        yield block if claim.wanted is None else block.built_as(claim.wanted.structure), after
+        yield block if claim.wanted is None or not block.size else block.built_as(claim.wanted.structure), after
 
 
 def unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool = False) -> TypeError:

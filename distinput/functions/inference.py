@@ -12,27 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import as_leaves
-from distinput.core.nest import Structure, structure_of
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, array_spec, merge_specs, opened
+from distinput.core.nest import Structure
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import SelfReferenceError
 from distinput.functions.samples import further_samples, in_memory, made_up_samples, real_elements, samples
 from distinput.plan.node import Node
 
-__all__ = ["infer", "results_of", "spec_of_value"]
-
-
-def spec_of_value(value: Any) -> Spec:
-    """The exact spec of a value."""
-    structure = structure_of(value)
-    return Spec(structure, tuple(map(_leaf_spec, as_leaves(structure.flatten(value), structure.paths))))
-
-
-def _leaf_spec(leaf: Any) -> LeafSpec:
-    if isinstance(leaf, Node):
-        return leaf.leaf_spec
-    return array_spec(leaf)
+__all__ = ["infer", "results_of"]
 
 
 def infer(op: str, call: Callable[[Any], Any], source: Node, *functions: Callable[..., Any]) -> Spec:
@@ -121,7 +108,7 @@ def _specs(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[Spec
     """The specs of what `call` returns for elements, skipping those on which it fails."""
     for result in _results(call, elements):
         try:
-            yield spec_of_value(result)
+            yield Spec.of_value(result)
         except SelfReferenceError:
             raise
         except Exception:  # noqa: BLE001 - the element may be made up
@@ -177,7 +164,7 @@ def _shown(call: Callable[[Any], Any], source: Node) -> Spec | None:
     failure: Exception | None = None
     for count, element in enumerate(real_elements(source)):
         try:
-            return spec_of_value(call(element))
+            return Spec.of_value(call(element))
         except SelfReferenceError:
             raise
         except Exception as error:  # noqa: BLE001 - raised if no element shows more

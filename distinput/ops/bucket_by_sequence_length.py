@@ -23,7 +23,7 @@ from distinput.ops.batch import Batch
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
-from distinput.plan.check import at_least, integer, without_sparse
+from distinput.plan.check import at_least, integer, normalized, without_sparse
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
 from distinput.plan.state_form import taken_up
@@ -79,8 +79,9 @@ class BucketBySequenceLength(Keyed):
             ("bucket_boundaries", self.bucket_boundaries),
             ("bucket_batch_sizes", self.bucket_batch_sizes),
         ):
-            if not isinstance(given, list | tuple | np.ndarray):
+            if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str | bytes):
                 raise TypeError(f"bucket_by_sequence_length: {name} must be a list of integers, got {given!r}")
+            normalized(self, name, tuple(given))
         for boundary in self.bucket_boundaries:
             integer("bucket_by_sequence_length", "bucket_boundaries", boundary)
         if len(self.bucket_batch_sizes) != len(self.bucket_boundaries) + 1:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
 from distinput.core.stated import as_stated
+from distinput.functions.waiting import may_wait
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
@@ -39,6 +40,9 @@ _ALONE_BYTES = 1 << 18
 
 _MOST_STRIDE = 16
 """Quick elements between two looks at the clock."""
+
+_WAITS_SECONDS = 0.02
+"""A generator that takes longer, and does little meanwhile, waits for something."""
 
 
 _PLAIN_ITERATORS: tuple[type[Any], ...] = (type(iter([])), type(iter(())))
@@ -58,6 +62,9 @@ class Generator(Node):
       args: arguments for it.
       copy: False: it does not change an array after it has yielded it, so elements may be views.
 
+    Elements are asked for a few at a time, except of a generator that names a queue, an event, a connection or the like: it may
+    wait for what the loop does with an element, and gets a request only when the loop wants one.
+
     Source: `tf.data.Dataset.from_generator`.
     """
 
@@ -75,6 +82,11 @@ class Generator(Node):
     @cached_property
     def spec(self) -> Spec:
         return self.signature
+
+    @cached_property
+    def waits(self) -> bool:
+        """Whether it may wait for what the loop does with an element, so that no other may be asked for before."""
+        return may_wait(self.generator)
 
     @cached_property
     def _wanted(self) -> list[Dims | None]:
@@ -111,7 +123,7 @@ class Generator(Node):
             next(islice(iterator, row, row), None)
             return iterator
 
-        for elements, error in _pulled(begin, run.at_once(MOST_ROWS)):
+        for elements, error in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS)):
             while elements:
                 block, misfit = self._block(elements, row)
                 row += block.size
@@ -181,9 +193,10 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
     """The elements that come in a short time, at most `most` or what a core's cache holds, and the error after them.
 
     Elements are taken in strides, without Python code for each; how many lie between two looks at the clock depends on how long
-    the last ones took.
+    the last ones took. The first one comes alone and the next ones in small groups, since those that are there should not have
+    to wait for others. All come alone once one of them had to be waited for.
     """
-    stride, error, ended = 1, None, False
+    stride, error, ended, room = 1, None, False, 1
     iterator: Iterator[Any] | None = None
     while not ended:
         elements: list[Any] = []
@@ -193,18 +206,22 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
             if iterator is None:
                 iterator = begin()
             while not ended:
-                before, wanted = now, min(len(elements) + stride, most)
+                worked = thread_time()
+                before, wanted = now, min(len(elements) + stride, most, room)
                 elements.extend(islice(iterator, wanted - len(elements)))  # keeps the elements before an error
                 now, ended = perf_counter(), len(elements) < wanted
                 each = bytes_of(elements[-1]) if elements else 1
                 nbytes += stride * each
+                if now - before > _WAITS_SECONDS and thread_time() - worked < (now - before) / 2:
+                    most = 1
                 quick = now - before < PACE_SECONDS / 8
                 stride = min(2 * stride, _MOST_STRIDE, max(1, _BLOCK_BYTES // each)) if quick else 1
                 stride = 1 if each >= _ALONE_BYTES else stride
-                if now > deadline or nbytes >= _BLOCK_BYTES or each >= _ALONE_BYTES or len(elements) >= most:
+                if now > deadline or nbytes >= _BLOCK_BYTES or each >= _ALONE_BYTES or len(elements) >= min(most, room):
                     break
         except Exception as failure:  # noqa: BLE001 - raised again when what came before it was sent
             error, ended = failure, True
+        room *= 2
         yield elements, error
 
 

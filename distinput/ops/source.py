@@ -23,7 +23,6 @@ from distinput.core.spec import Spec, merge_specs
 from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, Made, held
-from distinput.functions.inference import spec_of_value
 from distinput.functions.parts import Calling, Done, Note, Parts, work
 from distinput.functions.reads import Reads
 from distinput.functions.worker_processes import called_at_once, called_in_processes, workforce_of
@@ -125,7 +124,7 @@ class Source(OneForOne):
         for index in indices:
             try:
                 (item,) = self.reads.results(Range(index, index + 1).fetch(np.zeros(1, np.int64), 0))
-                spec = spec_of_value(item)
+                spec = Spec.of_value(item)
             except Exception as error:  # noqa: BLE001 - raised if no item can be read; otherwise when its turn comes
                 failure = failure or _at(error, index)
                 continue

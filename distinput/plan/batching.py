@@ -79,7 +79,11 @@ class Stacking(Batching):
 
     def stacked(self, stream: Stream) -> Stream:
         """What is stacked of the elements of a stream: these, with rows of ragged tensors marked as such."""
-        return stackable(stream, self.rows_known)
+        for block, state in stream:
+            if block.size:  # the spec may be that of a function, which is not tried where it fails for all elements
+                yield from stackable(chain([(block, state)], stream), self.rows_known)
+                return
+            yield block, state
 
     @cached_property
     def spec(self) -> Spec:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.failure import of_all
+from distinput.core.leaves import as_leaf
 from distinput.core.nest import Structure
 from distinput.core.rows import Stream
 from distinput.errors import InvalidArgumentError
@@ -18,6 +19,7 @@ __all__ = [
     "normalized",
     "parallel_calls",
     "refuse_sparse",
+    "taken",
     "without_sparse",
 ]
 
@@ -32,11 +34,21 @@ def integer(op: str, name: str, value: Any) -> int:
     Raises:
       TypeError: it is not an integer.
     """
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
+    value = taken(value)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{op}: {name} must be an integer, got {value!r}")
     return int(value)
+
+
+def taken(value: Any) -> Any:
+    """An argument as it is now: a variable or an array without axes may be another number later.
+
+    >>> taken(np.array(3)), taken("text")
+    (np.int64(3), 'text')
+    """
+    if isinstance(value, np.generic) or getattr(value, "shape", None) != () or not hasattr(value, "__array__"):
+        return value
+    return as_leaf(value)
 
 
 def at_least(op: str, name: str, value: Any, least: int) -> int:

@@ -173,7 +173,7 @@ class Node(RecordPlaces["Node"]):
     def decide(self, run: Run) -> None:
         """Find the spec, in a run that does not begin at the first element: that one decides, not the first one here.
 
-        In a tolerant run a function that fails on all elements does so again in the place of each; then the stream goes on.
+        In a tolerant run a function that fails on all elements does so again in the place of each, and the stream goes on.
         """
         if run.resumed:
             try:
@@ -274,6 +274,9 @@ class Node(RecordPlaces["Node"]):
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything it reads from, inputs first."""
-    for source in node.inputs:
-        yield from walk(source)
-    yield node
+    waiting, found = [node], []
+    while waiting:
+        last = waiting.pop()
+        found.append(last)
+        waiting += last.inputs
+    return reversed(found)

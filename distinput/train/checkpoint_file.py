@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 
+from distinput.core.npy_header import MalformedArchive, MalformedArray, content_of, npy_array
 from distinput.errors import DataLossError, StateError
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary
@@ -34,8 +35,8 @@ _FORMAT = "distinput.checkpoint"
 _CHUNK = 1 << 20  # bytes read at a time to compute a checksum
 
 _DAMAGED = (
-    zipfile.BadZipFile, zlib.error, struct.error, ArithmeticError, AttributeError, EOFError, IndexError, KeyError,
-    NotImplementedError, RecursionError, RuntimeError, SyntaxError, TypeError, ValueError,
+    MalformedArchive, MalformedArray, zipfile.BadZipFile, zlib.error, struct.error, ArithmeticError, AttributeError,
+    EOFError, IndexError, KeyError, NotImplementedError, RecursionError, RuntimeError, SyntaxError, TypeError, ValueError,
 )  # fmt: skip
 """What `zipfile`, `json` and NumPy raise for damaged bytes."""
 
@@ -117,14 +118,7 @@ class CheckpointFile:
           DataLossError: the file was changed meanwhile.
         """
         with self._naming_damage():
-            data = self._archive.read(f"{key}.npy")
-            stream = io.BytesIO(data)
-            version = np.lib.format.read_magic(stream)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, fortran, dtype = read(stream)
-            count = int(np.prod(shape, dtype=np.int64))
-            flat: Array = np.frombuffer(data, dtype, count, stream.tell()) if count else np.empty(0, dtype)
-            return flat.reshape(shape, order="F" if fortran else "C")
+            return npy_array(content_of(self._archive, f"{key}.npy"))
 
     def content(self) -> bytes:
         """All bytes of the file."""

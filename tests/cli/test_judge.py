@@ -20,3 +20,12 @@ def test_the_status_says_whether_a_law_is_broken(capsys: pytest.CaptureFixture[s
 def test_wrong_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "json:nothing"]) == 2
     assert capsys.readouterr().err == "distinput judge: judge: module 'json' has no function 'nothing'\n"
+
+
+def test_the_known_loaders_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge", "--list", "--json", "--only", "ElasticIterator"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "exactly once" in found["laws"]
+    assert [each["name"].partition(",")[0] for each in found["known"]] == ["Grain"]
+    for words in ["--list"], ["--all"]:
+        assert main(["judge", *words, "--only", "no such loader"]) == 2

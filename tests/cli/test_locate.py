@@ -71,9 +71,11 @@ def test_workers_of_a_job_read_what_they_are_said_to(capsys: pytest.CaptureFixtu
 
 def test_a_record_that_is_in_no_step(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["job_to_look_at:ds", "--file", "a.txt", "--record", "99"]
-    assert said(capsys, *words) == "record 99 of a.txt is in no step of epoch 0\n"
-    assert json.loads(said(capsys, *words, "--json")) == []
-    assert said(capsys, *words[:-1], "9", "--first", "1").endswith("is in no step of epoch 0\n")
+    for more, shown in ([], "record 99 of a.txt is in no step of epoch 0\n"), (["--json"], "[]\n"):
+        assert main(["locate", *words, *more]) == 1
+        assert capsys.readouterr().out == shown
+    assert main(["locate", *words[:-1], "9", "--first", "1"]) == 1
+    assert capsys.readouterr().out.endswith("is in no step of epoch 0\n")
     assert said(capsys, *words[:-1], "9").splitlines()[0].split() == ["epoch", "step", "replica", "row"]
 
 

@@ -4,12 +4,14 @@
 import base64
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distinput.cli import main
 from distinput.cli.output import as_json, print_json, print_table, shortened
 
 
@@ -61,3 +63,22 @@ def test_what_is_shortened_fits(text: str, width: int) -> None:
     found = shortened(text, width)
     assert len(found) <= width
     assert found == text or found[:-1] == text[: width - 1]
+
+
+def test_names_of_strangers_are_shown_and_not_obeyed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "x\x9b31m\u202ey\x1b[0m"
+    path = str(tmp_path / "a\x9b\u2066.jsonl")
+    Path(path).write_text(json.dumps({name: 1, "deep": {name: 2}}) + "\n")
+    for command in "head", "stats", "info", "schema", "sample", "count", "verify":
+        for more in [], ["--json"]:
+            main([command, path, *more])
+            shown = capsys.readouterr()
+            for text in shown.out, shown.err:
+                assert all(
+                    letter == "\n" or (letter.isprintable() and not "\x80" <= letter < "\xa0") for letter in text
+                )
+            if more and command != "verify":
+                found = json.dumps([json.loads(line) for line in shown.out.splitlines()])
+                assert json.dumps(name)[1:-1] in found or command in ("count", "info", "schema")
+    assert main(["stats", path, "--column", "\x9b"]) == 1
+    assert "\x9b" not in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import distinput as di
+from distinput.cli import main
 from distinput.cli.stats import bars
 from tests.cli.commands_of_files import shown, told
 
@@ -27,10 +28,11 @@ def test_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sum(found["n"]["values"]["histogram"]["counts"]) == 99
     assert found["t"]["lengths"]["max"] == 2
     assert found["nothing"]["missing"] == 100
-    lines = shown(capsys, "stats", path, "--column", "n", "--column", "z").splitlines()
+    assert main(["stats", path, "--column", "n", "--column", "z"]) == 1
+    assert "there is no column z; the columns are n, t, d, nothing" in capsys.readouterr().err
+    lines = shown(capsys, "stats", path, "--column", "n").splitlines()
     assert lines[1].split()[:8] == ["n", "int64", "100", "1", "values", "0", "49", "98"]
     assert "1970-04-10" in lines[3]
-    assert "there is no column z; the columns are n, t, d, nothing" in lines
     assert any(line.startswith("[0, 8) ") and line.endswith(" 8") for line in lines)
 
 

@@ -2,6 +2,7 @@
 import contextlib
 import io
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from distinput.core.npy_header import (
     MalformedArchive,
     MalformedArray,
     ObjectsError,
+    content_of,
     npy_array,
     npy_header,
     reading_archive,
 )
+from tests.formats.reading import peak_memory
 
 
 def saved(array: Any) -> bytes:
@@ -73,3 +76,19 @@ def test_only_errors_of_archives_are_damage() -> None:
         with pytest.raises(type(error)) as caught, reading_archive():
             raise error
         assert caught.value is error
+
+
+def test_a_member_is_in_memory_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, x=np.zeros(1 << 25, np.uint8))
+
+    def read() -> None:
+        with zipfile.ZipFile(path) as archive:
+            assert len(content_of(archive, "x.npy")) == (1 << 25) + 128
+
+    assert peak_memory(read) < 1.7 * (1 << 25)
+    content = path.read_bytes()
+    at = content.find(b"x.npy") + 60
+    damaged = zipfile.ZipFile(io.BytesIO(content[:at] + b"\xff" * 8 + content[at + 8 :]))
+    with damaged, pytest.raises(MalformedArchive):
+        content_of(damaged, "x.npy")

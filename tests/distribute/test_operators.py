@@ -125,7 +125,7 @@ def test_arrays_that_numpy_cannot_read_use_their_own_operators() -> None:
     assert np.array([2]) * mirrored == "[2] * x"
 
 
-@pytest.mark.parametrize("use", [float, int, complex, round, "{:.2f}".format], ids=str)
+@pytest.mark.parametrize("use", [float, int, complex, round, "{:.2f}".format], ids=lambda use: use.__name__)
 def test_values_that_differ_become_no_number(use: Callable[[Any], Any]) -> None:
     for value in (PerReplica([1.0, 2.0]), PerReplica([1.0, 1.0]), PartialPerReplica([1.0, 0.0], [True, False])):
         with pytest.raises(TypeError, match=r"PerReplica has no single value to compute with .*`strategy.reduce`"):

@@ -14,6 +14,7 @@ import distinput as di
 from distinput import formats
 from distinput.formats import FORMATS, register_format
 from distinput.formats.format import Format
+from distinput.formats.partitioned import Partitioned
 from distinput.formats.text import TextLines
 
 
@@ -24,6 +25,7 @@ def test_every_format_is_in_the_table() -> None:
             if issubclass(kind, Format) and kind.__module__ == module.name and not inspect.isabstract(kind):
                 found.add(kind)
     known = {FORMATS.find(name): name for name in FORMATS}
+    found.remove(Partitioned)  # which has the name of the format that it adds columns to
     # What a rewrite makes of a format keeps its name.
     assert {kind for kind in found if kind not in known and FORMATS.find(kind.name) not in kind.__mro__} == set()
     assert list(FORMATS) == sorted(FORMATS)
@@ -60,3 +62,21 @@ def test_a_format_that_cannot_be_is_refused(
 def test_a_taken_name_says_who_has_it() -> None:
     with pytest.raises(ValueError, match=r"format 'text': the name is taken by distinput\.formats\.text:TextLines"):
         register_format("text")(dict)
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow", "npy", "npz"])
+def test_what_lies_beside_the_files_of_a_folder_is_not_read(format: str, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        path = str(tmp_path / f"{name}.{format}")
+        if format in ("npy", "npz"):
+            (np.save if format == "npy" else np.savez)(path, np.arange(2))
+        else:
+            (di.io.write_parquet if format == "parquet" else di.io.write_arrow)(path, {"x": np.arange(2)})
+    (tmp_path / f"a.{format}").rename(tmp_path / "a")  # known by its first bytes
+    for name in ("_SUCCESS", ".b.crc", "README.md", "LICENSE", "b.sha256"):
+        (tmp_path / name).write_text("text")
+    assert len(di.data.FileDataset(str(tmp_path), format).to_list()) == 4
+    assert len(di.data.FileDataset(f"{tmp_path}/", format).to_list()) == 4
+    (tmp_path / f"b.{format}").unlink()
+    with pytest.raises(di.errors.DistinputError, match=r"LICENSE|README"):  # nothing says what is meant
+        di.data.FileDataset(str(tmp_path), format).to_list()

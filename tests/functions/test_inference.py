@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.core.spec import Spec
 from distinput.errors import InvalidArgumentError
-from distinput.functions.inference import infer, results_of, spec_of_value
+from distinput.functions.inference import infer, results_of
 
 RANGE = di.data.Dataset.range
 
@@ -17,12 +18,12 @@ def inferred(function: Callable[[Any], Any], dataset: di.data.Dataset) -> Any:
 
 
 def test_the_spec_of_a_value_is_exactly_that_of_the_value() -> None:
-    spec = spec_of_value({"a": np.zeros((2, 3), np.float32), "b": (1, "text")})
+    spec = Spec.of_value({"a": np.zeros((2, 3), np.float32), "b": (1, "text")})
     assert spec.nest == {
         "a": di.TensorSpec([2, 3], "float32"),
         "b": (di.TensorSpec([], "int32"), di.TensorSpec([], "string")),
     }
-    assert spec_of_value(RANGE(3).node).nest == di.data.DatasetSpec(di.TensorSpec([], "int64"))
+    assert Spec.of_value(RANGE(3).node).nest == di.data.DatasetSpec(di.TensorSpec([], "int64"))
 
 
 def test_a_dimension_is_known_where_it_is_the_same_for_all_samples() -> None:

@@ -138,7 +138,13 @@ DOORS: dict[str, tuple[str, ...]] = {
     ),
     "pytest": ("distinput/testing/*",),
     "simplejpeg": ("distinput/decoders/image.py",),
-    "ray": ("distinput/cluster/*", "distinput/distribute/seats/*", "distinput/interop/ray.py"),
+    "ray": (
+        "distinput/cluster/*",
+        "distinput/distribute/seats/*",
+        "distinput/interop/ray.py",
+        "distinput/testing/judge/loaders/*",
+    ),
+    "streaming": ("distinput/testing/judge/loaders/*",),
     "torch": (
         "distinput/cluster/*",
         "distinput/distribute/engines/*",
@@ -244,6 +250,7 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/ops/slices.py", "_columns"): "tables are few of those that are sliced",
     ("distinput/ops/slices.py", "_of_arrow"): "the same",
     ("distinput/ops/slices.py", "_from_arrow"): "arrays of pyarrow are few of those that are sliced",
+    ("distinput/core/threads.py", "pool"): "threads for tasks are for few of the first batches",
     ("distinput/ops/slices.py", "names"): "what names of files say is for states, which few first batches come with",
     ("distinput/plan/check.py", "refuse_sparse"): "sparse tensors are few of the elements",
     ("distinput/plan/in_memory.py", "datasets_spec"): "elements that are datasets are few of those that are held",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments that `tf.data` takes, and the errors it has for others."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -258,3 +259,108 @@ def test_an_iterator_gives_optionals() -> None:
     made = tf.data.experimental.Optional
     assert made.from_value(3).get_value() == 3
     assert not made.empty(tf.TensorSpec([], "int64")).has_value()
+
+
+def test_a_variable_is_the_number_that_it_holds_when_the_step_is_made() -> None:
+    variable = tf.Variable(3)
+    made = {
+        "range": D.range(variable),
+        "range with steps": D.range(variable, 9, variable),
+        "take": D.range(9).take(variable),
+        "skip": D.range(9).skip(variable),
+        "repeat": D.range(2).repeat(variable),
+        "batch": D.range(9).batch(variable),
+        "an array": D.range(9).take(np.array(3)),
+    }
+    before = {name: [np.asarray(x).tolist() for x in dataset] for name, dataset in made.items()}
+    assert before["take"] == [0, 1, 2]
+    assert before["range with steps"] == [3, 6]
+    assert len(before["repeat"]) == 6
+    variable.assign(5)
+    assert {name: [np.asarray(x).tolist() for x in dataset] for name, dataset in made.items()} == before
+
+
+def test_boundaries_may_be_any_sequence() -> None:
+    ragged = D.range(1, 9).map(lambda n: np.full(n, n))
+    made = ragged.bucket_by_sequence_length(len, range(2, 8, 2), np.array([2, 2, 2, 2]))
+    assert len(list(made)) == 5
+    with pytest.raises(TypeError, match="bucket_boundaries must be a list of integers, got 'ab'"):
+        ragged.bucket_by_sequence_length(len, "ab", [2, 2, 2])
+
+
+def test_a_shape_of_an_array() -> None:
+    assert tf.TensorShape(np.array([2, 3])) == [2, 3]
+    assert tf.TensorShape(np.array([4])) == [4]
+    assert tf.TensorShape(np.int64(4)) == [4]
+
+
+def test_an_optional_knows_the_spec_of_its_value() -> None:
+    of = tf.data.experimental.Optional.from_value
+    assert of(37.0).element_spec == tf.TensorSpec([], "float32")
+    assert of({"a": np.zeros(2)}).element_spec == {"a": tf.TensorSpec([2], "float64")}
+
+
+def test_a_function_may_be_signed_for_a_dataset() -> None:
+    @tf.function(input_signature=[tf.data.DatasetSpec(tf.TensorSpec([], tf.int64))])
+    def total(dataset: Any) -> int:
+        return sum(int(x) for x in dataset)
+
+    assert total(D.range(4)) == 6
+    for other in (D.from_tensors("a"), 3):
+        with pytest.raises(TypeError, match="argument 0 must fit DatasetSpec"):
+            total(other)
+
+
+def test_a_label_leaves_the_other_features_their_sizes(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        for n in range(4):
+            writer.write(tf.io.encode_example({"n": n, "k": [b"a"] * n, "label": b"x"}))
+    features = {
+        "n": tf.io.FixedLenFeature([], "int64"),
+        "label": tf.io.FixedLenFeature([], "string"),
+        "k": tf.io.VarLenFeature("string"),
+    }
+    made = tf.data.experimental.make_batched_features_dataset(path, 2, features, num_epochs=None, label_key="label")
+    (rest, label) = made.element_spec
+    assert label.shape == rest["n"].shape == [2]
+    assert rest["k"].shape == [2, None]
+    assert next(iter(made))[1].tolist() == [b"x", b"x"]
+
+
+@pytest.mark.parametrize(
+    "then, wanted",
+    [
+        (lambda ds: ds.ragged_batch(1), "EEe"),
+        (lambda ds: ds.sparse_batch(1, [None]), "EEe"),
+        (lambda ds: ds.batch(1), "EEe"),
+    ],
+)
+def test_steps_end_where_every_element_fails(then: Any, wanted: str) -> None:
+    assert told(then(D.range(2).map(failing))) == wanted
+
+
+def test_what_does_not_fail_is_reduced_all_the_same() -> None:
+    reducer = tf.data.experimental.Reducer(lambda _: np.int64(0), lambda s, x: s + x, lambda s: s)
+    made = D.range(8).map(lambda x: failing(x) if x == 3 else x)
+    grouped = tf.data.experimental.group_by_reducer(lambda x: x % 2, reducer)
+    assert told(made.apply(grouped)) == "Evve"
+    assert made.apply(tf.data.experimental.ignore_errors()).apply(grouped).to_list() == [12, 13]
+
+
+def failing(_: Any) -> Any:
+    raise ValueError("bad")
+
+
+def told(dataset: Any) -> str:
+    """What each call of `next` does, up to the end: E for an error, v for a value, e for the end."""
+    iterator, found = iter(dataset), ""
+    while len(found) < 20 and not found.endswith("e"):
+        try:
+            next(iterator)
+            found += "v"
+        except StopIteration:
+            found += "e"
+        except Exception:  # noqa: BLE001 - any error of the function
+            found += "E"
+    return found

@@ -92,7 +92,8 @@ def make_batched_features_dataset(
     batches = records.batch(batch_size, drop_remainder=drop_final_batch or num_epochs is None)
     parsed: Dataset[Any] = batches.parse_example(features, parser_num_threads)
     if label_key is not None:
-        parsed = parsed.map(partial(_labelled, label_key))
+        spec = _labelled(label_key, parsed.element_spec)
+        parsed = parsed.map(partial(_labelled, label_key), output_signature=spec)
     return parsed.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
-from distinput.formats import FORMATS
+from distinput.formats.named import format_named
 from distinput.plan.skip_errors import SkipErrors
 
 __all__ = ["ArrowDataset"]
@@ -30,6 +30,9 @@ class ArrowDataset(Dataset[dict[str, Any]]):
         while it is read is a `DataLossError` and not the end of the process; random access reads whole record batches.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
         record is found behind it. None: as `Options.on_error` says, or "raise".
+      schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
+        What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
+      valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
@@ -57,9 +60,12 @@ class ArrowDataset(Dataset[dict[str, Any]]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        schema: Any = None,
+        valid: Mapping[str, str] | None = None,
         partitioning: Any = "hive",
     ) -> None:
-        made = FORMATS.find("arrow")(columns, nulls, trusted, memory_map)
+        options = {"columns": columns, "nulls": nulls, "trusted": trusted, "memory_map": memory_map}
+        made = format_named("arrow", **options, schema=schema, valid=valid)
         super().__init__(
             reading(
                 filenames,

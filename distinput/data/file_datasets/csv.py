@@ -29,7 +29,7 @@ class CsvDataset(Dataset[Any]):
     Args:
       filenames: a path, a list of paths, or a dataset of paths; any URL.
       record_defaults: a default or a dtype (float32, float64, int32, int64, string) for each field that is read.
-      compression_type: "" or None, "GZIP" or another codec; "AUTO" goes by the suffix of each name.
+      compression_type: "" for none, "GZIP" or another codec; None and "AUTO" go by the suffix of each name.
       buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
       header: whether the first record of each file is a header; True for dicts and False for tuples when None.
       field_delim: the character between fields.

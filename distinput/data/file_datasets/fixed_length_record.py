@@ -21,7 +21,7 @@ class FixedLengthRecordDataset(Dataset[bytes]):
       header_bytes: bytes to leave out at the beginning of each file.
       footer_bytes: bytes to leave out at the end of each file.
       buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
-      compression_type: "" or None, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY"; "AUTO": as the suffix of each file says.
+      compression_type: "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY"; None and "AUTO" go by suffixes of names.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
       name: a label.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no

@@ -24,7 +24,7 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
       schema: types by key, of which a dict may leave some out, or a pyarrow Schema. A `TensorSpec` with a shape is an array of
         this shape.
       columns: the keys to read; others are passed over. All when None, and a key that the schema does not have is an error.
-      compression_type: "" or None, "GZIP" or another codec; "AUTO" goes by the suffix of each name.
+      compression_type: "" for none, "GZIP" or another codec; None and "AUTO" go by the suffix of each name.
       nulls: "error", or a dict with what to put in the place of missing values, by key.
       num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
       name: a label.

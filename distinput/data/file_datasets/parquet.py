@@ -6,7 +6,7 @@ from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
-from distinput.formats import FORMATS
+from distinput.formats.named import format_named
 from distinput.plan.skip_errors import SkipErrors
 
 __all__ = ["ParquetDataset"]
@@ -24,6 +24,9 @@ class ParquetDataset(Dataset[dict[str, Any]]):
       nulls: "error", or a dict with what to put in the place of nulls, by column.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
         record is found behind it. None: as `Options.on_error` says, or "raise".
+      schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
+        What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
+      valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
@@ -49,9 +52,13 @@ class ParquetDataset(Dataset[dict[str, Any]]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        schema: Any = None,
+        valid: Mapping[str, str] | None = None,
         partitioning: Any = "hive",
     ) -> None:
-        made = FORMATS.find("parquet")(None if columns is None else tuple(columns), nulls=nulls)
+        made = format_named(
+            "parquet", columns=None if columns is None else tuple(columns), nulls=nulls, schema=schema, valid=valid
+        )
         super().__init__(
             reading(
                 filenames,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the datasets of files have in common: a reader of the named files, or several that take turns."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.directory import named_files
 from distinput.files.paths import as_paths
 from distinput.files.storage import Storage, stored
+from distinput.formats.compressed import decompressing
 from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
 from distinput.ops.files import Files
@@ -41,10 +42,11 @@ def reading(
     partitioning: Any = "hive",
 ) -> Node:
     """A reader of the named files, or several readers that take turns; without what cannot be read, if `on_error` says so."""
-    names = _named(filenames, storage_options, filesystem)
+    names = _named(filenames, storage_options, filesystem, file_format.of_folder)
     table = names.table if isinstance(names, Files) else None
     if isinstance(names, Slices):  # others may be of any number, and their names made only as they are read
-        file_format = partitioned(file_format, _paths(names), partitioning)
+        paths = list(_paths(names))
+        file_format = partitioned(decompressing(file_format, paths), paths, partitioning)
     file_format = file_format.held(_paths(names))
     if num_parallel_reads is None:
         return guarded(Reader(names, file_format, table, on_error=on_error, name=name), on_error)
@@ -67,7 +69,12 @@ def _paths(names: Node) -> Iterator[str]:
                 yield name.decode()
 
 
-def _named(filenames: Any, storage_options: Mapping[str, Any] | None, filesystem: Any) -> Node:
+def _named(
+    filenames: Any,
+    storage_options: Mapping[str, Any] | None,
+    filesystem: Any,
+    chosen: Callable[[list[str]], list[str]] = list,
+) -> Node:
     if isinstance(filenames, Dataset):
         if storage_options is not None or filesystem is not None:
             raise InvalidArgumentError(
@@ -76,7 +83,7 @@ def _named(filenames: Any, storage_options: Mapping[str, Any] | None, filesystem
             )
         return filenames.node
     names, storage = stored(as_paths(filenames), storage_options, filesystem)
-    return _slices(named_files(names), storage)
+    return _slices(named_files(names, chosen), storage)
 
 
 def _names(filenames: Any) -> Node:

@@ -17,7 +17,7 @@ class TFRecordDataset(Dataset[bytes]):
 
     Args:
       filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
-      compression_type: "" or None, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY"; "AUTO": as the suffix of each file says.
+      compression_type: "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY"; None and "AUTO" go by suffixes of names.
       buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
       name: a label.

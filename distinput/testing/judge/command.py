@@ -2,6 +2,7 @@
 """The judge from a shell: the words of `distinput judge` and of `python -m distinput.testing.judge`."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -95,6 +96,12 @@ def run(given: argparse.Namespace) -> bool:
     if given.output is not None and given.output.suffix not in SUFFIXES:
         raise ValueError(f"--output must end in {', '.join(SUFFIXES)}, got {given.output}")
     chosen = [known for known in LOADERS if (given.only or "").lower() in known.name.lower()]
+    if given.only and not chosen:
+        raise ValueError(f"--only {given.only}: no known loader has this word in its name; --list names all")
+    if given.list and given.json:
+        names = [{"name": known.name, "missing": list(known.missing)} for known in chosen]
+        print(json.dumps({"laws": list(LAWS), "known": names}))
+        return True
     if given.list:
         print(f"laws: {', '.join(LAWS)}")
         for known in chosen:

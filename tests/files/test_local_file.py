@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import distinput as di
+from distinput.files.local_file import LocalFile
+
+
+@pytest.fixture
+def short() -> Iterator[None]:
+    """The operating system reads at most seven bytes at a time."""
+
+    class Short(io.FileIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(size if size is None or size < 0 else min(size, 7)) or b""
+
+        def readinto(self, buffer: Any, /) -> int | None:
+            return super().readinto(memoryview(buffer)[:7])
+
+    LocalFile.__bases__ = (Short,)
+    yield
+    LocalFile.__bases__ = (io.FileIO,)
+
+
+@pytest.mark.usefixtures("short")
+def test_reads_are_whole(tmp_path: Path) -> None:
+    path, content = tmp_path / "a", bytes(range(100))
+    path.write_bytes(content)
+    with LocalFile(str(path)) as file:
+        assert file.read(50) == content[:50]
+        buffer = bytearray(60)
+        assert file.readinto(buffer) == 50
+        assert buffer[:50] == content[50:]
+        assert file.read(5) == b""
+        assert file.readinto(buffer) == 0
+        file.seek(90)
+        assert file.read() == content[90:]
+        file.seek(95)
+        assert file.read(10) == content[95:]
+
+
+def _arrow(path: Path) -> Any:
+    table = pa.table({"x": range(1000)})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return di.data.ArrowDataset(str(path), memory_map=False).map(lambda row: row["x"])
+
+
+def _stream(path: Path) -> Any:
+    di.io.write_arrow(str(path), {"x": np.arange(1000)}, stream=True)
+    return di.data.ArrowDataset(str(path), memory_map=False).map(lambda row: row["x"])
+
+
+def _npz(path: Path) -> Any:
+    np.savez_compressed(path.with_suffix(".npz"), x=np.arange(1000))
+    return di.data.NpzDataset(str(path.with_suffix(".npz"))).map(lambda row: row["x"])
+
+
+def _npy(path: Path) -> Any:
+    np.save(path.with_suffix(".npy"), np.arange(1000))
+    return di.data.NpyDataset(str(path.with_suffix(".npy")), memory_map=False)
+
+
+def _tfrecord(path: Path) -> Any:
+    with di.io.TFRecordWriter(str(path)) as writer:
+        for i in range(1000):
+            writer.write(b"%d" % i)
+    return di.data.TFRecordDataset(str(path)).map(int)
+
+
+def _checkpoint(path: Path) -> Any:
+    di.train.Checkpoint(x=np.arange(1000)).write(str(path))
+    return di.data.Dataset.from_tensor_slices(di.train.load_variable(str(path), "x"))
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("made", [_arrow, _stream, _npz, _npy, _tfrecord, _checkpoint])
+def test_files_that_give_few_bytes_at_a_time_are_not_damaged(made: Callable[[Path], Any], tmp_path: Path) -> None:
+    assert [int(x) for x in made(tmp_path / "file")] == list(range(1000))
