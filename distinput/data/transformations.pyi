@@ -435,7 +435,7 @@ class Transformations(Actions[T_co]):
         elements end there. `stats()` tells how many elements were dropped, and the last error.
 
         AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
-        is wrong, so that every element would be dropped. A pass that drops all its elements warns.
+        is wrong, so that every element would be dropped.
 
         Shapes and order: unchanged. State: that of the input.
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ignore_errors`: drop elements that fail."""
 
-import warnings
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -9,7 +8,6 @@ from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
-from distinput.errors import InputWarning
 from distinput.plan.check import normalized
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.plan.same_elements import SameElements
@@ -28,7 +26,7 @@ class IgnoreErrors(SameElements):
     elements end there. `stats()` tells how many elements were dropped, and the last error.
 
     AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
-    is wrong, so that every element would be dropped. A pass that drops all its elements warns.
+    is wrong, so that every element would be dropped.
 
     Shapes and order: unchanged. State: that of the input.
 
@@ -77,7 +75,6 @@ class IgnoreErrors(SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         counter = run.counter(self)
-        elements = errors = 0
         for block, after in self.input.open(state, run.tolerating()):
             if type(block) is Failure:
                 error = block.error
@@ -85,20 +82,12 @@ class IgnoreErrors(SameElements):
                     name = type(error).__name__
                     error.add_note(f"ignore_errors drops no {name} unless it is told to: also={name}")
                     raise error
-                errors += 1
                 counter.dropped += 1
                 counter.error = f"{type(error).__name__}: {error}"
                 if self.log_warning:
                     _warn(error)
             else:
-                elements += block.size
                 yield block, after
-        if errors and not elements and not run.resumed:
-            warnings.warn(
-                f"ignore_errors: all {errors} elements failed and were dropped; the last: {counter.error}",
-                InputWarning,
-                stacklevel=2,
-            )
 
 
 def _warn(error: Exception) -> None:
