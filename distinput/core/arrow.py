@@ -318,7 +318,7 @@ class _Place:
         """
         where = self.rows(_is_null(array))
         if len(where):
-            raise NullsError(self.column, len(where), int(where[0]), str(array.type))
+            raise NullsError.of(self.column, len(where), int(where[0]), str(array.type))
 
 
 def _is_null(array: Any) -> Mask:
