@@ -6,6 +6,7 @@
 #   make bench    figures beside their limits          make docs    the reference, from the docstrings
 #   make test-core  what runs on numpy, pyarrow, fsspec, numba, pytest and hypothesis alone, in $(VENV)-core
 #   make test-deep  the same tests with much longer searches for counterexamples (an hour)
+#   make outside  suites of other libraries, where their packages are installed, and what was left out (tests/outside)
 #   make peers    TensorFlow, Grain, PyTorch, WebDataset and HF datasets, so that `make bench` prints their figures too
 #   make page     docs/performance.md and the plot of the README from the figures of the last `make bench`
 #   make site     the pages of docs/ as a site with navigation and search, in build/site
@@ -29,7 +30,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core test-deep peers lint types format bench page docs site clean
+.PHONY: help demo test test-core test-deep outside peers lint types format bench page docs site clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -87,6 +88,9 @@ test-core: $(VENV)-core/made
 
 test-deep: $(MADE)/test
 	@DISTINPUT_TESTS=deep HYPOTHESIS_PROFILE=thorough $(RUN)/python -m pytest -n $(JOBS) $(SPREAD) --timeout 3600 $(PYTEST_ARGS)
+
+outside: $(MADE)/test
+	@$(RUN)/python -m pytest tests/outside -rs $(PYTEST_ARGS)
 
 peers: $(MADE)/peers
 

@@ -44,6 +44,8 @@ _LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 # They import Keras, of which a process has one backend: tests run them in processes of their own.
 collect_ignore = ["distinput/interop/keras.py", "tests/interop/keras_loops.py"]
+# They are for suites of others, which import them, and import what these need.
+collect_ignore += ["tests/outside/dlio_entrant.py", "tests/outside/lance_entrant.py"]
 if "jax" in _MISSING:  # most modules of this package import it, the others import these
     collect_ignore += ["distinput/distribute/tpu"]
 

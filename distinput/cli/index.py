@@ -6,7 +6,8 @@ import argparse
 from distinput.cli.arguments import add_json
 from distinput.cli.exit_status import FINE
 from distinput.cli.files import add_files, opened
-from distinput.cli.output import print_json, visible
+from distinput.cli.output import print_json
+from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
 from distinput.formats import FORMATS
 from distinput.formats.write_index import write_index

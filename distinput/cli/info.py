@@ -8,7 +8,8 @@ from typing import Any
 from distinput.cli.arguments import add_json, at_least
 from distinput.cli.exit_status import FINE
 from distinput.cli.files import add_files, add_records, opened
-from distinput.cli.output import print_json, print_table, visible
+from distinput.cli.output import print_json, print_table
+from distinput.cli.visible import visible
 from distinput.inspect.description import Description, describe
 
 __all__ = ["add_arguments", "add_scan", "print_columns", "run"]

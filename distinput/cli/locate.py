@@ -5,8 +5,9 @@ import argparse
 
 from distinput.cli.arguments import add_json, at_least, suggest
 from distinput.cli.exit_status import FAILED, FINE
-from distinput.cli.output import print_json, print_table, visible
+from distinput.cli.output import print_json, print_table
 from distinput.cli.steps import add_job, on_workers
+from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
 from distinput.lineage import Located, Seen
 

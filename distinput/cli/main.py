@@ -14,6 +14,8 @@ from importlib import import_module
 from distinput import __version__
 from distinput.cli.commands import COMMANDS, GROUPS, Command
 from distinput.cli.exit_status import FAILED, FINE, INTERRUPTED, USAGE
+from distinput.cli.pipes import copied_pipes
+from distinput.cli.visible import visible
 from distinput.errors import DistinputError
 from distinput.url_secrets import scrub
 
@@ -52,7 +54,7 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
 def _run(command: Command, words: list[str]) -> int:
     given = parser_of(command).parse_args(words)
     try:
-        with import_module("distinput.cli.pipes").copied_pipes(given):
+        with copied_pipes(given):
             return int(import_module(f"distinput.cli.{command.module}").run(given))
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -60,7 +62,6 @@ def _run(command: Command, words: list[str]) -> int:
     except (DistinputError, OSError) as error:
         sys.stdout.flush()
         scrub(error)
-        visible = import_module("distinput.cli.output").visible
         told = visible(error, lines=True)
         print(f"\ndistinput {command.name} failed: {type(error).__name__}: {told}", file=sys.stderr)
         for note in getattr(error, "__notes__", ()):

@@ -3,7 +3,6 @@
 
 import json
 import math
-import re
 import shutil
 import sys
 from base64 import b64encode
@@ -12,32 +11,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_json", "print_json", "print_table", "shortened", "visible"]
+from distinput.cli.visible import visible, visible_json
 
-_HIDDEN = "\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufff9-\ufffb"
-_NO_CHARACTERS = re.compile(f"[\x00-\x1f{_HIDDEN}]")
-_NONE_IN_JSON = re.compile(f"[{_HIDDEN}]")
-_NONE_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")
-
-
-def visible(text: object, lines: bool = False) -> str:
-    r"""A text in which what a terminal obeys instead of showing is written out: escapes, C1, marks that turn text around.
-
-    Args:
-      text: names of columns and files, say, which strangers may have made.
-      lines: whether it may have several lines.
-
-    >>> print(visible("a\x9b31m\u202eb"))
-    a\x9b31m\u202eb
-    """
-    pattern = _NONE_IN_LINES if lines else _NO_CHARACTERS
-    return pattern.sub(lambda found: repr(found[0])[1:-1], str(text))
+__all__ = ["as_json", "print_json", "print_table", "shortened"]
 
 
 def print_json(value: object) -> None:
     """Print one JSON value on a line of its own; what a terminal would obey is escaped, which means the same."""
     text = json.dumps(as_json(value), ensure_ascii=False, allow_nan=False)
-    print(_NONE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    print(visible_json(text))
 
 
 def as_json(value: object) -> Any:

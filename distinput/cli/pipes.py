@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from shutil import copyfileobj
 
 from distinput.errors import InvalidArgumentError
-from distinput.files.paths import local_path
 
 __all__ = ["copied_pipes"]
 
@@ -53,12 +52,11 @@ def _is_pipe(word: str) -> bool:
     """Whether a word names what can only be read from front to back."""
     if word == "-":
         return True
-    local = local_path(word)
     try:
-        mode = 0 if local is None else os.stat(local).st_mode
+        mode = os.stat(word).st_mode
     except (OSError, ValueError):
         return False
-    return mode != 0 and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISBLK(mode))
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISBLK(mode))
 
 
 def _shown(word: str) -> str:
@@ -70,6 +68,6 @@ def _copy(word: str, path: str) -> None:
     of_stdin = word in _STDIN
     if of_stdin and sys.stdin is not None and sys.stdin.isatty():
         raise InvalidArgumentError(f"{word}: standard input is a terminal; pipe a file into the command, or name one")
-    name = 0 if of_stdin else local_path(word) or word
+    name = 0 if of_stdin else word
     with open(name, "rb", buffering=0, closefd=not of_stdin) as pipe, open(path, "xb") as copy:
         copyfileobj(pipe, copy, 1 << 20)

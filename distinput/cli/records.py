@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.cli.output import as_json, print_json, shortened, visible
+from distinput.cli.output import as_json, print_json, shortened
+from distinput.cli.visible import visible
 from distinput.inspect.records import Record
 
 __all__ = ["print_records", "value_text"]

@@ -11,7 +11,8 @@ import numpy as np
 from distinput.cli.arguments import add_json
 from distinput.cli.exit_status import FINE
 from distinput.cli.files import add_files, add_records, together
-from distinput.cli.output import print_json, print_table, visible
+from distinput.cli.output import print_json, print_table
+from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
 from distinput.inspect.column_statistics import ColumnStatistics, Range, statistics
 

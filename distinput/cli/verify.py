@@ -7,7 +7,8 @@ from dataclasses import asdict
 from distinput.cli.arguments import add_json, at_least
 from distinput.cli.exit_status import FINE, FOUND
 from distinput.cli.files import add_files
-from distinput.cli.output import print_json, visible
+from distinput.cli.output import print_json
+from distinput.cli.visible import visible
 from distinput.inspect.verification import verify
 
 __all__ = ["add_arguments", "run"]

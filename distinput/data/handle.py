@@ -14,6 +14,7 @@ from distinput.data.element import T_co
 from distinput.data.iterator import BlockIterator, DatasetIterator, resumed
 from distinput.data.passes import Passes
 from distinput.plan.check import at_least
+from distinput.plan.depth import allow_depth
 from distinput.plan.node import INFINITE, Node
 from distinput.rewrite import Running
 
@@ -43,6 +44,7 @@ class Handle(Generic[T_co]):
                 f"Dataset: a dataset is not made by its class, got {_short(node)}; use Dataset.from_tensor_slices for the rows "
                 "of arrays and lists, Dataset.from_generator for what a function yields"
             )
+        allow_depth(node)
         self._node = node
         self._passes = passes or Passes()
         self._running: Running | None = None

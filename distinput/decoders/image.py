@@ -3,6 +3,7 @@
 
 import io
 import struct
+import threading
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,35 @@ _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _CHANNELS = {"1": 1, "L": 1, "I": 1, "I;16": 1, "LA": 2, "RGB": 3, "P": 3, "CMYK": 3, "YCbCr": 3, "RGBA": 4, "PA": 4}
 _MAGIC = ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF8", "GIF"), (b"BM", "BMP"))
 
+_CUT_SHORT = "Premature end of JPEG file"
+_GRAY_AND_ALPHA_OF_16_BITS = bytes([16, 4])
+
+
+class _Doubtful:
+    """Counts the images that were read though they are not quite right."""
+
+    def __init__(self) -> None:
+        self._lock, self._count = threading.Lock(), 0
+
+    def add(self, doubt: str) -> None:
+        with self._lock:
+            self._count += 1
+            count = self._count
+        if str(count).strip("0") == "1":
+            import logging
+
+            logging.getLogger("distinput").warning(
+                "decode_image: %d JPEG image%s so far not quite right, and read as Pillow reads %s; the last: %s; strict=True "
+                "refuses them",
+                count,
+                " was" if count == 1 else "s were",
+                "it" if count == 1 else "them",
+                doubt,
+            )
+
+
+_DOUBTFUL = _Doubtful()
+
 
 def decode_image(
     contents: Any,
@@ -31,21 +61,27 @@ def decode_image(
     *,
     max_pixels: int = MOST_PIXELS,
     exif_orientation: bool = False,
+    strict: bool = False,
 ) -> Any:
     """The pixels of a JPEG, PNG, GIF, BMP or WebP image, `[height, width, channels]`.
 
     The GIL is released while an image is decoded, so threads of `map` decode several at a time.
-    Transparency is left out where 1 or 3 channels are wanted, not mixed with a background.
+    Transparency is left out where 1 or 3 channels are wanted, not mixed with a background. Frames of a GIF have the size of its
+    screen.
+
+    A JPEG that is not quite right, such as one with bytes between its segments or a broken color profile, is read as Pillow and
+    TensorFlow read it. The logger "distinput" tells how many there were, at the first, the tenth, the hundredth, and so on.
 
     Args:
       contents: the bytes of the file.
       channels: 1 for gray, 3 for RGB, 4 for RGBA; 0 or None: as the image has them.
       dtype: uint8; uint16, for PNGs of 16 bits in one channel, and others scaled; or float32 from 0 to 1.
       name: accepted as TensorFlow's.
-      expand_animations: true if a GIF becomes `[frames, height, width, channels]`; otherwise its first frame is taken.
+      expand_animations: true if a GIF or WebP becomes `[frames, height, width, channels]`; otherwise its first frame is taken.
       max_pixels: the most pixels that an image may say it has, all frames together.
       exif_orientation: true to turn the image as the camera was held (EXIF), which TensorFlow does not do; what cannot be read
         of that is passed over. This is `PIL.ImageOps.exif_transpose`.
+      strict: true to refuse a JPEG that is not quite right.
 
     Raises:
       InvalidArgumentError: it is no such image, damaged, or larger than `max_pixels`; or an argument has no meaning.
@@ -71,12 +107,18 @@ def decode_image(
         raise InvalidArgumentError(f"decode_image: dtype must be uint8, uint16 or float32, got {kind}")
     data = _bytes(contents)
     found = _format(data)
+    doubt: str | None = None
     if found == "JPEG" and wanted != 4:
-        pixels = _with_simplejpeg(data, wanted, max_pixels)
+        pixels, doubt = _with_simplejpeg(data, wanted, max_pixels)
         if pixels is not None:
             pixels = _scaled(pixels, kind)
             return turned(pixels, orientation_of_jpeg(data)) if exif_orientation else pixels
-    return _with_pillow(data, found, wanted, kind, expand_animations, max_pixels, exif_orientation)
+        if doubt is not None and (strict or _CUT_SHORT in doubt):
+            raise InvalidArgumentError(f"decode_image: the JPEG image is damaged: {doubt}")
+    made = _with_pillow(data, found, wanted, kind, expand_animations, max_pixels, exif_orientation)
+    if doubt is not None:
+        _DOUBTFUL.add(doubt)
+    return made
 
 
 def decode_jpeg(
@@ -91,6 +133,7 @@ def decode_jpeg(
     *,
     max_pixels: int = MOST_PIXELS,
     exif_orientation: bool = False,
+    strict: bool = False,
 ) -> Any:
     """The pixels of a JPEG image, uint8 `[height, width, channels]`; of PNGs and single images in GIFs too, as in TensorFlow.
 
@@ -105,6 +148,7 @@ def decode_jpeg(
       name: accepted as TensorFlow's.
       max_pixels: the most pixels that an image may say it has.
       exif_orientation: as for `decode_image`.
+      strict: as for `decode_image`.
 
     Raises:
       InvalidArgumentError: it is no image, damaged, or larger than `max_pixels`.
@@ -119,7 +163,12 @@ def decode_jpeg(
             f"{acceptable_fraction} must be 1, False and 1; resize images once they are decoded, and leave damaged ones out"
         )
     return decode_image(
-        contents, channels, expand_animations=False, max_pixels=max_pixels, exif_orientation=exif_orientation
+        contents,
+        channels,
+        expand_animations=False,
+        max_pixels=max_pixels,
+        exif_orientation=exif_orientation,
+        strict=strict,
     )
 
 
@@ -182,25 +231,25 @@ def _check_size(height: int, width: int, max_pixels: int) -> None:
         )
 
 
-def _with_simplejpeg(data: bytes, channels: int, max_pixels: int) -> Any:
-    """The pixels of a JPEG; None if simplejpeg is not installed or cannot read its colors."""
+def _with_simplejpeg(data: bytes, channels: int, max_pixels: int) -> tuple[Any, str | None]:
+    """The pixels of a JPEG; None if simplejpeg is not installed or cannot read it, and what is not right with it."""
     try:
         import simplejpeg
     except ImportError:
-        return None
+        return None, None
     try:
         height, width, colors, _ = simplejpeg.decode_jpeg_header(data)
         _check_size(height, width, max_pixels)
         if colors in ("CMYK", "YCCK"):
-            return None
+            return None, None
         depth = channels or (1 if colors in ("Gray", "GRAY") else 3)
         buffer = empty((height, width, depth), _BYTE)
         simplejpeg.decode_jpeg(data, "GRAY" if depth == 1 else "RGB", buffer=buffer)
-        return buffer  # which nobody else refers to, so it need not be copied
+        return buffer, None  # which nobody else refers to, so it need not be copied
     except InvalidArgumentError:
         raise
-    except ValueError as error:
-        raise InvalidArgumentError(f"decode_image: the JPEG image is damaged: {error}") from error
+    except ValueError as error:  # a warning, perhaps, which Pillow passes over
+        return None, str(error)
 
 
 def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: bool, max_pixels: int, turns: bool) -> Any:
@@ -212,8 +261,12 @@ def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: boo
         _check_size(*_size(data, found), max_pixels)  # before Pillow looks at it: it warns of large ones
         with Image.open(io.BytesIO(data), formats=[found]) as image:
             _check_size(image.height * (getattr(image, "n_frames", 1) if frames else 1), image.width, max_pixels)
-            if found == "GIF" and frames:
-                return np.stack([_pixels(frame, data, channels or 3, dtype) for frame in ImageSequence.Iterator(image)])
+            if found == "GIF":
+                channels = channels or 3
+            if found in ("GIF", "WEBP") and frames:
+                whole = [_pixels(frame, data, channels, dtype) for frame in ImageSequence.Iterator(image)]
+                way = _orientation(image, data, found) if turns else 1
+                return np.stack([turned(each, way) for each in whole])
             pixels = _pixels(_with_alpha(image, data) if found == "BMP" else image, data, channels, dtype)
             return turned(pixels, _orientation(image, data, found)) if turns else pixels
     except (InvalidArgumentError, UnimplementedError):
@@ -248,7 +301,10 @@ def _size(data: bytes, found: str) -> tuple[int, int]:
 def _size_of_jpeg(data: bytes) -> tuple[int, int]:
     """Height and width in the first frame header of a JPEG."""
     at = 2
-    while data[at] == 0xFF and at + 9 <= len(data):
+    while at + 9 <= len(data):
+        if data[at] != 0xFF or data[at + 1] in (0, 0xFF):  # bytes between two segments
+            at += 1
+            continue
         kind, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4], "big")
         if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
             height, width = struct.unpack(">HH", data[at + 5 : at + 9])
@@ -292,6 +348,9 @@ def _pixels(image: Any, data: bytes, channels: int, dtype: Any) -> Any:
         raise UnimplementedError(
             "decode_image: PNGs of 16 bits are read as uint16 where they have one channel; use uint8"
         )
+    gray = data[1:4] == b"PNG" and data[24:26] == _GRAY_AND_ALPHA_OF_16_BITS and not channels
+    if gray:  # which Pillow has as colors
+        return _scaled(np.asarray(image.convert("RGBA"))[..., [0, 3]], dtype)
     depth = channels or (4 if "transparency" in image.info and image.mode == "P" else _CHANNELS.get(image.mode, 3))
     made = np.asarray(image.convert(_MODES[depth]))
     return _scaled(made[..., None] if made.ndim == 2 else made, dtype)

@@ -41,8 +41,10 @@ def run_on_replicas(
                 *([select_replica(index, x) for x in given] if spread else given),
                 **({k: select_replica(index, x) for k, x in named.items()} if spread_named else named),
             )
-        except BaseException as error:  # noqa: BLE001 - raised again once all have ended
+        except BaseException as error:  # raised again once all have ended
             meeting.failed(index, error)
+            if index == 0 and isinstance(error, KeyboardInterrupt):
+                raise  # at once, since the others may sleep for long
             return None
         finally:
             stack.remove(mode)

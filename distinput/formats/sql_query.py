@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from distinput.errors import DataLossError, DistinputError, InputWarning, InvalidArgumentError, UnavailableError
+from distinput.plan.binding import bound
 
 __all__ = ["OpenQuery", "SqlQuery", "check_names"]
 
@@ -47,6 +48,7 @@ class SqlQuery:
     def __post_init__(self) -> None:
         if not isinstance(self.query, str) or not self.query.strip():
             raise InvalidArgumentError(f"{self.who}: query must be the text of a SELECT, got {self.query!r}")
+        object.__setattr__(self, "connect", bound(self.connect))
         if not callable(self.connect):
             raise InvalidArgumentError(
                 f"{self.who}: connect must be a function that returns a connection, such as "

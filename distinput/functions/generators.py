@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from distinput.plan.binding import by_name
+
 __all__ = ["WithGenerator"]
 
 
@@ -33,6 +35,9 @@ class WithGenerator:
         _check_takes_generator(function)
         self.function = function
         functools.update_wrapper(self, function, updated=())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WithGenerator, (by_name(self.function),)
 
     def __call__(self, key: Any, element: Any) -> Any:
         from distinput.functions.key_seed import KeySeed  # with numpy.random, which few programs need

@@ -154,6 +154,9 @@ class Cache(SameElements):
                 if kept is not None:
                     kept.append(block)
                 at += block.size
+                if kept is not None and at == self.input.cardinality:  # nobody need ask for more to see the end
+                    store.keep(kept, epoch)
+                    kept = None
                 if at > row:
                     yield (
                         block.rows(max(0, row - (at - block.size)), block.size),
@@ -163,7 +166,8 @@ class Cache(SameElements):
             if kept is not None:
                 store.begun = epoch, kept
             raise
-        store.keep(kept, epoch)
+        if not (store.complete and store.epoch == epoch):
+            store.keep(kept, epoch)
 
     def _served(self, row: int) -> Stream:
         block = self.store.block

@@ -91,7 +91,8 @@ class Choose(Node):
             values = _numbers(selector.peek(min(most, selector.size)))
             bad = np.flatnonzero((values < 0) | (values >= len(sources)))
             sound = values[: bad[0]] if len(bad) else values
-            used, block, empty = gathered(sources, sound, failures)
+            passes = None if self.stop_on_empty_dataset else over
+            used, block, empty = gathered(sources, sound, failures, passes)
             selector.skip(used)
             if block is not None:
                 most = min(2 * most, rows_within(block.size, block.nbytes, _MOST))
@@ -101,11 +102,8 @@ class Choose(Node):
             if empty is not None and sources[empty].failure is not None:
                 selector.skip(1)
                 yield sources[empty].passed(), mark()
-            elif empty is not None:
-                over.add(empty)
-                if self.stop_on_empty_dataset or len(over) == len(sources):
-                    return
-                selector.skip(1)
+            elif empty is not None or len(over) == len(sources):
+                return
             elif len(bad) and used == len(sound):
                 error = InvalidArgumentError(
                     f"choose_from_datasets: the selector must give numbers from 0 to {len(sources) - 1}, got {values[bad[0]]}"
@@ -123,35 +121,55 @@ def _numbers(block: Block) -> Ints:
 
 
 def gathered(
-    sources: Sequence[RowQueue], values: Ints, failures: dict[int, Exception]
+    sources: Sequence[RowQueue], values: Ints, failures: dict[int, Exception], over: set[int] | None = None
 ) -> tuple[int, Block | None, int | None]:
     """Elements for as many values as possible: how many, the elements, and the dataset that had none for the next value.
 
     An error of a dataset is put into `failures`, to be raised once the elements before it have been sent.
+
+    Args:
+      sources: the datasets.
+      values: numbers of them.
+      failures: their errors.
+      over: those that have run out, whose numbers are passed over; None: there an end is the end of all.
     """
     used = len(values)
     empty = None
-    for number, queue in enumerate(sources):
-        wanted = np.flatnonzero(values == number)
-        if len(wanted) and number not in failures:
+    wanted = _places(values)
+    for number, places in wanted.items():
+        queue, ends = sources[number], False
+        if number not in failures and (over is None or number not in over):
             try:
-                queue.fill(len(wanted))
+                ends = not queue.fill(len(places)) and queue.failure is None
             except Exception as error:  # noqa: BLE001 - raised when its turn comes
                 failures[number] = error
-        if queue.size < len(wanted) and wanted[queue.size] < used:
-            used, empty = int(wanted[queue.size]), number
-    values = values[:used]
-    parts, places = [], []
-    for number, queue in enumerate(sources):
-        wanted = np.flatnonzero(values == number)
-        if len(wanted):
-            parts.append(queue.take(len(wanted)))
-            places.append(wanted)
+        if (
+            queue.size < len(places)
+            and places[queue.size] < used
+            and not (over is not None and (ends or number in over))
+        ):
+            used, empty = int(places[queue.size]), number
+    parts, kept = [], []
+    for number, places in wanted.items():
+        queue = sources[number]
+        before = int(np.searchsorted(places, used))
+        if over is not None and queue.size < before:
+            over.add(number)
+        count = min(queue.size, before)
+        if count:
+            parts.append(queue.take(count))
+            kept.append(places[:count])
     if not parts:
         return used, None, empty
-    back = np.empty(used, np.int64)
-    back[np.concatenate(places)] = np.arange(used)
-    return used, parts[0] if len(parts) == 1 else concat_blocks(parts).take(back), empty
+    order = np.argsort(np.concatenate(kept))
+    return used, parts[0] if len(parts) == 1 else concat_blocks(parts).take(order), empty
+
+
+def _places(values: Ints) -> dict[int, Ints]:
+    """For each number that occurs, its places in ascending order."""
+    order = np.argsort(values, kind="stable")
+    numbers, starts = np.unique(values[order], return_index=True)
+    return dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

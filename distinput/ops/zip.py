@@ -2,6 +2,7 @@
 """`zip`: elements of several datasets side by side."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -95,9 +96,17 @@ class Zip(Node):
             else:
                 failure = _lost(queues)
                 if failure is None:
+                    self._ask_once_more(queues)
                     return
                 made = failure
             yield made, {"inputs": [queue.mark() for queue in queues]}
+
+    def _ask_once_more(self, queues: Sequence[RowQueue]) -> None:
+        """Let caches see their own end where another input has ended, so that they become whole, as in TensorFlow."""
+        for source, queue in zip(self.sources, queues, strict=True):
+            if any(step.keeps for step in source.lasting):
+                with suppress(Exception):
+                    queue.fill(1)
 
     @property
     def random_access(self) -> bool:

@@ -133,18 +133,31 @@ def bound(function: Any) -> Any:
     return _Binding().of(function)
 
 
-def by_name(function: Any) -> Any:
-    """The function that others know by its name, where this is a copy of it that does the same; otherwise itself.
+def by_name(value: Any) -> Any:
+    """What holds functions that others know by their names in the place of copies of them that do the same.
 
     Pickle sends such a function by its name, and a copy not at all.
+
+    Args:
+      value: a function, or a partial of one; anything else is given back as it is.
     """
-    original = _original(function)
+    if type(value) is functools.partial:
+        parts, named = (
+            [by_name(part) for part in value.args],
+            {name: by_name(part) for name, part in value.keywords.items()},
+        )
+        function = by_name(value.func)
+        same = function is value.func and all(map(_is, parts, value.args))
+        if same and all(named[name] is part for name, part in value.keywords.items()):
+            return value
+        return functools.partial(function, *parts, **named)
+    original = _original(value)
     if original is None or not _has_name(original):
-        return function
-    own, known = function.__globals__, original.__globals__
+        return value
+    own, known = value.__globals__, original.__globals__
     same = all(_same(known.get(name), own[name]) for name in own if not name.startswith("__"))
-    cells = zip(function.__closure__ or (), original.__closure__ or (), strict=True)
-    return original if same and all(a is b or _same(b.cell_contents, a.cell_contents) for a, b in cells) else function
+    cells = zip(value.__closure__ or (), original.__closure__ or (), strict=True)
+    return original if same and all(a is b or _same(b.cell_contents, a.cell_contents) for a, b in cells) else value
 
 
 def _original(function: Any) -> Any:
@@ -195,6 +208,7 @@ class _Binding:
             int, tuple[Any, Any]
         ] = {}  # what was seen, kept so that no address is used twice, and its copy
         self._depth = 0
+        self._named: frozenset[str] = frozenset({"__wrapped__", "py_func"})  # by the function that is looked at
 
     def of(self, value: Any) -> Any:
         """A copy of a function, or of a tuple or partial that holds functions; anything else as it is."""
@@ -265,6 +279,16 @@ class _Binding:
             )
             made: types.FunctionType = self._keep(function, function)
             return made
+        named, self._named = self._named, self._named | _names_in(function.__code__)
+        try:
+            return self._copy(function)
+        finally:
+            self._named = named
+
+    def _copy(self, function: types.FunctionType) -> types.FunctionType:
+        if not function.__closure__ and not _names_variables(function) and not _holds_functions(function):
+            plain: types.FunctionType = self._keep(function, function)
+            return plain
         cells = _Cells(function)
         taken = self._taken(function)
         if not taken and not cells.own and not _holds_functions(function):
@@ -323,7 +347,7 @@ class _Binding:
         if id(value) in self._made or self._depth >= _DEEPEST:
             return
         self._keep(value, value)
-        for function in _functions_in(value):
+        for function in _functions_in(value, self._named):
             if function in _ORIGINALS or id(function) in self._made or _is_settled(function):
                 continue
             self._keep(function, function)
@@ -375,8 +399,10 @@ def _around(function: types.FunctionType) -> Iterator[types.CodeType]:
     seen: set[int] = set()
     frame: Any = sys._getframe(1)
     roots = []
+    definers = set(function.__qualname__.split("."))
     while frame is not None:
-        roots.append(frame.f_code)
+        if frame.f_code.co_name in definers:
+            roots.append(frame.f_code)
         frame = frame.f_back
     outer = function.__globals__.get(function.__qualname__.split(".")[0])
     outermost = vars(outer).values() if isinstance(outer, type) else (outer,)
@@ -484,8 +510,8 @@ def _is_unfinished(module: str) -> bool:
     return module in ("__main__", "__mp_main__") or spec is None or getattr(spec, "_initializing", False)
 
 
-def _functions_in(value: Any) -> Iterator[types.FunctionType]:
-    """Functions among the items or attributes of something, and what its class calls it by."""
+def _functions_in(value: Any, named: frozenset[str]) -> Iterator[types.FunctionType]:
+    """Functions among the items of something, or the attributes that are named, and what its class calls it by."""
     if isinstance(value, list | set | frozenset):
         items = list(value)
     elif isinstance(value, dict):
@@ -493,15 +519,30 @@ def _functions_in(value: Any) -> Iterator[types.FunctionType]:
     elif isinstance(value, type):
         return
     else:
-        items = list(getattr(value, "__dict__", {}).values())
         call = getattr(type(value), "__call__", None)  # noqa: B004 - what it does, not whether it can be called
-        items += [call] if isinstance(call, types.FunctionType) else []
+        items = [call]
+        named |= _names_in(call.__code__) if isinstance(call, types.FunctionType) else frozenset()
+        items += [held for name, held in getattr(value, "__dict__", {}).items() if name in named]
+        items.append(getattr(value, "__wrapped__", None))
     if len(items) <= _MOST_ITEMS:
         for item in items:
             while isinstance(item, functools.partial):
                 item = item.func
             if isinstance(item, types.FunctionType):
                 yield item
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_in(code: types.CodeType) -> frozenset[str]:
+    """Every name of a variable of a module, and of an attribute, in a function and in those inside it."""
+    return frozenset([name for part in with_inner(code) for name in part.co_names])
+
+
+def _names_variables(function: types.FunctionType) -> bool:
+    """Whether a name in a function may be a variable of its module, and not only a module; found without reading its code."""
+    known = function.__globals__
+    found = [known[name] for name in _names_in(function.__code__) if name in known and not name.startswith("__")]
+    return not all(isinstance(value, types.ModuleType) for value in found)
 
 
 def _content(cell: types.CellType) -> Any:

@@ -214,37 +214,39 @@ class Names:
       stored: variables of its module and of functions around it that it assigns.
       assigned: attributes that it assigns.
       attributes: attributes and methods that it names.
-      changed: variables whose objects it changes.
-      altered: attributes that it assigns, or whose objects it changes.
+      code: its code.
     """
 
     read: frozenset[str]
     stored: frozenset[str]
     assigned: frozenset[str]
     attributes: frozenset[str]
-    changed: frozenset[str]
-    altered: frozenset[str]
+    code: types.CodeType
+
+    @functools.cached_property
+    def changed(self) -> frozenset[str]:
+        """Variables whose objects it changes."""
+        return frozenset().union(*[changed_names(part)[0] for part in with_inner(self.code)])
+
+    @functools.cached_property
+    def altered(self) -> frozenset[str]:
+        """Attributes that it assigns, or whose objects it changes."""
+        return frozenset().union(*[changed_names(part)[1] for part in with_inner(self.code)])
 
     @staticmethod
     @functools.lru_cache(maxsize=1024)
     def of(code: types.CodeType) -> "Names":
         found: dict[str, set[str]] = {"read": set(), "stored": set(), "assigned": set(), "attributes": set()}
-        changed: set[str] = set()
-        altered: set[str] = set()
         kinds = {
-            "LOAD_GLOBAL": "read", "LOAD_NAME": "read", "STORE_GLOBAL": "stored", "DELETE_GLOBAL": "stored",
-            "STORE_DEREF": "stored", "DELETE_DEREF": "stored", "STORE_ATTR": "assigned", "DELETE_ATTR": "assigned",
-            "LOAD_ATTR": "attributes", "LOAD_METHOD": "attributes",
+            "LOAD_GLOBAL": "read", "LOAD_NAME": "read", "LOAD_FROM_DICT_OR_GLOBALS": "read",
+            "STORE_GLOBAL": "stored", "DELETE_GLOBAL": "stored", "STORE_DEREF": "stored", "DELETE_DEREF": "stored",
+            "STORE_ATTR": "assigned", "DELETE_ATTR": "assigned", "LOAD_ATTR": "attributes", "LOAD_METHOD": "attributes",
         }  # fmt: skip
         for part in with_inner(code):
             for step in _instructions(part):
                 if step.opname in kinds:
                     found[kinds[step.opname]].add(str(step.argval))
-            names, attributes = changed_names(part)
-            changed |= names
-            altered |= attributes
-        sets = {name: frozenset(names) for name, names in found.items()}
-        return Names(**sets, changed=frozenset(changed), altered=frozenset(altered))
+        return Names(**{name: frozenset(names) for name, names in found.items()}, code=code)
 
 
 def _instructions(code: types.CodeType) -> Iterable[Any]:

@@ -274,6 +274,9 @@ class Node(RecordPlaces["Node"]):
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything it reads from, inputs first."""
-    for source in node.inputs:
-        yield from walk(source)
-    yield node
+    waiting, found = [node], []
+    while waiting:
+        last = waiting.pop()
+        found.append(last)
+        waiting += last.inputs
+    return reversed(found)

@@ -41,7 +41,10 @@ def _rule(of: str, function: str, *ops: str) -> Rule:
     return rule
 
 
-FIRST: list[Rule] = [_rule("sharding.own_rows", "own_shares", "shard_batches")]
+FIRST: list[Rule] = [
+    _rule("sharding.own_rows", "own_shares", "shard_batches"),
+    _rule("rewrite.balance", "balanced_concatenations", "concatenate"),
+]
 """Tried once, from the root down, on the tree as it was described: they look through many ops, before others fuse these."""
 
 RULES: list[Rule] = [

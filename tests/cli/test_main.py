@@ -65,7 +65,10 @@ print(sorted(name for name in sys.modules if name.startswith(("numpy", "pyarrow"
                 "distinput.cli.commands",
                 "distinput.cli.exit_status",
                 "distinput.cli.main",
+                "distinput.cli.pipes",
+                "distinput.cli.visible",
                 "distinput.errors",
+                "distinput.url_secrets",
             ]
         )
         + "\n"

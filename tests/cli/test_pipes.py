@@ -44,7 +44,11 @@ def test_what_a_shell_puts_in_the_place_of_a_command(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["records"] == 4
 
 
-def test_fifos_are_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fifos_are_read_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     fifo = tmp_path / "numbers.csv"
     os.mkfifo(fifo)
     for command in (
@@ -60,7 +64,7 @@ def test_fifos_are_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert main([command[0], str(fifo), *command[1:]]) == 0
         writer.join()
         assert capsys.readouterr().out
-    assert not [name for name in os.listdir("/tmp") if name.startswith("distinput-pipes-")]
+    assert os.listdir(tmp_path / "temporary") == []
 
 
 def test_fifos_of_a_folder_are_no_files_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,14 @@
 import io
 import struct
 import sys
+import zlib
 from typing import Any
 
 import numpy as np
 import pytest
 
 import distinput as di
+from distinput.decoders import image as decoding
 from distinput.decoders.image import decode_gray, decode_rgb
 from distinput.errors import DistinputError, EngineMissing, InvalidArgumentError, UnimplementedError
 
@@ -26,7 +28,8 @@ def encoded(pixels: Any, format: str, mode: str | None = None, **options: Any) -
 @pytest.mark.parametrize("format", ["PNG", "BMP", "WEBP"])
 def test_pixels_come_back(format: str) -> None:
     content = encoded(RGB, format, **({"lossless": True} if format == "WEBP" else {}))
-    for found in (di.io.decode_image(content), di.io.decode_png(content, 3), decode_rgb(content)):
+    whole = di.io.decode_image(content)
+    for found in (whole[0] if format == "WEBP" else whole, di.io.decode_png(content, 3), decode_rgb(content)):
         assert found.dtype == np.uint8
         np.testing.assert_array_equal(found, RGB)
 
@@ -100,6 +103,87 @@ def test_animations() -> None:
     assert di.io.decode_image(file.getvalue(), 3, expand_animations=False).shape == (5, 6, 3)
     with pytest.raises(InvalidArgumentError, match="at most max_pixels=59"):
         di.io.decode_image(file.getvalue(), max_pixels=59)
+
+
+def test_webps_have_an_axis_of_frames_as_gifs_have() -> None:
+    for mode, depth in (("RGB", 3), ("RGBA", 4)):
+        frames = [Image.new(mode, (6, 5), (value,) * depth) for value in (10, 100, 200)]
+        file = io.BytesIO()
+        frames[0].save(file, "WEBP", save_all=True, append_images=frames[1:], lossless=True)
+        found = di.io.decode_image(file.getvalue())
+        assert found.shape == (3, 5, 6, depth)
+        assert found[:, 0, 0, 0].tolist() == [10, 100, 200]
+        assert di.io.decode_image(file.getvalue(), expand_animations=False).shape == (5, 6, depth)
+        assert di.io.decode_image(encoded(np.full((5, 6, depth), 9, np.uint8), "WEBP")).shape == (1, 5, 6, depth)
+
+
+def test_frames_may_be_parts_of_the_screen() -> None:
+    first, second = np.zeros((8, 9, 3), np.uint8), np.zeros((8, 9, 3), np.uint8)
+    second[2:4, 3:6] = (255, 0, 0)
+    file = io.BytesIO()
+    Image.fromarray(first).save(file, "GIF", save_all=True, append_images=[Image.fromarray(second)])
+    np.testing.assert_array_equal(di.io.decode_image(file.getvalue()), [first, second])
+
+
+def test_gray_gifs_have_three_channels_as_in_tensorflow() -> None:
+    content = encoded(np.arange(64, dtype=np.uint8).reshape(8, 8), "GIF")
+    assert di.io.decode_image(content, expand_animations=False).shape == (8, 8, 3)
+    assert di.io.decode_image(content).shape == (1, 8, 8, 3)
+
+
+def test_gray_and_alpha_of_16_bits() -> None:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    pixels = (np.arange(40).reshape(4, 5, 2) * 1600).astype(">u2")
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 5, 4, 16, 4, 0, 0, 0))
+    rows = chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row.tobytes() for row in pixels)))
+    content = b"\x89PNG\r\n\x1a\n" + header + rows + chunk(b"IEND", b"")
+    np.testing.assert_array_equal(di.io.decode_image(content), pixels >> 8)
+    assert di.io.decode_image(content, 3).shape == (4, 5, 3)
+
+
+def spoilt_jpegs() -> dict[str, bytes]:
+    """JPEGs that libjpeg reads with a warning."""
+    right = encoded(RGB, "JPEG", quality=90)
+    tables, scan = right.find(b"\xff\xdb"), right.find(b"\xff\xda")
+    return {
+        "bytes between segments": right[:tables] + b"\0\1\2\3" + right[tables:],
+        "a broken profile": right[:2] + b"\xff\xe2\x00\x10ICC_PROFILE\0\x05\x01" + right[2:],
+        "a marker too many": right[: scan + 30] + b"\xff\xd0" + right[scan + 30 :],
+        "bytes behind the end": right + b"junk",
+    }
+
+
+@pytest.mark.parametrize("name", spoilt_jpegs())
+def test_jpegs_that_are_not_quite_right_are_read_as_pillow_reads_them(
+    name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    content = spoilt_jpegs()[name]
+    monkeypatch.setattr(decoding, "_DOUBTFUL", decoding._Doubtful())
+    with Image.open(io.BytesIO(content)) as opened:
+        wanted = np.asarray(opened.convert("RGB"))
+    with caplog.at_level("WARNING", "distinput"):
+        for _ in range(12):
+            np.testing.assert_array_equal(di.io.decode_image(content), wanted)
+    if name == "bytes behind the end":
+        return  # which nobody minds
+    assert [record.getMessage().split(" JPEG")[0] for record in caplog.records] == [
+        "decode_image: 1",
+        "decode_image: 10",
+    ]
+    for call in di.io.decode_image, di.io.decode_jpeg:
+        with pytest.raises(InvalidArgumentError, match="the JPEG image is damaged: Corrupt JPEG data"):
+            call(content, strict=True)
+    with pytest.raises(InvalidArgumentError, match=r"17 x 23 pixels; .* at most max_pixels=390"):
+        di.io.decode_image(content, max_pixels=390)
+
+
+def test_jpegs_that_are_cut_short_are_damaged() -> None:
+    right = encoded(RGB, "JPEG")
+    for size in len(right) - 2, len(right) * 3 // 4, len(right) // 2:
+        with pytest.raises(InvalidArgumentError, match="the JPEG image is damaged"):
+            di.io.decode_image(right[:size])
 
 
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "GIF", "BMP", "WEBP"])

@@ -55,8 +55,12 @@ def test_others_are_turned(format: str, orientation: int) -> None:
     content = encoded(orientation, format)
     with Image.open(io.BytesIO(content)) as image:
         expected = np.asarray(ImageOps.exif_transpose(image))
-    np.testing.assert_array_equal(di.io.decode_image(content, exif_orientation=True), expected)
-    np.testing.assert_array_equal(di.io.decode_image(content), SMOOTH)
+    for animated in True, False:
+        found = di.io.decode_image(content, expand_animations=animated, exif_orientation=True)
+        framed = animated and format == "WEBP"
+        np.testing.assert_array_equal(found, expected[None] if framed else expected)
+        found = di.io.decode_image(content, expand_animations=animated)
+        np.testing.assert_array_equal(found, SMOOTH[None] if framed else SMOOTH)
 
 
 def test_both_byte_orders_and_what_is_cut_or_changed() -> None:

@@ -397,3 +397,22 @@ class Proxy:
 def test_a_proxy_of_a_named_tuple_comes_back_as_the_named_tuple() -> None:
     made = mirrored(2).run(lambda: Proxy(Pair(me(), "text")))
     assert (type(made), made.a.values, made.b) == (Pair, (0, 1), "text")
+
+
+def test_an_interrupt_does_not_wait_for_replicas_that_sleep() -> None:
+    strategy = MirroredStrategy(["CPU:0", "CPU:1"])
+    release, sleeping = threading.Event(), threading.Event()
+
+    def step() -> None:
+        if get_replica_context().replica_id_in_sync_group:
+            sleeping.set()
+            release.wait(60)
+        else:
+            assert sleeping.wait(60)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        strategy.run(step)
+    assert not release.is_set()
+    release.set()
+    assert strategy.run(lambda: 1) is not None

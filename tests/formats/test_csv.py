@@ -181,7 +181,8 @@ def test_a_bad_record_takes_no_other_along(
         schema={"a": str, "b": str},
         on_error=None if ignored else "skip",
     )
-    with warnings.catch_warnings(record=True):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of passes in which all records are left out
         found = (made.ignore_errors() if ignored else made).to_list()
     values = {b"1,2\n": b"1", b'"x\ny",3\n': b"x\ny", b'"a""b",\r\n': b'a"b', b",7\n": b""}
     assert [row["a"] for row in found] == [values[text] for text, flag in zip(texts, flags, strict=True) if flag]

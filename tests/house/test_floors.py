@@ -138,7 +138,13 @@ DOORS: dict[str, tuple[str, ...]] = {
     ),
     "pytest": ("distinput/testing/*",),
     "simplejpeg": ("distinput/decoders/image.py",),
-    "ray": ("distinput/cluster/*", "distinput/distribute/seats/*", "distinput/interop/ray.py"),
+    "ray": (
+        "distinput/cluster/*",
+        "distinput/distribute/seats/*",
+        "distinput/interop/ray.py",
+        "distinput/testing/judge/loaders/*",
+    ),
+    "streaming": ("distinput/testing/judge/loaders/*",),
     "torch": (
         "distinput/cluster/*",
         "distinput/distribute/engines/*",

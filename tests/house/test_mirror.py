@@ -139,6 +139,10 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "testing/judge/loaders/torch",
         "testing/judge/loaders/webdataset",
     ),
+    "tests/outside/test_judged.py: loaders whose ranks are processes or threads": (
+        "testing/judge/loaders/mosaicml",
+        "testing/judge/loaders/ray",
+    ),
     "tests/testing/judge/test_processes.py: ranks in processes, and those that are killed": (
         "testing/judge/laws/killed",
         "testing/judge/laws/worker_killed",
@@ -148,6 +152,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "testing/judge/delivery",
         "testing/judge/finding",
         "testing/judge/laws/elastic",
+        "testing/judge/laws/restart_twice",
         "testing/judge/laws/epochs",
         "testing/judge/laws/equal_steps",
         "testing/judge/laws/exactly_once",

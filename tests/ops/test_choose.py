@@ -7,6 +7,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
+from distinput.ops import choose
 from tests.ops.iterating import until_error
 
 Dataset = di.data.Dataset
@@ -128,3 +129,12 @@ def test_elements_before_an_error_of_a_source_arrive(stop: bool, choices: list[i
     assert before == ([12, 0, 1, 6, 4, 2] if len(choices) > 4 else [12, 6, 4, 0])
     assert isinstance(error, ZeroDivisionError)
     assert error.__notes__[0] == "on element np.int64(0)"
+
+
+def test_datasets_that_have_run_out_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    gathered = choose.gathered
+    monkeypatch.setattr(choose, "gathered", lambda *given: (calls.append(1), gathered(*given))[1])
+    datasets = [di.data.Dataset.range(5 * k, 5 * k + 5) for k in range(100)]
+    assert sorted(di.data.Dataset.sample_from_datasets(datasets, seed=1)) == list(range(500))
+    assert len(calls) < 50

@@ -329,3 +329,55 @@ def test_compiled_functions_take_variables_as_well() -> None:
     for k in (1, 10):
         made.append(RANGE.map(numba.njit(lambda x: x + k)))
     assert [ds.to_list() for ds in made] == [[1, 2, 3], [10, 11, 12]]
+
+
+def test_attributes_that_no_function_names_are_not_watched() -> None:
+    class Trainer:
+        def __init__(self, callback: Any) -> None:
+            self.callback = callback
+
+        def step(self, x: Any) -> Any:
+            return x + 1
+
+    epoch = 0
+    dataset = RANGE.map(Trainer(lambda: epoch).step)
+    epoch = 1
+    assert dataset.to_list() == [1, 2, 3]
+
+
+def test_a_script_is_pickled_by_its_names(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+        import functools, pickle
+        import distinput as di
+
+        k = 5
+        def plus(x):
+            return x + k
+        def of(f, x):
+            return f(x) * 2
+        def drawn(x, rng):
+            return x + k
+
+        ds = di.data.Dataset.range(3)
+        for made in (ds.map(plus), ds.map(functools.partial(of, plus)), ds.map(drawn, rng=True)):
+            print(pickle.loads(pickle.dumps(made)).to_list())
+        """)
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[5, 6, 7]", "[10, 12, 14]", "[5, 6, 7]"]
+
+
+def test_the_connection_of_a_query_is_taken_too(tmp_path: Path) -> None:
+    import sqlite3
+
+    made = []
+    for number in (1, 2):
+        path = str(tmp_path / f"{number}.db")
+        with sqlite3.connect(path) as connection:
+            connection.execute("create table t (x integer)")
+            connection.execute("insert into t values (?)", (number,))
+        connection.close()
+        made.append(Dataset.from_sql("select x from t", lambda: sqlite3.connect(path)))
+    assert [ds.to_list() for ds in made] == [[{"x": 1}], [{"x": 2}]]

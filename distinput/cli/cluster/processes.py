@@ -10,8 +10,9 @@ from typing import Any
 import distinput as di
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.distribute.cluster_resolver import TFConfigClusterResolver
+from distinput.distribute.engines.address import is_loopback
 from distinput.distribute.seats.dask import check_installed, chief_address, configured_security
-from distinput.distribute.seats.dask_process import SeatProcess, is_loopback, run
+from distinput.distribute.seats.dask_process import SeatProcess, run
 from distinput.distribute.seats.local_cluster import LocalCluster
 
 __all__ = ["start_cluster", "temporary_security", "what_is_open", "work_as_seat"]

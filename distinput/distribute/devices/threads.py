@@ -97,11 +97,13 @@ class _Work:
         self.done.acquire()
 
     def call(self, index: int) -> None:
-        """Make the call for one device; never raises."""
+        """Make the call for one device; never raises, but for an interrupt of the caller's own thread."""
         try:
             self.results[index] = self.function(*self.args[index])
-        except BaseException as error:  # noqa: BLE001 - raised again on the caller's thread
+        except BaseException as error:
             self.failures.append(error)
+            if index == 0 and isinstance(error, KeyboardInterrupt):
+                raise
 
     def end(self) -> None:
         """Note that one of the other threads has finished."""

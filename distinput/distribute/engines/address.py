@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The place of a worker in a job: its rank, the `host:port` of rank 0, and the address by which others reach it."""
 
+import ipaddress
 import socket
 
-__all__ = ["check_rank_and_size", "local_address", "split_address"]
+__all__ = ["check_rank_and_size", "is_loopback", "local_address", "split_address"]
 
 
 def check_rank_and_size(found_by: str, given: tuple[int | None, int | None], found: tuple[int, int]) -> None:
@@ -19,6 +20,20 @@ def check_rank_and_size(found_by: str, given: tuple[int | None, int | None], fou
     for what, mine, its in zip(("rank", "size"), given, found, strict=True):
         if mine is not None and mine != its:
             raise ValueError(f"{found_by} with {what} {its}, got {what} {mine}; leave it out")
+
+
+def is_loopback(host: str) -> bool:
+    """True for a name or an address that only processes of this machine reach.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("host0")
+    (True, True, True, False, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def split_address(address: str) -> tuple[str, int]:

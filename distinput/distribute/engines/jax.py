@@ -22,7 +22,7 @@ import numpy as np
 from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost
 from distinput.distribute.collectives.collectives import Collectives
 from distinput.distribute.collectives.fold import fold
-from distinput.distribute.engines.address import check_rank_and_size, split_address
+from distinput.distribute.engines.address import check_rank_and_size, is_loopback, split_address
 from distinput.distribute.engines.attempt import attempt_name
 from distinput.distribute.engines.background import BackgroundThread
 from distinput.distribute.engines.hosted_board import HostedStatusBoard
@@ -90,6 +90,8 @@ def _initialize(rank: int | None, size: int | None, address: str | None, timeout
         given = {"coordinator_address": address, "num_processes": size, "process_id": rank}
         given["cluster_detection_method"] = "deactivate"
     known = inspect.signature(jax.distributed.initialize).parameters
+    if address is not None and is_loopback(split_address(address)[0]):
+        given |= {"coordinator_bind_address": address} if "coordinator_bind_address" in known else {}
     limits = {"initialization_timeout": max(1, round(timeout)), "shutdown_timeout_seconds": _EXIT_SECONDS}
     given |= {key: value for key, value in limits.items() if key in known}
     recover = "jax_enable_recoverability"

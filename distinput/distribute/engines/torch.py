@@ -8,8 +8,10 @@ themselves never time out, since an agreement may be posted long before the othe
 
 import ctypes
 import os
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
@@ -18,7 +20,7 @@ import numpy as np
 
 from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost
 from distinput.distribute.collectives.collectives import Collectives
-from distinput.distribute.engines.address import check_rank_and_size, local_address, split_address
+from distinput.distribute.engines.address import check_rank_and_size, is_loopback, local_address, split_address
 from distinput.distribute.engines.attempt import attempt_name
 from distinput.distribute.engines.hosted_board import HostedStatusBoard
 from distinput.distribute.engines.installed import too_old
@@ -101,14 +103,26 @@ def _place(rank: int | None, size: int | None, address: str | None) -> tuple[tup
 def _connect(distributed: Any, rank: int, address: str, timeout: float, *, listens: bool) -> Any:
     """The store on rank 0; all stores of this process with the same port share its server."""
     host, port = split_address(address)
+    listens = rank == 0 and listens
+    given: dict[str, Any] = {}
+    if listens and port and is_loopback(host):  # by itself it listens on all interfaces
+        with suppress(OSError):  # another store of this process does so already; any other reason is told by this one
+            given["master_listen_fd"] = _listening(host, port)
     return distributed.TCPStore(
         host,
         port,
-        is_master=rank == 0 and listens,
+        is_master=listens,
         timeout=timedelta(seconds=max(timeout, 0.001)),
         wait_for_workers=False,
         multi_tenant=True,
+        **given,
     )
+
+
+def _listening(host: str, port: int) -> int:
+    """The descriptor of a socket that listens at one address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=128).detach()
 
 
 def _not_opened(error: Exception, place: tuple[int, int], address: str, deadline: float) -> CollectiveError:

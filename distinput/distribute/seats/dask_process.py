@@ -2,7 +2,6 @@
 """A process with one seat: a Dask worker without a nanny, with nothing in it that a seat does not need."""
 
 import asyncio
-import ipaddress
 import json
 import logging
 import os
@@ -14,7 +13,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Never
 
-__all__ = ["SeatProcess", "is_loopback", "main", "run", "where_to_listen"]
+from distinput.distribute.engines.address import is_loopback
+
+__all__ = ["SeatProcess", "main", "run", "where_to_listen"]
 
 _LOOK_SECONDS = 0.5
 
@@ -83,20 +84,6 @@ def where_to_listen(process: SeatProcess) -> dict[str, Any]:
         return {"host": host.strip("[]"), "port": int(port)}
     scheduler = process.scheduler.rpartition("://")[2].rpartition(":")[0].strip("[]")
     return {"host": scheduler, "port": 0} if is_loopback(scheduler) else {}
-
-
-def is_loopback(host: str) -> bool:
-    """True for a name or an address that only processes of this machine reach.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("host0")
-    (True, True, True, False, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def _work(process: SeatProcess) -> int:

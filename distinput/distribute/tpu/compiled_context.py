@@ -20,6 +20,7 @@ from distinput.distribute.tpu.trace import Trace, broadcast_from
 from distinput.distribute.values import DistributedValues, PerReplica, is_distributed, replica_leaves
 from distinput.distribute.variables.indexed_slices import IndexedSlices
 from distinput.distribute.variables.policy import VariableAggregation
+from distinput.distribute.variables.resource_variable import ResourceVariable
 from distinput.errors import InvalidArgumentError
 
 __all__ = ["CompiledReplicaContext", "TracedValues", "gather_traced", "reduce_traced", "row_mask_of"]
@@ -111,8 +112,8 @@ class CompiledReplicaContext(ReplicaContext):
 
         merged = map_leaves(shared, (tuple(args), dict(kwargs or {})), lists=True)
         with Mode(self._strategy, None):
-            result = merge_fn(self._strategy, *merged[0], **merged[1])
-        structure, leaves = replica_leaves(result)
+            structure, leaves = replica_leaves(merge_fn(self._strategy, *merged[0], **merged[1]))
+            leaves = [leaf.value() if isinstance(leaf, ResourceVariable) else leaf for leaf in leaves]  # of that copy
         return structure.build([self._own(leaf) for leaf in leaves])
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, name: str = "") -> Any:

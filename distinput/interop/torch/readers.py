@@ -11,6 +11,9 @@ __all__ = ["Reader", "reader", "starts_worker"]
 _SHARDERS = ("DataLoaderDispatcher", "IterableDatasetShard")
 _OF_WORKERS = "MultiProcessingDataLoaderIter"
 _DEPTH = 100
+_THEIRS = frozenset({"accelerate", "torch", "torchdata", "transformers"})
+"""Packages whose frames are looked into. The locals of a program's own frames are left alone: before Python 3.13 a look at them
+keeps all that they hold alive until the frame ends."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,9 @@ def starts_worker() -> bool:
 
 
 def _callers() -> Iterator[Any]:
-    """The objects whose methods are being called, the innermost first."""
+    """The objects of those packages whose methods are being called, the innermost first."""
     frame, depth = sys._getframe(2), 0
     while frame is not None and depth < _DEPTH:
-        yield frame.f_locals.get("self")
+        if frame.f_globals.get("__name__", "").partition(".")[0] in _THEIRS:
+            yield frame.f_locals.get("self")
         frame, depth = frame.f_back, depth + 1  # type: ignore[assignment]

@@ -91,6 +91,25 @@ def test_what_a_write_returns_is_the_copy_of_each_replica(synchronization: str, 
     assert found["twice"][1] is v
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_copies_that_a_merge_function_returns_are_those_copies(compiled: bool) -> None:
+    strategy = di.distribute.TPUStrategy(compile=compiled, devices=jax.devices()[:2])
+    context = di.distribute.get_replica_context
+    with strategy.scope():
+        v, w = di.Variable(0.0), di.Variable(1.0)
+
+    def step() -> Any:
+        v.assign(jnp.float32(10) * (context().replica_id_in_sync_group + 1))
+        copies = context().merge_call(lambda strategy: strategy.experimental_local_results(v))
+        added = context().merge_call(lambda strategy: strategy.extended.update(w, lambda part: part.assign_add(1.0)))
+        return copies, added, context().merge_call(lambda strategy: w)
+
+    copies, added, whole = strategy.run(step)
+    assert [float(part) for part in copies] == [10, 20]
+    assert [float(part) for part in strategy.experimental_local_results(added)] == [2, 2]
+    assert whole is w
+
+
 def test_numbers_are_of_each_replica_with_and_without_a_program() -> None:
     for strategy in (di.distribute.TPUStrategy(), di.distribute.TPUStrategy(compile=False)):
         found = strategy.run(lambda x: (len(x), {"rows": x.shape[0]}, "name"), (parts_of([2] * 8),))
