@@ -218,8 +218,8 @@ def rows_block(
 def _unsupported(path: str, error: UnsupportedTypeError) -> UnimplementedError:
     if str(error).endswith("is of type null"):
         return UnimplementedError(
-            f'{path}: {error}: it holds nulls alone, which have the type that it has in other files with schema="union"; or state '
-            "one with schema=, or name the columns to read without it"
+            f'{path}: {error}: it holds nulls alone, which take the type of other files with schema="union"; or state one '
+            "with schema=, or name the columns to read without it"
         )
     return UnimplementedError(
         f"{path}: {error}, which no array can hold; cast it when writing, or name the columns to read without it"
