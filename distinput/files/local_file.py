@@ -19,8 +19,10 @@ class LocalFile(io.FileIO):
     Args:
       path: of the file, or a descriptor, which is closed with it.
 
-    >>> _ = open("a.txt", "wb").write(b"some bytes")
-    >>> LocalFile("a.txt").read(4)
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.txt").write_bytes(b"some bytes")
+    >>> with LocalFile("a.txt") as file:
+    ...     file.read(4)
     b'some'
     """
 

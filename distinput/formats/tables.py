@@ -80,15 +80,28 @@ def check_columns(path: str, schema: Any, columns: Iterable[str] | None) -> None
     """Refuse a file that has two columns of one name, or lacks one that is wanted.
 
     Raises:
+      DataLossError: a name is not UTF-8.
       InvalidArgumentError: a column does not exist.
       UnimplementedError: two columns have the same name.
     """
-    names = schema.names
+    try:
+        names = schema.names
+        _decode_names(schema)
+    except UnicodeDecodeError as error:  # of pyarrow
+        raise DataLossError(f"{path}: damaged: the name of a column is not UTF-8: {error}") from error
     if len(set(names)) != len(names):
         raise UnimplementedError(f"{path}: several columns have the same name; give each its own: {', '.join(names)}")
     for name in columns or ():
         if name not in names:
             raise InvalidArgumentError(f"{path}: has no column {name!r}; its columns are {', '.join(names)}")
+
+
+def _decode_names(fields: Iterable[Any]) -> None:
+    """Have pyarrow decode the names of fields at any depth, which it does when it is asked for them."""
+    for field in fields:
+        kind = getattr(field.type, "storage_type", field.type)
+        _ = field.name
+        _decode_names([kind.field(place) for place in range(kind.num_fields)])
 
 
 def table_spec(path: str, schema: Any, columns: Iterable[str] | None) -> Spec:
@@ -203,6 +216,11 @@ def rows_block(
 
 
 def _unsupported(path: str, error: UnsupportedTypeError) -> UnimplementedError:
+    if str(error).endswith("is of type null"):
+        return UnimplementedError(
+            f'{path}: {error}: it holds nulls alone, which take the type of other files with schema="union"; or state one '
+            "with schema=, or name the columns to read without it"
+        )
     return UnimplementedError(
         f"{path}: {error}, which no array can hold; cast it when writing, or name the columns to read without it"
     )

@@ -112,6 +112,14 @@ def test_the_cure_for_nulls_in_a_struct_names_the_column() -> None:
     assert int(block(batch, as_nulls("who", {"s": {"t": 7}})).row(1)["s"]["t"]) == 7
 
 
+def test_a_name_that_is_no_text_is_damage() -> None:
+    schema = pa.schema({"xyz": pa.struct({"inner": pa.int64()})}).serialize().to_pybytes()
+    for name in (b"xyz", b"inner"):
+        damaged = pa.ipc.read_schema(pa.BufferReader(schema.replace(name, b"\xec" + name[1:])))
+        with pytest.raises(DataLossError, match="f: damaged: the name of a column is not UTF-8"):
+            table_spec("f", damaged, None)
+
+
 def test_replacements_are_for_columns_that_are_there() -> None:
     schema = pa.schema({"s": pa.struct({"t": pa.int64()}), "x": pa.int64()})
     check_nulls("f", "error", schema)

@@ -420,7 +420,11 @@ def _parquet(columns: Mapping[str, Any], **options: Any) -> bytes:
 
 def _parquet_samples() -> Iterator[Sample]:
     read = reader(lambda path: di.data.ParquetDataset(str(path)))
-    with_fill = reader(lambda path: di.data.ParquetDataset(str(path), nulls=FILL))
+    with_fill = reader(
+        lambda path: di.data.ParquetDataset(
+            str(path), nulls={name: value for name, value in FILL.items() if name != "view"}
+        )
+    )
     most = 3 * PAGE_BYTES
     kinds: dict[str, tuple[Mapping[str, Any], dict[str, Any]]] = {
         "plain": ({**NUMBERS, **SPANS}, {"compression": "none", "use_dictionary": False, "store_schema": False}),
