@@ -12,7 +12,8 @@ variable `DISTINPUT_KERNELS` determines what happens at the first call:
 * `reference`: nothing is ever compiled.
 
 The cache is the folder `$NUMBA_CACHE_DIR` if that is set, else `__pycache__` beside the source, else the user's cache
-folder, and never one that others may write to; if none is left, each process compiles for itself. numba is not imported before the first call of a kernel.
+folder, and never one that others may write to; if none is left, each process compiles for itself. numba is not imported
+before the first call of a kernel.
 
 At the end of the program the background thread is interrupted and joined: no thread may be inside LLVM when the
 interpreter shuts down. An optimization pass of LLVM cannot be interrupted, but ends within a second or two.

@@ -148,6 +148,13 @@ def parts() -> Any:
     return Dataset.from_tensor_slices(np.arange(5)).concatenate(Dataset.from_tensor_slices(np.arange(5, 12)))
 
 
+def long_chain() -> Any:
+    chain = uncounted(1)
+    for _ in range(33):
+        chain = chain.concatenate(uncounted(1))
+    return chain
+
+
 def endless_sample() -> Any:
     sources = [Dataset.range(9).repeat(), Dataset.range(100, 120).repeat()]
     return Dataset.sample_from_datasets(sources, [0.3, 0.7], seed=5).take(25)
@@ -338,6 +345,7 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "with_options": lambda: Dataset.range(9).with_options(di.data.Options()),
     "zip": lambda: Dataset.zip(Dataset.range(20), uncounted(30).shuffle(3, seed=1)),
     # what rules change
+    "balanced_concatenations": long_chain,
     "concatenate_of_slices": lambda: parts().concatenate(Dataset.from_tensor_slices(np.arange(12, 15))),
     "map_of_map": lambda: uncounted(20).map(plus_one).map(doubled).map(plus_one),
     "map_rows_of_map_rows": lambda: Dataset.range(20).map_rows(plus_one).map_rows(doubled),
