@@ -13,6 +13,8 @@ import numpy as np
 from distinput.core.begun import Begun
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.calls import bytes_of
+from distinput.core.column import Column
+from distinput.core.dense import Dense
 from distinput.core.failure import Failure
 from distinput.core.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
 from distinput.core.nest import Structure, structure_of
@@ -144,13 +146,9 @@ class Generator(Node):
     def _block(self, elements: list[Any], row: int) -> tuple[Block, Exception | None]:
         """Elements from number `row` on, cast and checked, up to the first that does not fit; and the error for that one."""
         structure, specs = self.signature.structure, self.signature.leaves
-        components: list[Any] = []
-        if structure.is_leaf:
-            components = [elements]
-        elif structure.is_flat_tuple and self._are_tuples(elements):
-            components = list(zip(*elements, strict=True))
-        if components and all(map(_are_as_said, components, specs)):
-            return ColumnBlock(structure, [column_of(list(leaves)) for leaves in components], len(elements)), None
+        columns = list(map(_as_said, self._components(elements), specs))
+        if columns and None not in columns:
+            return ColumnBlock(structure, columns, len(elements)), None
         held: list[list[Any]] = []
         try:
             for element in elements:
@@ -159,9 +157,18 @@ class Generator(Node):
             return Block.of(structure, held), error
         return Block.of(structure, held), None
 
-    def _are_tuples(self, elements: list[Any]) -> bool:
-        """Whether all are tuples with one item for each component."""
-        return set(map(type, elements)) == {tuple} and set(map(len, elements)) == {self.signature.structure.num_leaves}
+    def _components(self, elements: list[Any]) -> list[Any]:
+        """The values of each leaf; none where elements are not plain tuples or dicts of leaves, as the signature says."""
+        structure, kinds = self.signature.structure, set(map(type, elements))
+        if structure.is_leaf:
+            return [elements]
+        if kinds == {tuple} and structure.is_flat_tuple and set(map(len, elements)) == {structure.num_leaves}:
+            return list(zip(*elements, strict=True))
+        if kinds == {dict} and structure.kind == "dict" and all(child.is_leaf for child in structure.children):
+            keys = set(structure.keys)
+            if all(element.keys() == keys for element in elements):
+                return [[element[key] for element in elements] for key in structure.keys]
+        return []
 
     def _leaves(self, element: Any, row: int) -> list[Any]:
         """The leaves of an element, cast and checked."""
@@ -225,15 +232,31 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
         yield elements, error
 
 
-def _are_as_said(values: Sequence[Any], leaf: LeafSpec) -> bool:
-    """Whether values need neither a cast nor a further check, as most arrays do not."""
+_KINDS: dict[type, str] = {bool: "b", int: "iu", float: "f"}
+"""The kinds of dtypes that hold numbers of Python; what does not fit is looked at one by one."""
+
+
+def _as_said(values: Sequence[Any], leaf: LeafSpec) -> Column | None:
+    """A column of values that need no further check, as most arrays and numbers; None if they do."""
+    if not isinstance(leaf, TensorSpec) or leaf.dtype == STRING or leaf.ragged_rank:
+        return None
+    kinds = set(map(type, values))
+    if kinds == {np.ndarray}:
+        return column_of(list(values)) if _are_as_said(values, leaf) else None
     if (
-        not isinstance(leaf, TensorSpec)
-        or leaf.dtype == STRING
-        or leaf.ragged_rank
-        or set(map(type, values)) != {np.ndarray}
+        len(kinds) != 1
+        or leaf.dtype.kind not in _KINDS.get(kinds.pop(), "")
+        or (leaf.shape is not None and leaf.shape.rank)
     ):
-        return False
+        return None
+    try:
+        return Dense(np.array(values, leaf.dtype))
+    except OverflowError:
+        return None
+
+
+def _are_as_said(values: Sequence[Any], leaf: TensorSpec) -> bool:
+    """Whether arrays need neither a cast nor a further check."""
     ranks, shape = {value.ndim for value in values}, leaf.shape
     if {value.dtype for value in values} != {leaf.dtype} or 0 in ranks:
         return False
