@@ -146,8 +146,9 @@ class Generator(Node):
     def _block(self, elements: list[Any], row: int) -> tuple[Block, Exception | None]:
         """Elements from number `row` on, cast and checked, up to the first that does not fit; and the error for that one."""
         structure, specs = self.signature.structure, self.signature.leaves
-        columns = list(map(_as_said, self._components(elements), specs))
-        if columns and None not in columns:
+        components = self._components(elements)
+        columns = [column for column in map(_as_said, components, specs) if column is not None]
+        if components and len(columns) == len(components):
             return ColumnBlock(structure, columns, len(elements)), None
         held: list[list[Any]] = []
         try:
