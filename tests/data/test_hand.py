@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is in hand: elements that are counted down as they are taken, and the place after each."""
 
-from itertools import islice
+from itertools import islice, repeat
 from operator import length_hint
 
 import numpy as np
@@ -36,7 +36,7 @@ def test_behind_a_block_nothing_is_in_hand() -> None:
 
 def test_a_part_counts_what_is_taken_from_it() -> None:
     hand = Hand({"row": 0}, {"row": 5})
-    left = iter(range(3))
+    left = repeat(True, 3)
     hand.left, hand.parts = left, iter([iter("ab"), iter("c")])
     first = hand.part()
     assert first is not None

@@ -95,6 +95,7 @@ def test_shard_func_goes_on_after_the_last_complete_files(tmp_path: Path, monkey
 
     def checked(x: int) -> int:
         if fails and x == 10:
+            fails.clear()  # a change that the function makes itself does not make another pipeline of it
             raise ValueError("element 10")
         calls.append(int(x))
         return x
@@ -107,7 +108,6 @@ def test_shard_func_goes_on_after_the_last_complete_files(tmp_path: Path, monkey
 
     with pytest.raises(ValueError, match="element 10"):
         checked_dataset().save(tmp_path, shard_func=lambda x: x % 3)
-    fails.clear()
     calls.clear()
     made = checked_dataset().save(tmp_path, shard_func=lambda x: x % 3)
     assert calls == list(range(8, 20))

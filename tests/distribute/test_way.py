@@ -31,13 +31,13 @@ ROOMS = (
     "input/lockstep", "input/drawing", "input/tail", "input/dealing", "input/comparison", "input/saved", "input/facts",
     "input/names", "input/spec", "input/options", "input/input_context", "input/consumer", "replica_context", "modes",
     "cross_device", "communication", "missing", "rpc", "server", "variables",
-    "arithmetic", "device_exchange", "reduction", "exact_sum", "ragged_values",
+    "arithmetic", "device_exchange", "reduction", "exact_sum", "ragged_values", "sliced_values",
     "replicas", "peers", "rendezvous", "creations", "values", "operators",
     "value_context", "reduce_op", "run_counts", "device_name", "devices",
 )  # fmt: skip
 """From top to bottom."""
 BELOW = ("collectives", "engines")
-ASIDE = ("coordinator", "preemption", "seats", "tpu")
+ASIDE = ("coordinator", "door", "preemption", "seats", "tpu")
 """Rooms that no dataset passes through on this way."""
 
 Function = tuple[str, str]
@@ -133,8 +133,8 @@ def test_from_the_strategy_to_the_distributed_dataset(
     [
         (numbers, POLICY.DATA, 1, 35, 0),
         (numbers, POLICY.DATA, 2, 65, 4),
-        (chosen, POLICY.DATA, 2, 72, 4),
-        (numbers, POLICY.OFF, 2, 57, 4),
+        (chosen, POLICY.DATA, 2, 73, 4),
+        (numbers, POLICY.OFF, 2, 59, 4),
     ],
     ids=["one process", "own pieces", "cut batches", "dealt elements"],
 )
