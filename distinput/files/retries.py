@@ -143,7 +143,7 @@ def transient(error: BaseException) -> bool:
     if isinstance(status, int) and 400 <= status < 500:
         return status in _TRY_AGAIN
     if isinstance(error, OSError):
-        kinds = FileNotFoundError | PermissionError | IsADirectoryError | NotADirectoryError
+        kinds = FileNotFoundError | FileExistsError | PermissionError | IsADirectoryError | NotADirectoryError
         return not isinstance(error, kinds) and error.errno not in _LASTING
     return isinstance(error, EOFError | TimeoutError) or f"{type(error).__module__}.".startswith(_NETWORK)
 

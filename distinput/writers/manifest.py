@@ -160,7 +160,11 @@ def read_written(directory: str) -> WrittenFiles | None:
     try:
         with naming(path), open_inside(directory, MANIFEST) as file:
             text = file.read()
-    except (NotFoundError, NotADirectoryError):
+    except (
+        NotFoundError,
+        NotADirectoryError,
+        FileExistsError,
+    ):  # the last where fsspec is asked for a file below a file
         return None
     try:
         found = json.loads(text)

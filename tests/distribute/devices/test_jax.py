@@ -74,8 +74,8 @@ def test_settings_of_a_thread_hold_for_all_replicas_and_for_steps_made_ahead() -
         steps = iter(strategy.experimental_distribute_dataset(di.data.Dataset.range(12).batch(6)))
         assert [part.dtype for part in next(steps).values] == [np.int64] * 3
         found = strategy.run(lambda: (jnp.arange(2).dtype.name, jax.config.jax_default_matmul_precision))
-        assert found == ("int64", "float32")
-    assert strategy.run(lambda: jnp.arange(2).dtype.name) == "int32"
+        assert strategy.experimental_local_results(found) == (("int64", "float32"),) * 3
+    assert strategy.experimental_local_results(strategy.run(lambda: jnp.arange(2).dtype.name)) == ("int32",) * 3
 
 
 @pytest.mark.parametrize("begin", [0, 4, 8])
