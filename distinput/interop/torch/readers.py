@@ -10,10 +10,8 @@ __all__ = ["Reader", "reader", "starts_worker"]
 
 _SHARDERS = ("DataLoaderDispatcher", "IterableDatasetShard")
 _OF_WORKERS = "MultiProcessingDataLoaderIter"
+_FETCHER = "_IterableDatasetFetcher"
 _DEPTH = 100
-_THEIRS = frozenset({"accelerate", "torch", "torchdata", "transformers"})
-"""Packages whose frames are looked into. The locals of a program's own frames are left alone: before Python 3.13 a look at them
-keeps all that they hold alive until the frame ends."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ def reader() -> Reader:
     collates = unordered = False
     for caller in _callers():
         name = type(caller).__name__
-        if name == "_IterableDatasetFetcher":
+        if name == _FETCHER:
             collates = collates or bool(getattr(caller, "auto_collation", False))
         elif name.endswith(_OF_WORKERS):
             unordered = unordered or not getattr(caller, "_in_order", True)
@@ -51,9 +49,13 @@ def starts_worker() -> bool:
 
 
 def _callers() -> Iterator[Any]:
-    """The objects of those packages whose methods are being called, the innermost first."""
+    """The objects of these classes whose methods are being called, the innermost first.
+
+    The locals of all other frames are left alone: before Python 3.13 a look at them keeps what they hold alive until they end.
+    """
     frame, depth = sys._getframe(2), 0
     while frame is not None and depth < _DEPTH:
-        if frame.f_globals.get("__name__", "").partition(".")[0] in _THEIRS:
+        owner = frame.f_code.co_qualname.rpartition(".")[0].rpartition(".")[2]
+        if owner == _FETCHER or owner in _SHARDERS or owner.endswith(_OF_WORKERS):
             yield frame.f_locals.get("self")
         frame, depth = frame.f_back, depth + 1  # type: ignore[assignment]

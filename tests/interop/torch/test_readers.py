@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What reads a view, seen from the frames of the call."""
 
+import weakref
+
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+import distinput as di
+from distinput.interop.torch import Loader
 from distinput.interop.torch.readers import Reader, reader, starts_worker
 
 
@@ -39,3 +43,20 @@ class _StatefulMultiProcessingDataLoaderIter:
 def test_the_start_of_a_loader_worker_is_seen() -> None:
     assert _StatefulMultiProcessingDataLoaderIter().seen
     assert not starts_worker()
+
+
+@pytest.mark.parametrize("use", ["iterate", "state"])
+def test_the_locals_of_a_program_are_not_kept_alive(use: str) -> None:
+    loader = Loader(di.data.Dataset.range(12).batch(4))
+    model = Model()
+    alive = weakref.ref(model)
+    if use == "iterate":
+        assert len(list(loader)) == 3
+    else:
+        loader.state_dict()
+    del model
+    assert alive() is None
+
+
+class Model:
+    """Stands for something large."""
