@@ -20,6 +20,7 @@ from distinput.kernels import (  # noqa: F401 - they fill KERNELS
     even_deal,
     example,
     example_columns,
+    example_unknown,
     example_values,
     fair_choice,
     gather,
