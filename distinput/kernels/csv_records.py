@@ -70,6 +70,7 @@ def csv_records_reference(
             if buffer[at + 1] != NEWLINE:
                 if not rules & RETURNS:
                     return count, begin, lines, at
+                lines, inside = lines + inside, 0
                 count, begin = count + (at > begin or rules & BLANKS > 0), at + 1
         else:
             lines, inside = lines + inside + 1, 0

@@ -103,11 +103,11 @@ def locate_reference(
         raise ValueError(
             "locate_members: starts, sizes and key_ends, names and columns, content and lengths must agree"
         )
-    if np.any(columns < 0) or np.any((columns + 1) * rows > lengths.size):
+    if np.any(columns < 0) or (rows and np.any(columns >= lengths.size // rows)):
         raise ValueError("locate_members: there must be a place for each sample in each column")
     if np.any(np.diff(ends, prepend=0) < 0) or (wide and ends[-1] > names.size):
         raise ValueError("locate_members: ends must not decrease and stay within the names")
-    if np.any(starts < 0) or np.any(sizes < 0) or np.any(sizes > buffer.size) or np.any(starts + sizes > buffer.size):
+    if np.any(starts < 0) or np.any(sizes < 0) or np.any(sizes > buffer.size) or np.any(starts > buffer.size - sizes):
         raise ValueError("locate_members: samples must be within the buffer")
     texts = [names[a:b].tobytes() for a, b in zip([0, *ends.tolist()[:-1]], ends.tolist(), strict=True)] if wide else []
     written = 0

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from distinput.kernels.csv_records import BLANKS, MULTILINE, RETURNS, csv_records, csv_records_reference
@@ -74,6 +74,9 @@ PARTS = [b",", b"\n", b"\r\n", b"abc", b'"a,b"', b'"a""b"', b'""', b'"a\nb\r"', 
     quote=st.sampled_from([34, 34, 34, -1]),
     rules=st.integers(0, 7),
 )
+@example(
+    [b'"a\nb\r"', b"\r", b"abc"], MANY, MANY, 34, MULTILINE | RETURNS
+)  # a newline in quotes, then a return that ends
 def test_it_equals_its_reference(parts: list[bytes], until: int, rows: int, quote: int, rules: int) -> None:
     buffer = np.frombuffer(b"".join(parts), np.uint8)
     arguments = (buffer, 0, buffer.size, until, rows, 44, quote, rules)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples in archives, as the compiled kernels find them."""
 
+import sys
 import tarfile
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from distinput.kernels import tar_header as tar
-from distinput.kernels.tar import locate_members, scan_samples
+from distinput.kernels.tar import locate_members, locate_reference, scan_samples
 from tests.archives import tar_bytes, with_checksum
 
 NAMES = [b"cls", b"jpg", b"seg.png"]
@@ -157,3 +158,25 @@ def test_zeros_behind_the_end_are_passed_over_a_piece_at_a_time() -> None:
     assert scanned(content[:2000], ended=False)[1] == (1024, tar.OK, 0)
     assert scanned(bytes(2000), ended=False)[1] == (1024, tar.OK, 0)
     assert scanned(bytes(2000))[1] == (0, tar.OK, 0)
+
+
+@pytest.mark.parametrize(
+    "starts, columns, says", [(0, sys.maxsize, "a place for each sample"), (sys.maxsize, 0, "samples must be within")]
+)
+def test_numbers_whose_sums_overflow_are_refused(starts: int, columns: int, says: str) -> None:
+    for function in (locate_members.compiled(), locate_reference):
+        content, names = (np.frombuffer(data, np.uint8) for data in (tar_bytes({"0.cls": b"1"}), b"cls"))
+        lengths, keys = np.full(1, -1), np.zeros(9, np.uint8)
+        arrays = [np.array([each]) for each in (starts, 1024)], [np.array([each]) for each in (3, columns)]
+        with pytest.raises(ValueError, match=says):
+            function(
+                content,
+                *arrays[0],
+                names,
+                *arrays[1],
+                False,
+                np.zeros(1, np.int64),
+                lengths,
+                keys,
+                np.zeros(1, np.int64),
+            )

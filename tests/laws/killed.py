@@ -25,6 +25,7 @@ OLD, NEW = list(range(7)), list(range(100, 112))
 _LEFT = [number for number in range(100, 114) if number not in (103, 110)]
 IN_TURNS = dict(zip(_LEFT, [NEW[place % 3 * 4 + place // 3] for place in range(12)], strict=True))
 """What is written in turns, so that the files have the new elements one after the other."""
+_REPLACE = ("write", "write_in_turns", "workers")
 _KEEP = ("cache", "snapshot", "snapshot_by_function")
 _STEPS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.listdir", "os.scandir")
 _MEMORY = Path("/dev/shm")
@@ -93,7 +94,9 @@ WRITERS: dict[str, Callable[[str], None]] = {
 
 def prepare(name: str, folder: str) -> None:
     """What is there before."""
-    if name not in _KEEP:
+    if name in _REPLACE:  # files of other names are another dataset, which is not replaced
+        dataset(0, 7).write(folder, "elements", overwrite=True)
+    elif name not in _KEEP:
         dataset(0, 7).save(folder)
     else:
         os.makedirs(folder)
