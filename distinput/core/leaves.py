@@ -283,21 +283,27 @@ def _from_list(value: Any) -> Any:
     typed = any(issubclass(kind, np.generic | np.ndarray) for kind in kinds)
     narrow = np.dtype(np.float32) if array.dtype == np.float64 and not typed else array.dtype
     if narrow.kind == "f":
-        exactly = _with_integers(items, kinds, narrow)
+        exactly = _with_integers(items, narrow) if _has_integers(flat, kinds) else None
         return array.astype(narrow, copy=False) if exactly is None else exactly
     if typed or array.dtype != np.int64:
         return array
     return array.astype(np.int32) if array.min() >= _INT32.min and array.max() <= _INT32.max else array
 
 
-def _with_integers(items: list[Any], kinds: set[type], dtype: np.dtype[Any]) -> Any:
+def _has_integers(members: list[Any], kinds: set[type]) -> bool:
+    """Whether some of the members are integers, or arrays of integers."""
+    if any(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        return True
+    arrays = any(issubclass(kind, np.ndarray) for kind in kinds)
+    return arrays and any(isinstance(member, np.ndarray) and member.dtype.kind in "iu" for member in members)
+
+
+def _with_integers(items: list[Any], dtype: np.dtype[Any]) -> Any:
     """The array of lists of which NumPy makes floats though there are integers in it; None where floats hold them all.
 
     Raises:
       InvalidArgumentError: no dtype holds all of the values.
     """
-    if not any(issubclass(kind, int | np.integer | np.ndarray) and kind is not bool for kind in kinds):
-        return None
     objects = np.array(items, dtype=object)
     numbers = objects.reshape(-1).tolist()
     integers = [int(x) for x in numbers if isinstance(x, int | np.integer)]

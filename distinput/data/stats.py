@@ -28,7 +28,7 @@ class Stats(dict[str, dict[str, Any]]):
         an element is handed out (those that `shuffle` selected from arrays or mapped files).
 
     >>> import distinput as di
-    >>> ds = di.data.Dataset.range(1000).map(lambda x: sum(range(200)) + x)
+    >>> ds = di.data.Dataset.range(1000).map(lambda x: sum(range(5000)) + x)
     >>> _ = [x for x in ds]
     >>> stats = ds.stats()
     >>> stats.slowest, stats["1:map"]["rows"]

@@ -144,7 +144,8 @@ def transient(error: BaseException) -> bool:
         return status in _TRY_AGAIN
     if isinstance(error, OSError):
         kinds = FileNotFoundError | FileExistsError | PermissionError | IsADirectoryError | NotADirectoryError
-        return not isinstance(error, kinds) and error.errno not in _LASTING
+        folder = error.errno is None and str(error).endswith("is a directory")  # as pyarrow says it
+        return not isinstance(error, kinds) and error.errno not in _LASTING and not folder
     return isinstance(error, EOFError | TimeoutError) or f"{type(error).__module__}.".startswith(_NETWORK)
 
 

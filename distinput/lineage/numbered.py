@@ -45,6 +45,7 @@ from distinput.ops.zip import Zip
 from distinput.plan.batching import Batching
 from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.plan.one_for_one import OneForOne
+from distinput.plan.places import placed
 from distinput.plan.same_elements import SameElements
 
 __all__ = ["Numbered", "flat_numbers", "numbered", "only_counts"]
@@ -222,7 +223,7 @@ def numbered(node: Node, *, read: bool = False) -> Numbered:
       UnimplementedError: where an element comes from does not follow from positions; the message names the step and why.
     """
     made = _Numbering(read)
-    tree = made.of(node)
+    tree = made.of(placed(node))  # before steps are left out, so that the others stand where they run
     found = reached(tree)
     at_once = isinstance(tree, Batch) and _single(tree.input) and tree.input.random_access
     stacked = tree if isinstance(tree, Batch) and at_once and found.size != UNKNOWN else None

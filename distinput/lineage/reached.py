@@ -9,7 +9,7 @@ from distinput.core.block import Block, concat_blocks
 from distinput.core.column import Ints
 from distinput.core.run import Run
 from distinput.plan.node import UNKNOWN, Node
-from distinput.streaming.by_position import positions_of
+from distinput.streaming.by_position import positions_in
 
 __all__ = ["Reached", "reached"]
 
@@ -32,11 +32,11 @@ class Reached(Protocol):
 
 
 def reached(node: Node) -> Reached:
-    """The elements of a tree by their positions."""
+    """The elements of a tree by their positions; its random steps have their places (`plan.places`)."""
     if node.fetches and node.cardinality != UNKNOWN:
         return _Fetched(node, node.cardinality)
     try:
-        found = positions_of(node)
+        found = positions_in(node)
     except TypeError:
         return _Walked(node)
     return _Fetched(found.node, found.size)

@@ -169,7 +169,11 @@ def _places(values: Ints) -> dict[int, Ints]:
     """For each number that occurs, its places in ascending order."""
     order = np.argsort(values, kind="stable")
     numbers, starts = np.unique(values[order], return_index=True)
-    return dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True))
+    ends = [*starts[1:], len(order)]
+    return {
+        number: order[start:end]
+        for number, start, end in zip(numbers.tolist(), starts, ends[: len(starts)], strict=True)
+    }
 
 
 @dataclass(frozen=True, eq=False)

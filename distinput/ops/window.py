@@ -18,7 +18,7 @@ from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import Mark, State
 from distinput.ops.slices import rows_node
-from distinput.plan.check import at_least, without_sparse
+from distinput.plan.check import at_least, refuse_sparse, without_sparse
 from distinput.plan.grouped import Grouped
 
 __all__ = ["Window"]
@@ -72,6 +72,7 @@ class Window(Grouped):
     @cached_property
     def spec(self) -> Spec:
         inner = self.input.spec
+        refuse_sparse("window", inner.structure)
         return Spec(inner.structure, tuple([DatasetSpec(Spec(LEAF, (leaf,)).nest) for leaf in inner.leaves]))
 
     @property

@@ -23,7 +23,7 @@ def differing(node: Node) -> list[Seeded]:
 
 
 def placed(node: Node, number: int = 0, shared: Collection[int] = ()) -> Node:
-    """The same tree, in which each place of a step has a number.
+    """The same tree, in which each place of a step has a number; a part of a tree that has them is given back as it is.
 
     Args:
       node: a tree.
@@ -35,7 +35,10 @@ def placed(node: Node, number: int = 0, shared: Collection[int] = ()) -> Node:
     >>> [step.place for step in differing(placed(ds.concatenate(ds).node))]
     [0, 1]
     """
-    found = Counter([step.mark for step in differing(node)])
+    steps = differing(node)
+    if any(step.place for step in steps):
+        return node
+    found = Counter([step.mark for step in steps])
     if not any(count > 1 or (number and mark in shared) for mark, count in found.items()):
         return node
     return _Places(number, shared).of(node)
@@ -63,7 +66,7 @@ class _Places:
         return made
 
     def _numbered(self, step: Seeded) -> Node:
-        place = step.place or self._before[step.mark]
+        place = self._before[step.mark]
         self._before[step.mark] += 1
         if self._number and step.mark in self._shared:
             place = key_of(self._number, place)

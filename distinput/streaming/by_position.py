@@ -22,7 +22,7 @@ from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.node import UNKNOWN, Node
 from distinput.plan.places import placed
 
-__all__ = ["Positions", "positions_of"]
+__all__ = ["Positions", "positions_in", "positions_of"]
 
 _CURE = (
     "iterate over the dataset, or put cache() behind that step, or begin with from_source, arrays, or files whose records are "
@@ -53,7 +53,16 @@ def positions_of(node: Node) -> Positions:
     Raises:
       TypeError: they cannot be reached; the message names the step.
     """
-    found = _reached(placed(node))
+    return positions_in(placed(node))
+
+
+def positions_in(node: Node) -> Positions:
+    """As `positions_of`, for a tree whose random steps have their places already (`plan.places`).
+
+    Raises:
+      TypeError: as for `positions_of`.
+    """
+    found = _reached(node)
     if found is None:
         at = _culprit(node)
         raise TypeError(

@@ -62,8 +62,8 @@ def main(words: Sequence[str] | None = None) -> int:
       words: its arguments; those of the program when None.
 
     >>> main(["--list", "--only", "ElasticIterator"])
-    laws: exactly once, equal steps, partial batches, same order, seeds, epochs, workers, restart, elastic restart, rank killed,
-      worker killed, nothing left
+    laws: exactly once, equal steps, partial batches, same order, seeds, epochs, workers, restart, restart twice, elastic
+      restart, rank killed, worker killed, nothing left
     known: Grain, `ElasticIterator`...
     0
     """
