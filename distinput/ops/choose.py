@@ -170,7 +170,10 @@ def _places(values: Ints) -> dict[int, Ints]:
     order = np.argsort(values, kind="stable")
     numbers, starts = np.unique(values[order], return_index=True)
     ends = [*starts[1:], len(order)]
-    return {number: order[start:end] for number, start, end in zip(numbers.tolist(), starts, ends[: len(starts)], strict=True)}
+    return {
+        number: order[start:end]
+        for number, start, end in zip(numbers.tolist(), starts, ends[: len(starts)], strict=True)
+    }
 
 
 @dataclass(frozen=True, eq=False)
