@@ -195,6 +195,13 @@ class OwnShares(Node):
     def cardinality(self) -> int:
         return self.whole.cardinality
 
+    @property
+    def random_access(self) -> bool:
+        return self.whole.random_access
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self.whole.fetch(rows, epoch)
+
     def start(self, epoch: int) -> State:
         return self.whole.start(epoch)
 

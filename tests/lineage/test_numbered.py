@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pipeline over numbers has the elements of the pipeline, or is refused by name."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -62,3 +63,44 @@ def test_batches_of_batches_of_several_sizes_are_filled_up() -> None:
     ds = di.data.Dataset.range(5).batch(2).padded_batch(3)
     (rows,) = numbered(ds.node).elements(np.array([0]), 0)
     assert rows.tolist() == [[0, 1], [2, 3], [4, -1]]
+
+
+AT_SEVERAL_PLACES: dict[str, Callable[[Any], Any]] = {
+    "zip": lambda ds: di.data.Dataset.zip((ds, ds.skip(1))),
+    "concatenate": lambda ds: ds.concatenate(ds).concatenate(ds.take(3)),
+    "choose": lambda ds: di.data.Dataset.choose_from_datasets([ds, ds], di.data.Dataset.range(40).map(lambda i: i % 2)),
+    "sample": lambda ds: di.data.Dataset.sample_from_datasets([ds, ds.skip(1)], [0.5, 0.5], seed=4),
+    "batches": lambda ds: ds.concatenate(ds).batch(4),
+    "cached once": lambda ds: (lambda kept: kept.concatenate(ds).concatenate(kept))(ds.cache()),
+    "shuffled again": lambda ds: ds.concatenate(ds).shuffle(7, seed=2),
+}
+
+
+def _flat(element: Any) -> list[int]:
+    return [int(x) for leaf in (element if isinstance(element, tuple) else (element,)) for x in np.ravel(leaf)]
+
+
+@pytest.mark.parametrize("order", ["shuffle", "small shuffle", "global_shuffle", "of a stream"])
+@pytest.mark.parametrize("name", sorted(AT_SEVERAL_PLACES))
+def test_a_step_that_stands_at_several_places_has_the_order_of_each(name: str, order: str) -> None:
+    ds = {
+        "shuffle": lambda: di.data.Dataset.range(20).shuffle(20, seed=3),
+        "small shuffle": lambda: di.data.Dataset.range(20).shuffle(4, seed=3),
+        "global_shuffle": lambda: di.data.Dataset.range(20).global_shuffle(seed=3),
+        "of a stream": lambda: di.data.Dataset.range(20).batch(3).unbatch().shuffle(4, seed=3),
+    }[order]()
+    made = AT_SEVERAL_PLACES[name](ds)
+    passes = []
+    for epoch in range(2):
+        given = [_flat(element) for element in made.as_numpy_iterator()]
+        passes.append(given)
+        found = numbered(made.node)
+        assert [x.reshape(-1).tolist() for x in found.elements(np.arange(len(given)), epoch)] == given
+        if found.stacked is not None:
+            size, numbers_at = found.element(1, epoch)
+            assert numbers_at(np.arange(size)).tolist() == given[1]
+    try:
+        first = made[:]
+    except TypeError:  # it can only be iterated
+        return
+    assert [_flat(element) for element in first] == passes[0]

@@ -21,6 +21,7 @@ from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
 from distinput.ops.global_shuffle import GlobalShuffle
+from distinput.ops.shard_batches import ShardBatches
 from distinput.plan.node import Node
 from distinput.plan.same_elements import SameElements
 from distinput.testing.elements import exact
@@ -85,6 +86,11 @@ def test_rows_of_random_pipelines(pipeline: Pipeline, seed: int, group: int) -> 
     node = pipeline.build().node
     assume(node.cardinality > 0 and node.fetches and node.start_at(0, 0) is not None)
     check(node, seed, group)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_shares_of_batches_are_reached_in_either_way(index: int) -> None:
+    check(ShardBatches(di.data.Dataset.range(23).batch(3).node, 2, index), 5)
 
 
 LINES = [b"line %d" % i * (i % 7) + b"." for i in range(5000)]
