@@ -18,7 +18,7 @@ from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import Mark, State
 from distinput.ops.slices import rows_node
-from distinput.plan.check import at_least, without_sparse
+from distinput.plan.check import at_least, refuse_sparse, without_sparse
 from distinput.plan.grouped import Grouped
 
 __all__ = ["Window"]
@@ -56,6 +56,8 @@ class Window(Grouped):
         at_least("window", "stride", self.stride, 1)
         if self.shift is not None:
             at_least("window", "shift", self.shift, 1)
+        if self.input.known_spec is not None:
+            refuse_sparse("window", self.input.known_spec.structure)
 
     @property
     def step(self) -> int:

@@ -21,7 +21,7 @@ from distinput.ops.sparse_batch import SparseBatch
 from distinput.ops.unbatch import Unbatch
 from distinput.ops.window import Window
 from distinput.ops.worker_rows import OwnPieces, OwnRows, OwnShares
-from distinput.testing.ops.arguments import PARALLEL, SMALL, Arguments, nothing, tensors, with_policy
+from distinput.testing.ops.arguments import PARALLEL, SMALL, Arguments, nothing, with_policy
 from distinput.testing.ops.stacking import cut, padded, ragged_stack, stack, stacked
 from distinput.testing.pipeline import Draw, Ingredient, Pipeline
 
@@ -298,7 +298,7 @@ BATCHING: tuple[Ingredient, ...] = (
         lambda ds, a: ds.window(a["size"], a["shift"], a["stride"], a["drop"]),
         _model_window,
         _draw_window,
-        tensors,
+        lambda p: p.tensors and not p.sparse,
     ),
     Ingredient("worker", (OwnPieces, OwnRows), _build_worker, _model_worker, _draw_worker, lambda p: p.stackable),
 )
