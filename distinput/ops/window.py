@@ -56,6 +56,8 @@ class Window(Grouped):
         at_least("window", "stride", self.stride, 1)
         if self.shift is not None:
             at_least("window", "shift", self.shift, 1)
+        if self.input.known_spec is not None:
+            refuse_sparse("window", self.input.known_spec.structure)
 
     @property
     def step(self) -> int:

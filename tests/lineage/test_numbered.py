@@ -71,24 +71,31 @@ AT_SEVERAL_PLACES: dict[str, Callable[[Any], Any]] = {
     "choose": lambda ds: di.data.Dataset.choose_from_datasets([ds, ds], di.data.Dataset.range(40).map(lambda i: i % 2)),
     "sample": lambda ds: di.data.Dataset.sample_from_datasets([ds, ds.skip(1)], [0.5, 0.5], seed=4),
     "batches": lambda ds: ds.concatenate(ds).batch(4),
-    "cached once": lambda ds: (lambda kept: kept.concatenate(ds).concatenate(kept))(ds.cache()),
+    "cached once": lambda ds: _around(ds.cache(), ds),
     "shuffled again": lambda ds: ds.concatenate(ds).shuffle(7, seed=2),
 }
+
+
+ORDERS: dict[str, Callable[[], Any]] = {
+    "shuffle": lambda: di.data.Dataset.range(20).shuffle(20, seed=3),
+    "small shuffle": lambda: di.data.Dataset.range(20).shuffle(4, seed=3),
+    "global_shuffle": lambda: di.data.Dataset.range(20).global_shuffle(seed=3),
+    "of a stream": lambda: di.data.Dataset.range(20).batch(3).unbatch().shuffle(4, seed=3),
+}
+
+
+def _around(kept: Any, other: Any) -> Any:
+    return kept.concatenate(other).concatenate(kept)
 
 
 def _flat(element: Any) -> list[int]:
     return [int(x) for leaf in (element if isinstance(element, tuple) else (element,)) for x in np.ravel(leaf)]
 
 
-@pytest.mark.parametrize("order", ["shuffle", "small shuffle", "global_shuffle", "of a stream"])
+@pytest.mark.parametrize("order", sorted(ORDERS))
 @pytest.mark.parametrize("name", sorted(AT_SEVERAL_PLACES))
 def test_a_step_that_stands_at_several_places_has_the_order_of_each(name: str, order: str) -> None:
-    ds = {
-        "shuffle": lambda: di.data.Dataset.range(20).shuffle(20, seed=3),
-        "small shuffle": lambda: di.data.Dataset.range(20).shuffle(4, seed=3),
-        "global_shuffle": lambda: di.data.Dataset.range(20).global_shuffle(seed=3),
-        "of a stream": lambda: di.data.Dataset.range(20).batch(3).unbatch().shuffle(4, seed=3),
-    }[order]()
+    ds = ORDERS[order]()
     made = AT_SEVERAL_PLACES[name](ds)
     passes = []
     for epoch in range(2):

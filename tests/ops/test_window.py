@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
@@ -65,3 +66,9 @@ def test_windows_cannot_be_batched_as_they_are() -> None:
 def test_arguments_are_checked(args: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=f"window: {message}"):
         RANGE(3).window(*args)
+
+
+def test_sparse_tensors_are_refused_when_the_step_is_made() -> None:
+    sparse = di.data.Dataset.from_tensor_slices(np.ones((3, 2))).sparse_batch(1, [None])
+    with pytest.raises(InvalidArgumentError, match="window: the rows of a SparseTensor"):
+        sparse.window(1)

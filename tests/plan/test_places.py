@@ -206,3 +206,11 @@ def test_records_are_those_of_the_place(tmp_path: Any) -> None:
     ds = di.data.TextLineDataset(path).shuffle(N, seed=3).map(int)
     pairs = Dataset.zip((ds, ds))
     assert sorted(int(b) for _, b in pairs) == list(range(N))
+
+
+def test_a_part_of_a_tree_keeps_its_places() -> None:
+    ds = Dataset.range(9).shuffle(9, seed=1)
+    whole = placed(ds.concatenate(ds).concatenate(ds).node)
+    assert [step.place for step in differing(placed(whole))] == [0, 1, 2]
+    behind = Dataset.zip((Dataset(differing(whole)[2]), Dataset(differing(whole)[0]))).node
+    assert [step.place for step in differing(placed(behind))] == [2, 0]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.pytest_laws import PytestLaws
 
 ROOT = Path(__file__).parents[3]
@@ -35,7 +36,7 @@ def test_each_law_is_a_test_and_without_files_nothing_else_is_run(tmp_path: Path
     ran = run(tmp_path, "--judge", "mine:make_loader", *words)
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "FAILED mine:make_loader::equal_steps" in ran.stdout
-    assert "1 failed, 5 passed, 7 skipped" in ran.stdout
+    assert f"1 failed, 5 passed, {len(LAWS) - 6} skipped" in ran.stdout
     (report,) = json.loads((tmp_path / "r.json").read_text("utf-8"))
     assert [each["law"] for each in report["findings"] if each["verdict"] == "broken"] == ["equal steps"]
     assert report["jobs"] == ["9 records, 1 rank, batches of 4", "9 records, 2 ranks, batches of 4"]
