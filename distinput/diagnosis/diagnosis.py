@@ -30,6 +30,7 @@ PURPOSES = {
     "progress": "progress bars",
     "ray": "coordinator with workers in other processes; Ray Data",
     "tables": "pandas and polars",
+    "tls": "encrypted connections of a Dask cluster, with certificates of its own",
     "torch": "engine for several processes; feeds of PyTorch",
 }
 """What each extra is for."""
