@@ -24,7 +24,7 @@ from distinput.core.shuffle_buffer import ShuffleBuffer
 from distinput.core.sizes import MOST_BYTES, gathered_rows, picked_rows, rows_within
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InvalidArgumentError, StateError
 from distinput.kernels.shuffle import drain_steps, shuffle_steps, slots_at
 from distinput.plan.check import at_least, integer
 from distinput.plan.needs import Needs
@@ -318,6 +318,8 @@ class _Buffer:
             a, b = np.searchsorted(wanted, [first, first + block.size])
             if b > a:
                 parts.append(block.take(wanted[a:b] - first))
+        if not failed and sum(part.size for part in parts) < left:
+            raise StateError("shuffle: the state is behind the end of the data: rows that wait in it are not there")
         self.numbers = held[:left]
         if parts:
             rows = concat_blocks(parts)

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.errors import InvalidArgumentError
+from distinput.core.run import Run
+from distinput.errors import InvalidArgumentError, StateError
 from tests.ops.iterating import state_bytes
 
 RANGE = di.data.Dataset.range
@@ -58,3 +59,11 @@ def test_arguments_are_checked(args: Any, error: type[Exception], message: str) 
 @pytest.mark.parametrize("counted", [True, False])
 def test_the_state_holds_positions_only(counted: bool) -> None:
     assert state_bytes(through(RANGE(30_000), counted).shuffle(10_000, seed=1), 100) < 400
+
+
+def test_a_state_behind_the_end_is_refused() -> None:
+    dataset = through(RANGE(20), counted=False).shuffle(7, seed=1)
+    node = dataset.node
+    state = {**node.start(0), "row": 3 * 10**18}
+    with pytest.raises(StateError, match="shuffle: the state is behind the end of the data"):
+        next(node.open(state, Run()))
