@@ -48,6 +48,7 @@ collect_ignore = ["distinput/interop/keras.py", "tests/interop/keras_loops.py"]
 collect_ignore += ["tests/outside/dlio_entrant.py", "tests/outside/lance_entrant.py"]
 if "jax" in _MISSING:  # most modules of this package import it, the others import these
     collect_ignore += ["distinput/distribute/tpu"]
+collect_ignore_glob = ["tests/proofs/[!t]*.py", "tests/proofs/theorems.py"] if "z3" in _MISSING else []  # the same
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
