@@ -80,7 +80,8 @@ class Door:
         self._strangers: dict[Visitor, None] = {}  # those who came first are first
         self._members: set[Visitor] = set()  # and those who were sent away, until their threads have ended
         self._closed = False
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+        self._listening = threading.Thread(target=self._run, name=name, daemon=True)
+        self._listening.start()
 
     def close(self) -> None:
         """Let nobody in any more, and end all connections; may be called again."""
@@ -90,9 +91,11 @@ class Door:
                 visitor.hang_up()
         if closed:
             return
-        # Both, since closing alone does not wake a thread that waits for a connection.
+        # Both, since closing alone does not wake a thread that waits for a connection; one that is about to wait must not find
+        # the descriptor gone, which it would wait for until the time of the first stranger is over.
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
+        self._listening.join(_SOON * 10)
         self._server.close()
 
     def _run(self) -> None:
