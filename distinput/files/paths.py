@@ -8,7 +8,7 @@ from functools import lru_cache
 from glob import glob, has_magic
 from typing import Any
 
-from distinput.errors import InvalidArgumentError, NoMatchError
+from distinput.errors import EngineMissing, InvalidArgumentError, NoMatchError
 from distinput.files.braces import expand_braces
 from distinput.files.forked import check_not_forked
 from distinput.files.listing import globbed
@@ -86,7 +86,9 @@ def _opened(path: str) -> tuple[Any, str]:
     except (ImportError, ValueError) as error:
         if own is None and isinstance(error, ImportError) and (system := _of_obstore(_bucket(path))) is not None:
             return system, path[len(_bucket(path)) :]
-        raise InvalidArgumentError(
+        # A package that is not installed is no bad file: no policy leaves the file out.
+        kind = EngineMissing if isinstance(error, ImportError) else InvalidArgumentError
+        raise kind(
             f"cannot open {path!r}: {error}; distinput.io.mount gives a prefix of URLs a file system, in each process"
         ) from error
     return system, name

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.errors import InvalidArgumentError, NotFoundError
+import distinput as di
+from distinput.errors import EngineMissing, InvalidArgumentError, NotFoundError
 from distinput.files.paths import as_paths, list_matching, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import read_range, size_of
@@ -107,3 +109,12 @@ def test_a_glob_and_a_list_give_the_same_records(files: list[list[bytes]]) -> No
             sink.write(b"".join([line + b"\n" for line in files[index]]) if index < len(files) else b"")
     found = [line for path in list_matching("memory://globbed/*.txt") for line in records(TextLines(), path)]
     assert found == [line for lines in files for line in lines]
+
+
+def test_a_missing_package_is_no_bad_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(path: str) -> Any:
+        raise ImportError("install a package to read lakes")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", without)
+    with pytest.raises(EngineMissing, match="cannot open 'lake://a': install a package"):
+        di.data.TextLineDataset("lake://a", on_error="skip").to_list()

@@ -10,6 +10,8 @@ from distinput.errors import DataLossError, NotFoundError
 from distinput.files.retries import Retries
 from tests.files.strange_server import Answer, StrangeServer
 
+pytestmark = pytest.mark.needs("aiohttp")
+
 LINES = [b"%d" % number for number in range(1000)]
 CONTENT = b"".join(line + b"\n" for line in LINES)
 

@@ -153,6 +153,7 @@ def test_rows_are_counted_in_any_nest() -> None:
     assert rows_of(nest.node.spec)(nest.to_list()[0] and next(iter(nest))) == 2
 
 
+@pytest.mark.needs("torch")
 def test_views_and_loaders_warn_once_and_pad() -> None:
     torch_feed = pytest.importorskip("distinput.interop.torch", reason="torch is not installed")
     loader = torch_feed.Loader(counted(7, 3), 1, 2)

@@ -669,7 +669,7 @@ POSITIONS = {
     "idx": r"record \d+|line \d+|is of a file of \d+ bytes",
     "text ": r"at or before byte \d+",
     "fixed": r"at or before byte \d+|Excess trailing bytes: .* \d+ bytes are left over",
-    "arrow file": r"record batch \d+|its footer|at byte \d+",
+    "arrow file": r"record batch \d+|its footer|at byte \d+|the name of a column",
     "arrow stream": r"record batch \d+|byte \d+|the schema at its beginning",
     "array_record": r"its index cannot be read|at byte \d+",
     "sql": r"the query failed|row \d+",
