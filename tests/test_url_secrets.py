@@ -110,7 +110,7 @@ def fails(shown: list[str], call: Any) -> None:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("filesystem", [None, "obstore"])
+@pytest.mark.parametrize("filesystem", [pytest.param(None, marks=pytest.mark.needs("aiohttp")), "obstore"])
 def test_nothing_shows_a_secret(shown: list[str], tmp_path: Path, query: str, filesystem: Any) -> None:
     if filesystem is not None:
         pytest.importorskip("obstore")
@@ -166,7 +166,7 @@ def test_the_command_line(shown: list[str]) -> None:
             shown.append(err.getvalue())
 
 
-@pytest.mark.parametrize("filesystem", [None, "obstore"])
+@pytest.mark.parametrize("filesystem", [pytest.param(None, marks=pytest.mark.needs("aiohttp")), "obstore"])
 def test_a_state_is_of_the_file_whatever_its_signature(filesystem: Any) -> None:
     if filesystem is not None:
         pytest.importorskip("obstore")
