@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a function on every replica of this process at the same time."""
 
+import dis
+import inspect
 from collections.abc import Callable
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from distinput.distribute.modes import Mode, modes
 from distinput.distribute.rendezvous import Rendezvous
 from distinput.distribute.replica_context import ReplicaContext
 from distinput.distribute.replicas import Replicas
-from distinput.distribute.values import has_distributed, marked, present_in, regroup, select_replica
+from distinput.distribute.values import has_distributed, is_number, marked, present_in, regroup, select_replica
 
 __all__ = ["run_on_replicas", "wrong_arguments"]
 
@@ -66,7 +70,34 @@ def run_on_replicas(
     present = present_in((given, named)) if spread or spread_named else None
     if present is not None:  # results computed from placeholders are not data either
         return marked(regroup(results, always_wrap=count == 1), present)
-    return results[0] if count == 1 else regroup(results)
+    if count == 1 or (is_number(results[0]) and _is_literal(getattr(fn, "__code__", None))):
+        return results[0]
+    return regroup(results)
+
+
+_NOT_CALLED_AT_ONCE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+@lru_cache(maxsize=256)
+def _is_literal(code: CodeType | None) -> bool:
+    """Whether a function returns one literal on every way through it, which neither data nor replica can change.
+
+    >>> [_is_literal(f.__code__) for f in (lambda x: 5, lambda x: 5 if x else 6, lambda x: x, lambda x: int(x) and 5)]
+    [True, False, False, False]
+    """
+    if code is None or code.co_flags & _NOT_CALLED_AT_ONCE:
+        return False
+    returned: set[tuple[str, int | None]] = set()
+    before: dis.Instruction | None = None
+    for each in dis.get_instructions(code):
+        if each.opname == "RETURN_CONST":
+            returned.add((each.opname, each.arg))
+        elif each.opname == "RETURN_VALUE":
+            if before is None or before.opname not in ("LOAD_CONST", "LOAD_SMALL_INT") or each.is_jump_target:
+                return False
+            returned.add((before.opname, before.arg))
+        before = each
+    return len(returned) == 1
 
 
 def _raise_first(replicas: Replicas, fn: Callable[..., Any], meeting: Rendezvous) -> None:

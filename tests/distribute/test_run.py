@@ -26,6 +26,7 @@ from distinput.distribute import (
     get_strategy,
 )
 from distinput.distribute.replica_context import ReplicaContext
+from distinput.distribute.strategies.mirrored import MirroredStrategy
 from distinput.distribute.strategy import Strategy
 from distinput.errors import AbortedError, InvalidArgumentError
 
@@ -416,3 +417,20 @@ def test_an_interrupt_does_not_wait_for_replicas_that_sleep() -> None:
     assert not release.is_set()
     release.set()
     assert strategy.run(lambda: 1) is not None
+
+
+@pytest.mark.parametrize(
+    "function, plain",
+    [
+        (lambda x: 5, True),
+        (lambda x: int(x), False),  # Python keeps one object for small integers
+        (lambda x: 5 if x else 6, False),
+        (lambda x: int(x) and 5, False),
+    ],
+    ids=["literal", "computed", "two literals", "one of two ways"],
+)
+def test_a_number_is_plain_only_where_the_function_is_a_literal(function: Any, plain: bool) -> None:
+    strategy = MirroredStrategy(["CPU:0", "CPU:1"])
+    made = strategy.run(function, args=(5,))
+    assert isinstance(made, int) == plain
+    assert strategy.experimental_local_results(made) == ((5,) if plain else (5, 5))

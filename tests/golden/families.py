@@ -12,9 +12,6 @@ from typing import Any
 COVERED = ("coll", "cs", "data", "dist", "fromfn", "mw", "obj", "ps", "shard", "var")
 NOT_YET: tuple[str, ...] = ()
 
-# Cases whose answer is not copied though they are not marked as defects; docs/quirks.md says why.
-DECIDED = ("coll.run-030", "coll.run-049")
-
 Case = dict[str, Any]
 
 
@@ -35,19 +32,14 @@ def is_covered(case: Case) -> bool:
     return group(case) in COVERED
 
 
-def is_quirk(case: Case) -> bool:
-    """True for a case that records a defect of TensorFlow."""
-    return "quirk" in case or case["id"] in DECIDED
-
-
 def covered(cases: tuple[Case, ...]) -> Iterator[Case]:
     """The cases that must pass: a covered family, and not one of TensorFlow's defects."""
-    return (case for case in cases if is_covered(case) and not is_quirk(case))
+    return (case for case in cases if is_covered(case) and "quirk" not in case)
 
 
 def quirks(cases: tuple[Case, ...]) -> Iterator[Case]:
     """The cases of covered families that record a defect of TensorFlow."""
-    return (case for case in cases if is_covered(case) and is_quirk(case))
+    return (case for case in cases if is_covered(case) and "quirk" in case)
 
 
 def summary_lines(path: Path, passed: int, failed: int) -> list[str]:

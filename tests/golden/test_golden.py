@@ -65,10 +65,6 @@ INSTEAD: dict[str, dict[str, Any]] = {
         ]
     },
 }
-INSTEAD |= {
-    f"coll.run-{case}": {"wrapped": "per_replica", "local": [{"py": 5}] * replicas}
-    for case, replicas in (("030", 2), ("049", 3))
-}
 INSTEAD["dist.user_rebatch-007"] = INSTEAD["dist.user_rebatch-002"]
 
 
@@ -131,8 +127,7 @@ def test_a_defect_of_tensorflow_is_not_copied(case: Case) -> None:
         answer(CASES[0])  # brings the runner's folder onto the path
         assert not workers.problem_of_shards(case)
         return
-    why = case.get("quirk", "decided")
-    assert case["id"] in INSTEAD, f"say in INSTEAD and in docs/quirks.md what distinput does instead: {why}"
+    assert case["id"] in INSTEAD, f"say in INSTEAD and in docs/quirks.md what distinput does instead: {case['quirk']}"
     assert not differences(answer(case), INSTEAD[case["id"]])
 
 
