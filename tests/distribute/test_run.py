@@ -26,7 +26,6 @@ from distinput.distribute import (
     get_strategy,
 )
 from distinput.distribute.replica_context import ReplicaContext
-from distinput.distribute.strategies.mirrored import MirroredStrategy
 from distinput.distribute.strategy import Strategy
 from distinput.errors import AbortedError, InvalidArgumentError
 
