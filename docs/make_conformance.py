@@ -16,7 +16,7 @@ from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders import LOADERS
 from distinput.testing.judge.loaders.cases import CASES
 from distinput.testing.judge.loaders.known import EVERY
-from distinput.testing.judge.report import Report, parsed
+from distinput.testing.judge.report import JudgeReport, parsed
 from distinput.testing.judge.tables import WORDS, as_markdown
 
 PAGE = Path(__file__).parent / "conformance.md"
@@ -71,7 +71,7 @@ SAYS = {
 """The laws in a line each."""
 
 
-def page(reports: Sequence[Report]) -> str:
+def page(reports: Sequence[JudgeReport]) -> str:
     """The whole page.
 
     Args:

@@ -15,7 +15,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.recording.recording import recorded
 from distinput.plan.node import INFINITE
 from distinput.reports.bench import Bench, bench
-from distinput.reports.trials import Trial, trials
+from distinput.reports.trials import TriedChange, trials
 
 __all__ = ["add_arguments", "run"]
 
@@ -84,7 +84,7 @@ def _write(dataset: Dataset[Any], given: argparse.Namespace, longest: float | No
         recording.write_chrome_trace(given.trace)
 
 
-def _print(told: Bench, tried: list[Trial]) -> None:
+def _print(told: Bench, tried: list[TriedChange]) -> None:
     rates = [(told.elements_per_second, "elements"), (told.rows_per_second, "rows")]
     parts = [f"{number_text(rate)} {what}/s" for rate, what in rates if rate is not None]
     if told.bytes_per_second:
@@ -106,5 +106,5 @@ def _print(told: Bench, tried: list[Trial]) -> None:
         print(f"  {one.change}: {one.error or _times(one)}")
 
 
-def _times(one: Trial) -> str:
+def _times(one: TriedChange) -> str:
     return "too short to say" if one.times is None else f"{one.times:.2g} times as fast"

@@ -12,7 +12,7 @@ from distinput.cli.output import print_json, print_table
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.inspect.files import open_files
-from distinput.partition.plan_summary import PlanSummary, Span, summary_of
+from distinput.partition.plan_summary import LeastAndMost, PlanSummary, summary_of
 from distinput.plan.options import AutoShardPolicy
 from distinput.plan.policy import Policy
 from distinput.sharding.planning import shard_plan
@@ -108,7 +108,7 @@ def _line(told: PlanSummary) -> Sequence[object]:
     return (told.num_workers, told.policy, told.reads, steps, *spans, balance, idle)
 
 
-def _words(span: Span) -> str:
+def _words(span: LeastAndMost) -> str:
     if span is None:
         return "?"
     least, most = span

@@ -14,7 +14,7 @@ from distinput.cli.files import add_files, add_records, together
 from distinput.cli.output import print_json, print_table
 from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
-from distinput.inspect.column_statistics import ColumnStatistics, Range, statistics
+from distinput.inspect.column_statistics import ColumnStatistics, NumericStatistics, statistics
 
 __all__ = ["add_arguments", "bars", "run"]
 
@@ -73,7 +73,7 @@ def _shown(value: Any) -> str:
     return "" if value is None else f"{value:,}"
 
 
-def _mean(numbers: Range) -> str:
+def _mean(numbers: NumericStatistics) -> str:
     timed = isinstance(numbers.least, _TIMES)
     return "" if timed or not numbers.histogram.counts else f"{numbers.mean:.6g}"
 
@@ -88,7 +88,7 @@ def bars(counts: list[int]) -> str:
     return "".join(" " if not count else _LEVELS[max(0, -(-count * 8 // most) - 1)] for count in counts)
 
 
-def _print_bars(numbers: Range) -> None:
+def _print_bars(numbers: NumericStatistics) -> None:
     edges, counts = numbers.histogram.edges(), numbers.histogram.counts
     names = [f"[{low:.6g}, {high:.6g})" for low, high in pairwise(edges)]
     width, most = max(map(len, names)), max(counts)

@@ -20,12 +20,12 @@ __all__ = [
     "worker_count",
 ]
 
-Spec = ClusterSpec | Mapping[str, Sequence[str] | Mapping[int, str]]
+ClusterSpecLike = ClusterSpec | Mapping[str, Sequence[str] | Mapping[int, str]]
 
 TASK_TYPES = ("chief", "worker", "evaluator", "ps")
 
 
-def is_chief(cluster_spec: Spec, task_type: str | None, task_id: int) -> bool:
+def is_chief(cluster_spec: ClusterSpecLike, task_type: str | None, task_id: int) -> bool:
     """True for the task that writes checkpoints and logs: the chief, or worker 0 without one; and for an evaluator.
 
     Raises:
@@ -43,7 +43,7 @@ def is_chief(cluster_spec: Spec, task_type: str | None, task_id: int) -> bool:
     return task_type in ("chief", "evaluator") or (task_type == "worker" and task_id == 0 and "chief" not in spec.jobs)
 
 
-def worker_count(cluster_spec: Spec, task_type: str | None) -> int:
+def worker_count(cluster_spec: ClusterSpecLike, task_type: str | None) -> int:
     """The number of tasks that compute together with one of this type: the chief and the workers; 1 for an evaluator.
 
     Raises:
@@ -63,7 +63,7 @@ def worker_count(cluster_spec: Spec, task_type: str | None) -> int:
     return 1 if task_type == "evaluator" else _count(spec, "chief") + _count(spec, "worker")
 
 
-def id_in_cluster(cluster_spec: Spec, task_type: str | None, task_id: int) -> int:
+def id_in_cluster(cluster_spec: ClusterSpecLike, task_type: str | None, task_id: int) -> int:
     """The number of a task among those it computes with: the chief is 0, workers follow; an evaluator keeps its own.
 
     Raises:
@@ -90,7 +90,7 @@ def id_in_cluster(cluster_spec: Spec, task_type: str | None, task_id: int) -> in
     )
 
 
-def collective_leader(cluster_spec: Spec, task_type: str | None, task_id: int) -> str:
+def collective_leader(cluster_spec: ClusterSpecLike, task_type: str | None, task_id: int) -> str:
     """The name of the task that leads collective operations; empty without a cluster and for an evaluator.
 
     Raises:
@@ -114,14 +114,14 @@ def collective_leader(cluster_spec: Spec, task_type: str | None, task_id: int) -
     raise ValueError(f"collective_leader: the cluster must have a chief or a worker, got the jobs {spec.jobs}")
 
 
-def task_at(cluster_spec: Spec, rank: int) -> tuple[str, int]:
+def task_at(cluster_spec: ClusterSpecLike, rank: int) -> tuple[str, int]:
     """The type and id of the task whose `id_in_cluster` is `rank`."""
     spec = ClusterSpec(cluster_spec)
     chiefs = _count(spec, "chief")
     return ("chief", rank) if rank < chiefs else ("worker", rank - chiefs)
 
 
-def worker_addresses(cluster_spec: Spec) -> list[str]:
+def worker_addresses(cluster_spec: ClusterSpecLike) -> list[str]:
     """The addresses of the chief and the workers by their `id_in_cluster`."""
     spec = ClusterSpec(cluster_spec)
     return [
@@ -132,7 +132,7 @@ def worker_addresses(cluster_spec: Spec) -> list[str]:
     ]
 
 
-def checked(cluster_spec: Spec, task_type: str | None, task_id: int) -> ClusterSpec:
+def checked(cluster_spec: ClusterSpecLike, task_type: str | None, task_id: int) -> ClusterSpec:
     """The cluster, after checking that it and the task obey the rules."""
     spec = ClusterSpec(cluster_spec)
     strange = [job for job in spec.jobs if job not in TASK_TYPES]

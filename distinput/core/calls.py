@@ -17,7 +17,7 @@ from distinput.core.state import Mark
 
 __all__ = [
     "MOST_CALLS",
-    "Called",
+    "CalledBlock",
     "applied",
     "bytes_of",
     "called",
@@ -27,7 +27,7 @@ __all__ = [
     "stopped",
 ]
 
-Called = tuple[list[Any], Block, int, Mark]
+CalledBlock = tuple[list[Any], Block, int, Mark]
 
 MOST_CALLS = 4096
 """Elements of one block of results."""
@@ -53,7 +53,7 @@ def called(
     *,
     unpack: bool = False,
     tolerant: bool = False,
-) -> Iterator[Called]:
+) -> Iterator[CalledBlock]:
     """`call` on every element: yields (results, block, first row of them, mark after them).
 
     Results are sent when the block is over, when `most` are there, when `PACE_SECONDS` have passed, and before an error
@@ -71,7 +71,7 @@ def applied(
     note: Callable[[Exception, Any], None] | None = None,
     *,
     tolerant: bool = False,
-) -> Iterator[Called]:
+) -> Iterator[CalledBlock]:
     """As `called`, with the results of each block from `results_of`, one for each element and made when asked for.
 
     The loop over elements runs inside the interpreter, so a call costs little more than itself; how many calls it makes

@@ -20,7 +20,7 @@ from distinput.core.strings import Strings
 
 __all__ = ["ChunkedBlock", "chunked"]
 
-Span = tuple[int, int, int]
+BlockSpan = tuple[int, int, int]
 """A block, the first row wanted of it, and the row after the last one wanted."""
 
 
@@ -134,16 +134,16 @@ class ChunkedBlock(Block):
         per_row = sum([block.nbytes for block in self.blocks]) / max(1, sum([block.size for block in self.blocks]))
         return int(per_row * self.size * prod(self.shape))
 
-    def _spans(self, start: int, size: int) -> tuple[Span, ...]:
+    def _spans(self, start: int, size: int) -> tuple[BlockSpan, ...]:
         """Where the rows of some elements stand."""
         return self._cuts(start, size, size * prod(self.shape))[0] if size else ()
 
-    def _cuts(self, start: int, size: int, group: int) -> tuple[tuple[Span, ...], ...]:
+    def _cuts(self, start: int, size: int, group: int) -> tuple[tuple[BlockSpan, ...], ...]:
         """Where they stand, in groups of so many rows."""
         each = prod(self.shape)
         return _cuts(tuple([block.size for block in self.blocks]), self.first + start * each, size * each, group)
 
-    def _part(self, spans: Sequence[Span]) -> ColumnBlock:
+    def _part(self, spans: Sequence[BlockSpan]) -> ColumnBlock:
         """The elements that some rows make: views where they stand in one block."""
         parts = [self.blocks[block].rows(start, stop) for block, start, stop in spans]
         made = concat_blocks(parts or [self.blocks[0].rows(0, 0)]).columnar()
@@ -153,7 +153,7 @@ class ChunkedBlock(Block):
 
 
 @lru_cache(maxsize=256)
-def _cuts(sizes: tuple[int, ...], first: int, count: int, group: int) -> tuple[tuple[Span, ...], ...]:
+def _cuts(sizes: tuple[int, ...], first: int, count: int, group: int) -> tuple[tuple[BlockSpan, ...], ...]:
     """Rows `first` to `first + count` of blocks of these sizes in groups: many in one block together, or one in several.
 
     >>> _cuts((5, 4), 1, 8, 2)
@@ -161,8 +161,8 @@ def _cuts(sizes: tuple[int, ...], first: int, count: int, group: int) -> tuple[t
     >>> _cuts((5, 4), 0, 9, 3)
     (((0, 0, 3),), ((0, 3, 5), (1, 0, 1)), ((1, 1, 4),))
     """
-    made: list[tuple[Span, ...]] = []
-    crossing: list[Span] = []
+    made: list[tuple[BlockSpan, ...]] = []
+    crossing: list[BlockSpan] = []
     missing = 0  # rows of the group that crosses into the next block
     for block, size in enumerate(sizes):
         start, end = min(first, size), min(first + count, size)

@@ -19,7 +19,7 @@ from distinput.core.column import Array, Column, Ints, LazyColumn
 from distinput.core.dense import Dense
 from distinput.kernels.gather import gather_rows, place_rows
 
-__all__ = ["Memory", "Picked", "Rows", "chosen", "in_order", "joined", "picked"]
+__all__ = ["Memory", "Picked", "RowArray", "chosen", "in_order", "joined", "picked"]
 
 WIDE_BYTES = 64
 """From this size on, copying a row costs more than handling its number does."""
@@ -30,7 +30,7 @@ _LARGE_BYTES = 1 << 20
 """From this size on, the memory of an element comes from our pool; smaller memory the allocator recycles itself, and sooner."""
 
 
-class Rows(Protocol):
+class RowArray(Protocol):
     """Where rows are: an array, or something else with these of its attributes."""
 
     @property
@@ -77,7 +77,7 @@ class Memory:
         self._near = np.searchsorted(ends, np.arange(0, total, 1 << self._shift), "right") - 1
 
     def take(self, rows: Ints, axis: int = 0, /) -> Array:
-        """See `Rows`."""
+        """See `RowArray`."""
         (found,) = self.each(rows[None])
         return found
 
@@ -106,7 +106,7 @@ class Picked(LazyColumn):
 
     __slots__ = ("_made", "numbers", "source")
 
-    def __init__(self, source: Rows, numbers: Ints) -> None:
+    def __init__(self, source: RowArray, numbers: Ints) -> None:
         self.source, self.numbers = source, numbers
         self._made: Array | None = None
 
@@ -214,7 +214,7 @@ def _picked_column(column: Column, numbers: Ints) -> Column:
     return chosen(column.array, numbers) if isinstance(column, Dense) else column.take(numbers)
 
 
-def chosen(source: Rows, numbers: Ints) -> Dense | Picked:
+def chosen(source: RowArray, numbers: Ints) -> Dense | Picked:
     """The rows with these numbers, copied only when they are asked for if copying is slow."""
     wide = prod(source.shape[1:]) * source.dtype.itemsize >= WIDE_BYTES
     return Picked(source, numbers) if wide else Dense(source.take(numbers, 0))
@@ -240,7 +240,7 @@ def in_order(parts: Sequence[Column], places: Sequence[Ints], size: int) -> Pick
     return Picked(source, numbers)
 
 
-def joined(sources: Sequence[Rows]) -> Rows | None:
+def joined(sources: Sequence[RowArray]) -> RowArray | None:
     """The rows of all sources, one after the other, where they are; None if they differ in shape or dtype, or lie scattered."""
     first = sources[0]
     if len(sources) == 1:

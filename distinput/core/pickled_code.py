@@ -26,13 +26,13 @@ def pickler() -> Any:
     cloudpickle = import_module("cloudpickle")
     reduced = cloudpickle.Pickler.dispatch_table[CodeType]
 
-    class Pickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined]
+    class CodePickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined]
         def reducer_override(self, value: Any) -> Any:
             if type(value) is CodeType:
                 return _code, (value.co_filename, *reduced(value)[:2])
             return super().reducer_override(value)
 
-    return Pickler
+    return CodePickler
 
 
 def dumps(value: Any, **options: Any) -> bytes:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from distinput.core.ending import Ending
 from distinput.core.pickled_code import dumps
-from distinput.core.segments import Channel, Closed
+from distinput.core.segments import Closed, SegmentConnection
 from distinput.core.worker_process import this_is_one
 from distinput.errors import FailedPreconditionError, UnavailableError
 
@@ -56,7 +56,7 @@ class Processes:
             )
         self.op = op
         self._unanswered = [0] * count
-        self._workers: list[tuple[subprocess.Popen[bytes], Channel]] = []
+        self._workers: list[tuple[subprocess.Popen[bytes], SegmentConnection]] = []
         self.broken = False
         _RUNNING.add(self)
         message = [sys.path, *_payload(op, function)]
@@ -229,7 +229,7 @@ def _in_background(close: Callable[[], None]) -> None:
         close()
 
 
-def _started() -> "tuple[subprocess.Popen[bytes], Channel]":
+def _started() -> "tuple[subprocess.Popen[bytes], SegmentConnection]":
     import subprocess
 
     here, there = socket.socketpair()
@@ -240,7 +240,7 @@ def _started() -> "tuple[subprocess.Popen[bytes], Channel]":
         process = subprocess.Popen(
             [sys.executable, *flags, "-c", program], pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
         )
-    return process, Channel(here)
+    return process, SegmentConnection(here)
 
 
 def check_sendable(op: str, function: Any) -> None:

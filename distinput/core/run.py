@@ -21,7 +21,7 @@ from distinput.url_secrets import scrub, without_secrets
 if TYPE_CHECKING:
     from distinput.core.pool import Pool
 
-__all__ = ["Counter", "Run"]
+__all__ = ["OpCounters", "Run"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,7 +50,7 @@ class Step(Protocol):
 
 
 @dataclass
-class Counter:
+class OpCounters:
     """What one op did in a run.
 
     Args:
@@ -116,7 +116,7 @@ class Run:
     clock: ClassVar[Callable[[], float]] = staticmethod(perf_counter)
 
     def __init__(self, steps: Iterable[Step] = (), ram_budget: int = 256 << 20, run_ahead: int | None = None) -> None:
-        self.counters: dict[Hashable, Counter] = {id(step): Counter() for step in steps}
+        self.counters: dict[Hashable, OpCounters] = {id(step): OpCounters() for step in steps}
         self.ram_budget, self.run_ahead = ram_budget, run_ahead
         self.resumed = False
         """True if it did not begin at the first element."""
@@ -217,11 +217,11 @@ class Run:
         """
         return self.past_damage or (self.tolerant and of_records)
 
-    def counter(self, step: Step) -> Counter:
+    def counter(self, step: Step) -> OpCounters:
         """Where `step` is counted."""
         found = self.counters.get(id(step))
         if found is None:
-            found = self.counters.setdefault((step.op, step.origin), Counter())
+            found = self.counters.setdefault((step.op, step.origin), OpCounters())
         return found
 
     def late(self, step: Step) -> Callable[[float], None]:
@@ -269,7 +269,7 @@ class Run:
             behind = " (how far was read by then; the error is somewhere before)" if told is None else ""
             error.add_note(without_secrets(f"last read: {self.reading()}{behind}"))
 
-    def _watched(self, step: Step, counter: Counter, stream: Stream, state: State | None) -> Stream:
+    def _watched(self, step: Step, counter: OpCounters, stream: Stream, state: State | None) -> Stream:
         clock, inner = Run.clock, self._inner
         end: float | None = None
         try:

@@ -26,7 +26,7 @@ from distinput.core.buffers import Bytes
 from distinput.core.pickled_code import dumps_with_buffers
 from distinput.core.references import alone, counts_are_exact
 
-__all__ = ["Channel", "Closed"]
+__all__ = ["Closed", "SegmentConnection"]
 
 _ALIGN = 64
 _FEW = 1 << 10
@@ -82,7 +82,7 @@ def _memory_file(size: int) -> int:
     return descriptor
 
 
-class Channel:
+class SegmentConnection:
     """One end of a connection between two processes.
 
     Args:

@@ -9,7 +9,7 @@ import sys
 import traceback
 from typing import Any
 
-from distinput.core.segments import Channel, Closed
+from distinput.core.segments import Closed, SegmentConnection
 
 __all__ = ["main", "this_is_one"]
 
@@ -28,14 +28,14 @@ def main(descriptor: int) -> None:
     # The parent, which gets these signals as well, decides: after SIGTERM it may still need elements until it has saved.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    channel = Channel(socket.socket(fileno=descriptor))
+    channel = SegmentConnection(socket.socket(fileno=descriptor))
     with contextlib.closing(channel), contextlib.suppress(Closed):
         function = _function(channel)
         while True:
             _serve(channel, function)
 
 
-def _function(channel: Channel) -> Any:
+def _function(channel: SegmentConnection) -> Any:
     path, preparation, payload = channel.receive()
     sys.path[:] = path
     try:
@@ -51,7 +51,7 @@ def _function(channel: Channel) -> Any:
     return function
 
 
-def _serve(channel: Channel, function: Any) -> None:
+def _serve(channel: SegmentConnection, function: Any) -> None:
     # In a function of its own, so that nothing of one task is held while the next one is waited for.
     try:
         answer: tuple[Any, str | None] = (function(channel.receive()), None)

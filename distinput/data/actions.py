@@ -9,7 +9,7 @@ import numpy as np
 from distinput import ops
 from distinput.core.nest import map_leaves
 from distinput.data.element import T_co
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import callable_argument
 
@@ -27,7 +27,7 @@ Python: TypeAlias = bool | int | float | complex | str | bytes | list[Any] | tup
 Numbers = TypeVar("Numbers", bound=np.generic | np.ndarray[Any, Any])
 
 
-class Actions(Handle[T_co]):
+class Actions(DatasetHandle[T_co]):
     """A dataset whose passes can be taken as a whole."""
 
     def to_list(self) -> list[Any]:

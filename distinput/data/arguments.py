@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from distinput.core.meant import meant
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.plan.node import Node
 
 __all__ = ["Arguments"]
@@ -105,7 +105,7 @@ class Arguments:
         return given
 
     def _node(self, name: str, value: Any) -> Node:
-        if not isinstance(value, Handle):
+        if not isinstance(value, DatasetHandle):
             raise TypeError(
                 f"{self.op}: {name} must be a Dataset, got {value!r}; Dataset.from_tensors and Dataset.from_tensor_slices "
                 "make one of values"

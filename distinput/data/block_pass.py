@@ -7,7 +7,7 @@ from typing import Any
 from distinput.core.block import Block
 from distinput.core.sizes import rows_within
 from distinput.core.state import State
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.data.iteration import Iteration
 from distinput.data.iterator import resumed, run_of
 from distinput.data.seal import Seal, place_in
@@ -27,7 +27,7 @@ class BlockPass:
       StateError: the state is of another pipeline.
     """
 
-    def __init__(self, dataset: Handle[Any], state: State | None = None) -> None:
+    def __init__(self, dataset: DatasetHandle[Any], state: State | None = None) -> None:
         plan, running = dataset.node, dataset._runs()
         if state is None:
             epoch = dataset._passes.begin(plan)

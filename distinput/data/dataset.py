@@ -21,7 +21,7 @@ from distinput.plan.node import Node
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Rows = NDArray[Any] | Sequence[float | str | bytes] | Sequence[Sequence[float | str | bytes]]
+    RowsLike = NDArray[Any] | Sequence[float | str | bytes] | Sequence[Sequence[float | str | bytes]]
 
 __all__ = ["Dataset"]
 
@@ -203,17 +203,19 @@ class Dataset(Transformations[T_co]):
 
     @overload
     @staticmethod
-    def from_tensor_slices(tensors: "tuple[Rows, Rows]", name: str | None = None) -> "Dataset[tuple[Any, Any]]": ...
+    def from_tensor_slices(
+        tensors: "tuple[RowsLike, RowsLike]", name: str | None = None
+    ) -> "Dataset[tuple[Any, Any]]": ...
 
     @overload
     @staticmethod
     def from_tensor_slices(
-        tensors: "tuple[Rows, Rows, Rows]", name: str | None = None
+        tensors: "tuple[RowsLike, RowsLike, RowsLike]", name: str | None = None
     ) -> "Dataset[tuple[Any, Any, Any]]": ...
 
     @overload
     @staticmethod
-    def from_tensor_slices(tensors: "Mapping[str, Rows]", name: str | None = None) -> "Dataset[dict[str, Any]]": ...
+    def from_tensor_slices(tensors: "Mapping[str, RowsLike]", name: str | None = None) -> "Dataset[dict[str, Any]]": ...
 
     @overload
     @staticmethod

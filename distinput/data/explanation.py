@@ -13,7 +13,7 @@ from distinput.rewrite import rewrite
 from distinput.sharding.planning import shard_plan
 
 if TYPE_CHECKING:
-    from distinput.data.handle import Handle
+    from distinput.data.handle import DatasetHandle
 
 __all__ = ["Explanation", "explanation_of"]
 
@@ -58,7 +58,7 @@ class Explanation:
 
 
 def explanation_of(
-    dataset: "Handle[Any]",
+    dataset: "DatasetHandle[Any]",
     num_workers: int | None = None,
     replicas_per_worker: int = 1,
     policy: AutoShardPolicy | Policy | None = None,

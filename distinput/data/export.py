@@ -9,12 +9,12 @@ from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.plan.node import INFINITE
 
 if TYPE_CHECKING:
-    from distinput.data.handle import Handle
+    from distinput.data.handle import DatasetHandle
 
 __all__ = ["arrow_reader", "arrow_table", "pandas_frame", "polars_frame"]
 
 
-def arrow_reader(dataset: "Handle[Any]", text: Text = False) -> Any:
+def arrow_reader(dataset: "DatasetHandle[Any]", text: Text = False) -> Any:
     """A pyarrow RecordBatchReader over a pass, which makes each batch when it is asked for."""
     import pyarrow as pa
 
@@ -22,14 +22,14 @@ def arrow_reader(dataset: "Handle[Any]", text: Text = False) -> Any:
     return pa.RecordBatchReader.from_batches(schema, _batches(dataset, schema))
 
 
-def _batches(dataset: "Handle[Any]", schema: Any) -> Iterator[Any]:
+def _batches(dataset: "DatasetHandle[Any]", schema: Any) -> Iterator[Any]:
     with dataset.iter_blocks() as blocks:
         for block in blocks:
             if block.size:
                 yield record_batch(block, schema)
 
 
-def arrow_table(dataset: "Handle[Any]", text: Text, who: str) -> Any:
+def arrow_table(dataset: "DatasetHandle[Any]", text: Text, who: str) -> Any:
     """All elements as a pyarrow Table."""
     import pyarrow as pa
 
@@ -39,7 +39,7 @@ def arrow_table(dataset: "Handle[Any]", text: Text, who: str) -> Any:
     return pa.Table.from_batches(list(_batches(dataset, schema)), schema)
 
 
-def pandas_frame(dataset: "Handle[Any]", text: Text) -> Any:
+def pandas_frame(dataset: "DatasetHandle[Any]", text: Text) -> Any:
     """All elements as a pandas DataFrame."""
     table = arrow_table(dataset, text, "to_pandas")
     try:
@@ -48,7 +48,7 @@ def pandas_frame(dataset: "Handle[Any]", text: Text) -> Any:
         raise EngineMissing("to_pandas: pandas is not installed; `pip install 'distinput[tables]'`") from error
 
 
-def polars_frame(dataset: "Handle[Any]", text: Text) -> Any:
+def polars_frame(dataset: "DatasetHandle[Any]", text: Text) -> Any:
     """All elements as a polars DataFrame."""
     try:
         import polars as pl

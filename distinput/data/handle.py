@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Handle`: a pipeline, what is known about it, and iterators over its elements."""
+"""`DatasetHandle`: a pipeline, what is known about it, and iterators over its elements."""
 
 import copy
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, overload
 import numpy as np
 
 from distinput.core.html import html
-from distinput.core.run import Counter, Run
+from distinput.core.run import OpCounters, Run
 from distinput.core.state import State
 from distinput.data.element import T_co
 from distinput.data.iterator import BlockIterator, DatasetIterator, resumed
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from distinput.plan.policy import Policy
     from distinput.streaming.by_position import Positions
 
-__all__ = ["Handle"]
+__all__ = ["DatasetHandle"]
 
 
-class Handle(Generic[T_co]):
+class DatasetHandle(Generic[T_co]):
     """The base of datasets; `Actions` adds what makes a whole pass, `Transformations` the ops, `Dataset` the sources.
 
     Args:
@@ -48,7 +48,7 @@ class Handle(Generic[T_co]):
         self._passes = passes or Passes()
         self._running: Running | None = None
         self._positions: Positions | None = None
-        self._counted: tuple[Node, Mapping[Hashable, Counter]] = (node, {})
+        self._counted: tuple[Node, Mapping[Hashable, OpCounters]] = (node, {})
 
     @property
     def node(self) -> Node:
@@ -367,7 +367,7 @@ class Handle(Generic[T_co]):
         made._make_run = make_run
         return made
 
-    def _watched(self, make_run: Callable[..., Run]) -> "tuple[Handle[Any], Self, int]":
+    def _watched(self, make_run: Callable[..., Run]) -> "tuple[DatasetHandle[Any], Self, int]":
         """What of it is recorded: the dataset whose steps are, what is iterated, and how many replicas get rows (none)."""
         made = self._run_by(make_run)
         return made, made, 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self
 
 from distinput.core.block import ColumnBlock
 from distinput.core.failure import Failure
-from distinput.core.run import Counter, Run
+from distinput.core.run import OpCounters, Run
 from distinput.core.state import State
 from distinput.data.element import T_co
 from distinput.data.hand import NONE, Hand
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from distinput.data.seal import Seal
     from distinput.data.stats import Stats
 
-__all__ = ["BlockIterator", "DatasetIterator", "Mark", "resumed", "run_of"]
+__all__ = ["BlockIterator", "DatasetIterator", "HandMark", "resumed", "run_of"]
 
 _LAST = (AbortedError, CancelledError, UnavailableError)
 """Errors that do not belong to a single element: nothing follows them."""
@@ -33,7 +33,7 @@ _PATIENCE = 1.0
 """Seconds that are waited after an interrupt for threads that are in the middle of something."""
 
 
-Mark = tuple[Hand, int, BaseException | None]
+HandMark = tuple[Hand, int, BaseException | None]
 """A position: what was in hand, how many elements were left of it, and the error with which the stream had ended."""
 
 
@@ -249,7 +249,7 @@ class DatasetIterator(Generic[T_co]):
         """The position after the last element delivered or error raised: a small JSON value for `Dataset.restore`."""
         return self.sealed(self.place())
 
-    def place(self, mark: Mark | None = None) -> State:
+    def place(self, mark: HandMark | None = None) -> State:
         """The position after the last element delivered or error raised, without the identity of the pipeline.
 
         Args:
@@ -258,12 +258,12 @@ class DatasetIterator(Generic[T_co]):
         with self._lock:
             return self._place(mark)
 
-    def mark(self) -> Mark:
+    def mark(self) -> HandMark:
         """What `place` needs to tell this position later; quick to make."""
         hand = self._hand
         return hand, length_hint(hand.left) - (self._torn or 0), self._failure
 
-    def _place(self, mark: Mark | None = None) -> State:
+    def _place(self, mark: HandMark | None = None) -> State:
         hand, left, failure = mark or self.mark()
         made: State = {"epoch": self._epoch, **hand.place(left)}
         passed = hand.passed
@@ -339,7 +339,7 @@ class DatasetIterator(Generic[T_co]):
         return self.stats()._repr_html_()
 
     @property
-    def counted(self) -> tuple[Node, Mapping[Hashable, Counter]]:
+    def counted(self) -> tuple[Node, Mapping[Hashable, OpCounters]]:
         """The tree that runs, and the live counters of its steps."""
         return self._node, self._run.counters
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from distinput.core.spec import Spec
 from distinput.data.dataset import Dataset
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.data.writing import Request, write
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.paths import as_paths
@@ -24,7 +24,7 @@ _PAUSE = 0.05
 
 
 def save(
-    dataset: Handle[Any],
+    dataset: DatasetHandle[Any],
     path: Any,
     compression: str | None,
     shard_func: Callable[..., Any] | None,

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from distinput.core.html import html
-from distinput.core.run import Counter
+from distinput.core.run import OpCounters
 from distinput.plan.node import Node, walk
 
 __all__ = ["Stats", "stats_of"]
@@ -62,7 +62,7 @@ class Stats(dict[str, dict[str, Any]]):
         return "\n".join([*table, self.bottleneck])
 
 
-def stats_of(node: Node, counters: Mapping[Hashable, Counter]) -> Stats:
+def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
     """The statistics of a run.
 
     Args:
@@ -70,7 +70,7 @@ def stats_of(node: Node, counters: Mapping[Hashable, Counter]) -> Stats:
       counters: the counters of the run.
     """
     steps = list(walk(node))
-    named: dict[str, Counter] = {}
+    named: dict[str, OpCounters] = {}
     where: dict[str, Any] = {}
     seen: set[int] = set()
     for number, step in enumerate(steps):
@@ -84,14 +84,14 @@ def stats_of(node: Node, counters: Mapping[Hashable, Counter]) -> Stats:
             op, origin = key
             name = f"inner:{op}" if f"inner:{op}" not in named else f"inner:{op}:{origin}"
             named[name], where[name] = counter, f"{op}, made at {origin}"
-    last = counters.get(id(steps[-1]), Counter())
+    last = counters.get(id(steps[-1]), OpCounters())
     outside = max(0.0, last.outside - sum(counter.late for counter in named.values()))
     slowest, load = _slowest(named, last, outside)
     entries = {name: _entry(counter) for name, counter in named.items()}
     return Stats(entries, slowest, _sentence(slowest, load, named, where, last, outside), outside)
 
 
-def _entry(counter: Counter) -> dict[str, Any]:
+def _entry(counter: OpCounters) -> dict[str, Any]:
     told: dict[str, Any] = {
         "blocks": counter.blocks,
         "rows": counter.rows,
@@ -110,7 +110,7 @@ def _entry(counter: Counter) -> dict[str, Any]:
     return told
 
 
-def _slowest(named: Mapping[str, Counter], last: Counter, outside: float) -> tuple[str, float]:
+def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) -> tuple[str, float]:
     """The step with the most work on the thread with the most work, and its seconds."""
     if not named:
         return "", 0.0
@@ -125,7 +125,12 @@ def _slowest(named: Mapping[str, Counter], last: Counter, outside: float) -> tup
 
 
 def _sentence(
-    slowest: str, load: float, named: Mapping[str, Counter], where: Mapping[str, Any], last: Counter, outside: float
+    slowest: str,
+    load: float,
+    named: Mapping[str, OpCounters],
+    where: Mapping[str, Any],
+    last: OpCounters,
+    outside: float,
 ) -> str:
     if not slowest:
         return "No element was asked for yet."

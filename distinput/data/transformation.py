@@ -6,7 +6,7 @@ from types import MethodType
 from typing import Any
 
 from distinput.data.arguments import Arguments
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.plan.check import taken
 from distinput.plan.node import Node
 
@@ -50,10 +50,10 @@ class _Transformation:
     def __init__(self, load: Callable[[], Callable[..., Node]], reshuffles: bool) -> None:
         self.load, self.reshuffles = load, reshuffles
 
-    def __set_name__(self, owner: type[Handle], name: str) -> None:
+    def __set_name__(self, owner: type[DatasetHandle], name: str) -> None:
         self.owner, self.name = owner, name
 
-    def __get__(self, dataset: Handle | None, _: type[Handle]) -> Callable[..., Any]:
+    def __get__(self, dataset: DatasetHandle | None, _: type[DatasetHandle]) -> Callable[..., Any]:
         made = method_of(self.name, self.load(), reshuffles=self.reshuffles)
         setattr(self.owner, self.name, made)
         return made if dataset is None else MethodType(made, dataset)

@@ -18,7 +18,7 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.spec_json import spec_json
 from distinput.data.block_pass import BlockPass
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.data.spool import Spool
 from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
@@ -28,7 +28,7 @@ from distinput.plan.fingerprint import difference, fingerprint
 from distinput.plan.node import INFINITE
 from distinput.writers import WRITERS
 from distinput.writers.cut import Cut
-from distinput.writers.job import Job, merging, parts_of, tidy
+from distinput.writers.job import WriteJob, merging, parts_of, tidy
 from distinput.writers.journal import Journal
 from distinput.writers.kept_files import file_numbers
 from distinput.writers.manifest import MANIFEST, WrittenFile, WrittenFiles, read_written
@@ -63,7 +63,7 @@ class Request:
     cut: Cut = field(default_factory=Cut)
     prefix: str = "part"
     overwrite: bool = False
-    job: Job = field(default_factory=Job)
+    job: WriteJob = field(default_factory=WriteJob)
     shard_func: Callable[..., Any] | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     progress: Callable[[int], object] | None = None
@@ -104,11 +104,11 @@ def request_of(
         known = ", ".join(signature(open_writer).parameters)
         raise TypeError(f"write: {format}: {error}; its options are {known}") from None
     return Request(
-        "write", as_paths(directory)[0], open_writer(**options), Cut(**cut), prefix, overwrite, Job(**workers)
+        "write", as_paths(directory)[0], open_writer(**options), Cut(**cut), prefix, overwrite, WriteJob(**workers)
     )
 
 
-def write(dataset: Handle[Any], request: Request) -> WrittenFiles:
+def write(dataset: DatasetHandle[Any], request: Request) -> WrittenFiles:
     """Write a pass, or go on where one that was interrupted stood."""
     if dataset.cardinality() == INFINITE:
         raise InvalidArgumentError(f"{request.who}: the dataset is infinite; take(n) elements of it")
@@ -141,7 +141,7 @@ class Writing:
       stage: where.
     """
 
-    def __init__(self, dataset: Handle[Any], request: Request, stage: Stage) -> None:
+    def __init__(self, dataset: DatasetHandle[Any], request: Request, stage: Stage) -> None:
         self.dataset, self.request, self.stage = dataset, request, stage
         self.spec = dataset.node.spec
         self.pipeline = fingerprint(dataset.node)

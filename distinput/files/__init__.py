@@ -2,9 +2,9 @@
 """All access to files: local paths, globs, and whatever fsspec can open (floor 2).
 
 * `paths`: `as_paths`, `list_matching`, `local_path`
-* `source`: `Source`, `open_binary`, `open_ranges`, `read_range`, `size_of`, `stamp_of`
+* `source`: `FileStream`, `open_binary`, `open_ranges`, `read_range`, `size_of`, `stamp_of`
 * `remote`: `RemoteFile`, `RemoteStream`, `fetch`, `ranges_of`
-* `version`: `Facts`, `changed`
+* `version`: `FileMetadata`, `changed`
 * `retries`: `Retries`, `persistently`; `local_cache`: `cache_remote`
 * `concurrent_requests`: `ask_each`
 * `mapping`: `mapped`

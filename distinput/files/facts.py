@@ -12,7 +12,7 @@ from distinput.files.table import FileTable
 from distinput.files.web_ranges import is_web
 from distinput.url_secrets import public_url
 
-__all__ = ["MOST_REMOTE", "MOST_STAMPS", "Names"]
+__all__ = ["MOST_REMOTE", "MOST_STAMPS", "NamesFingerprint"]
 
 MOST_STAMPS = 4096
 """Most files whose size and time are looked up; a longer list is sampled at equal distances."""
@@ -24,7 +24,7 @@ _MOST_EACH = 8
 _Stamp = tuple[int, str] | None
 
 
-class Names:
+class NamesFingerprint:
     """The fingerprint of a list of file names.
 
     Args:

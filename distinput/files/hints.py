@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from distinput.files.described_bytes import Described
+from distinput.files.described_bytes import DescribedBytes
 
 __all__ = ["HINTS", "beginning_with", "stamped", "telling", "wanted_until"]
 
@@ -22,7 +22,7 @@ class _Hints(threading.local):
     """
 
     stamp: tuple[str, str] | None = None
-    begun: tuple[str, Described] | None = None
+    begun: tuple[str, DescribedBytes] | None = None
     until: int | None = None
     requested: Callable[[], None] | None = None
 
@@ -55,21 +55,21 @@ def stamped(path: str, stamp: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def beginning_with(path: str, found: Described | None) -> Iterator[None]:
-    """A `Source` of the file does not ask for its beginning again, which is there; None: it does."""
+def beginning_with(path: str, found: DescribedBytes | None) -> Iterator[None]:
+    """A `FileStream` of the file does not ask for its beginning again, which is there; None: it does."""
     with _hinted("begun", HINTS.begun if found is None else (path, found)):
         yield
 
 
 @contextmanager
 def wanted_until(stop: int | None) -> Iterator[None]:
-    """A `Source` asks for nothing from this byte on when it is opened; None: it does."""
+    """A `FileStream` asks for nothing from this byte on when it is opened; None: it does."""
     with _hinted("until", stop):
         yield
 
 
 @contextmanager
 def telling(requested: Callable[[], None] | None) -> Iterator[None]:
-    """A `Source` of a remote file calls this once it has requested the last byte; None: it tells nobody."""
+    """A `FileStream` of a remote file calls this once it has requested the last byte; None: it tells nobody."""
     with _hinted("requested", requested):
         yield

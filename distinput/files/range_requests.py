@@ -12,15 +12,15 @@ from distinput.files.local_cache import local_cache
 from distinput.files.mounts import mounted
 from distinput.files.paths import file_system
 from distinput.files.retries import DEFAULT, ShortAnswerError, persistently
-from distinput.files.version import Facts, changed, facts_in
+from distinput.files.version import FileMetadata, changed, facts_in
 from distinput.files.web_ranges import described_ranges, is_web
 from distinput.url_secrets import public_url
 
-__all__ = ["AT_A_TIME", "PIECE_BYTES", "Buffer", "asked", "facts_of", "fetch", "ranges_of", "remote_size"]
+__all__ = ["AT_A_TIME", "PIECE_BYTES", "BytesLike", "asked", "facts_of", "fetch", "ranges_of", "remote_size"]
 
 T = TypeVar("T")
 
-Buffer: TypeAlias = Any
+BytesLike: TypeAlias = Any
 """Bytes, or an object that shows its memory as bytes do."""
 
 PIECE_BYTES = 4 << 20  # a larger range is requested in pieces, at the same time
@@ -34,7 +34,7 @@ def asked(path: str, ask: Callable[[Any, str], T]) -> T:
     return persistently(lambda: ask(system, name), path, DEFAULT if own is None else own.retries)
 
 
-def facts_of(system: Any, name: str) -> Facts:
+def facts_of(system: Any, name: str) -> FileMetadata:
     """Ask for the size of a file and its version."""
     return facts_in(system.info(name))
 
@@ -45,8 +45,12 @@ def remote_size(system: Any, name: str) -> int | None:
 
 
 def fetch(
-    path: str, starts: Sequence[int], stops: Sequence[int], facts: Facts | None = None, cancel: Event | None = None
-) -> list[Buffer]:
+    path: str,
+    starts: Sequence[int],
+    stops: Sequence[int],
+    facts: FileMetadata | None = None,
+    cancel: Event | None = None,
+) -> list[BytesLike]:
     """Read bytes starts[i] to stops[i] of a remote file; large ranges in pieces, several at a time, until all are there.
 
     Args:
@@ -68,15 +72,15 @@ def fetch(
         return _fetch(path, starts, stops, None, cancel)
     wanted = [(start, max(start, stop)) for start, stop in zip(starts, stops, strict=True)]
 
-    def ask(ranges: list[tuple[int, int]]) -> list[Buffer]:
+    def ask(ranges: list[tuple[int, int]]) -> list[BytesLike]:
         return _fetch(path, [a for a, _ in ranges], [b for _, b in ranges], known, cancel)
 
     return cache.read(f"{public_url(path)} {known.version}", known.size, wanted, ask)
 
 
 def _fetch(
-    path: str, starts: Sequence[int], stops: Sequence[int], facts: Facts | None, cancel: Event | None
-) -> list[Buffer]:
+    path: str, starts: Sequence[int], stops: Sequence[int], facts: FileMetadata | None, cancel: Event | None
+) -> list[BytesLike]:
     system, name = file_system(path)
     own = mounted(path)
     pieces = [
@@ -84,7 +88,7 @@ def _fetch(
         for start, stop in zip(starts, stops, strict=True)
         for at in range(start, stop, PIECE_BYTES)
     ]
-    got: dict[tuple[int, int], Buffer] = {}
+    got: dict[tuple[int, int], BytesLike] = {}
 
     def ask() -> None:
         _ask_missing(system, name, path, [piece for piece in pieces if piece not in got], facts, got)
@@ -103,8 +107,8 @@ def _ask_missing(
     name: str,
     path: str,
     pieces: Sequence[tuple[int, int]],
-    facts: Facts | None,
-    got: dict[tuple[int, int], Buffer],
+    facts: FileMetadata | None,
+    got: dict[tuple[int, int], BytesLike],
 ) -> None:
     """Make one request for each piece; those that are answered are in `got` even if others fail."""
     failed: BaseException | None = None
@@ -125,7 +129,7 @@ def _ask_missing(
 
 
 def _short(
-    system: Any, name: str, path: str, piece: tuple[int, int], part: Buffer, size: int | None, got: Any
+    system: Any, name: str, path: str, piece: tuple[int, int], part: BytesLike, size: int | None, got: Any
 ) -> BaseException | None:
     """What is wrong with an answer that is shorter than was asked for; nothing, if the file ends there."""
     start, stop = piece
@@ -139,7 +143,7 @@ def _short(
     return ShortAnswerError(f"{path}: {what}; it changed, or its server does not send parts of files")
 
 
-def _parts(system: Any, name: str, pieces: Sequence[tuple[int, int]]) -> list[Buffer]:
+def _parts(system: Any, name: str, pieces: Sequence[tuple[int, int]]) -> list[BytesLike]:
     """The answers to some requests: bytes, or errors."""
     starts, stops = [a for a, _ in pieces], [b for _, b in pieces]
     if len(pieces) == 1 or getattr(system, "async_impl", False) or getattr(system, "ranges_at_once", False):
@@ -159,14 +163,14 @@ def _parts(system: Any, name: str, pieces: Sequence[tuple[int, int]]) -> list[Bu
 
 
 def _parts_of_version(
-    system: Any, name: str, path: str, pieces: Sequence[tuple[int, int]], facts: Facts
-) -> list[Buffer]:
+    system: Any, name: str, path: str, pieces: Sequence[tuple[int, int]], facts: FileMetadata
+) -> list[BytesLike]:
     """As `_parts`, from a file system that says with each answer which version of the file it is of.
 
     Raises:
       DataLossError: one is of another version.
     """
-    found: list[Buffer] = []
+    found: list[BytesLike] = []
     web = is_web(system)
     for answer in described_ranges(system, name, pieces) if web else system.described_parts(name, pieces):
         if isinstance(answer, BaseException):
@@ -183,7 +187,7 @@ def _parts_of_version(
     return found
 
 
-def _check_same(path: str, before: Facts, now: Facts) -> None:
+def _check_same(path: str, before: FileMetadata, now: FileMetadata) -> None:
     wrong = changed(path, before, now)
     if wrong is not None:
         raise wrong
@@ -191,7 +195,7 @@ def _check_same(path: str, before: Facts, now: Facts) -> None:
 
 def ranges_of(
     system: Any, name: str, starts: Sequence[int], stops: Sequence[int], *, errors: str = "raise"
-) -> list[Buffer]:
+) -> list[BytesLike]:
     """Ask once for bytes starts[i] to stops[i] of a file; a range is shorter where the file ends before it does.
 
     Args:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from distinput.files.local_cache import local_cache
-from distinput.files.range_requests import AT_A_TIME, PIECE_BYTES, Buffer, asked, facts_of, fetch
-from distinput.files.version import Facts
+from distinput.files.range_requests import AT_A_TIME, PIECE_BYTES, BytesLike, asked, facts_of, fetch
+from distinput.files.version import FileMetadata
 
 __all__ = ["RemoteFile", "RemoteStream", "near"]
 
@@ -52,12 +52,12 @@ class RemoteFile(io.RawIOBase):
       facts: of the version that is read: answers of another one are an error where the file system tells them apart.
     """
 
-    def __init__(self, path: str, size: int, facts: Facts | None = None) -> None:
+    def __init__(self, path: str, size: int, facts: FileMetadata | None = None) -> None:
         super().__init__()
         self.path, self.size = path, size
         self.facts = facts
         self._at = 0
-        self._kept: list[tuple[int, Buffer]] = []
+        self._kept: list[tuple[int, BytesLike]] = []
         self._cancel = Event()
 
     def keep(self, starts: Sequence[int], stops: Sequence[int]) -> None:
@@ -117,9 +117,11 @@ class RemoteFile(io.RawIOBase):
         first, data = self._kept[index]
         return memoryview(data)[start - first :]
 
-    def _fetch(self, starts: list[int], stops: list[int]) -> list[Buffer]:
+    def _fetch(self, starts: list[int], stops: list[int]) -> list[BytesLike]:
         if self.facts is None:
-            self.facts = Facts(self.size, asked(self.path, facts_of).version if local_cache() is not None else "")
+            self.facts = FileMetadata(
+                self.size, asked(self.path, facts_of).version if local_cache() is not None else ""
+            )
         return fetch(self.path, starts, stops, self.facts, self._cancel)
 
 
@@ -138,16 +140,16 @@ class RemoteStream(RemoteFile):
       requested: called once, when all bytes up to `stop` have been requested.
     """
 
-    def __init__(self, path: str, size: int, facts: Facts | None = None) -> None:
+    def __init__(self, path: str, size: int, facts: FileMetadata | None = None) -> None:
         super().__init__(path, size, facts)
         self.stop = size
         self.requested: Callable[[], None] | None = None
         self._requested = 0
         self._passed = 0  # bytes read in order, which say how far ahead reading pays
-        self._coming: deque[tuple[int, int, Future[Buffer]]] = deque()
+        self._coming: deque[tuple[int, int, Future[BytesLike]]] = deque()
         self._pool: ThreadPoolExecutor | None = None
 
-    def begin(self, start: int, data: Buffer) -> None:
+    def begin(self, start: int, data: BytesLike) -> None:
         """Take the first bytes that will be read, which are there already."""
         self._kept = [(start, data)]
         self._requested = self._passed = len(data)
@@ -175,7 +177,7 @@ class RemoteStream(RemoteFile):
             held = self._held(start)
         return held[: stop - start]
 
-    def _next(self, start: int, stop: int) -> tuple[int, Buffer]:
+    def _next(self, start: int, stop: int) -> tuple[int, BytesLike]:
         """The next bytes, from `start` on, and where they begin; makes more requests where reading goes on in order."""
         if self._coming and self._coming[0][0] != start:
             self._drop()

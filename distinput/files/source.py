@@ -17,19 +17,19 @@ import numpy as np
 from distinput.core.buffers import Buffers, Bytes
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
-from distinput.files.described_bytes import Described, beginning
+from distinput.files.described_bytes import DescribedBytes, beginning
 from distinput.files.hints import HINTS
 from distinput.files.local_file import LocalFile
 from distinput.files.paths import file_system, local_path
 from distinput.files.range_requests import asked, facts_of, fetch
 from distinput.files.remote import RemoteFile, RemoteStream
 from distinput.files.retries import what_failed
-from distinput.files.version import Facts
+from distinput.files.version import FileMetadata
 from distinput.url_secrets import scrub
 
 __all__ = [
     "EMPTY",
-    "Source",
+    "FileStream",
     "begun",
     "check_unchanged",
     "naming",
@@ -225,7 +225,7 @@ def _check_file(path: str, system: Any, name: str) -> None:
         raise InvalidArgumentError(f"{path}: is a folder; name it {folder!r} to read the files below it")
 
 
-def read_range(path: str, start: int, stop: int, facts: Facts | None = None) -> bytes:
+def read_range(path: str, start: int, stop: int, facts: FileMetadata | None = None) -> bytes:
     """Read bytes start to stop of a file; fewer if it ends before `stop`.
 
     Args:
@@ -247,7 +247,7 @@ def read_range(path: str, start: int, stop: int, facts: Facts | None = None) -> 
             return file.read(max(0, stop - start))
 
 
-def begun(path: str, start: int = 0) -> Described | None:
+def begun(path: str, start: int = 0) -> DescribedBytes | None:
     """What is asked for first to read a remote file from this byte on; None if that takes more than one request."""
     size = _BEGINNING_BYTES if HINTS.until is None else min(HINTS.until - start, _BEGINNING_BYTES)
     return beginning(path, start, size) if size > 0 else None
@@ -267,12 +267,12 @@ def _opened(path: str, start: int) -> RemoteStream | None:
     return stream
 
 
-def _of_begun(path: str, facts: Facts) -> RemoteStream:
+def _of_begun(path: str, facts: FileMetadata) -> RemoteStream:
     assert facts.size is not None
     return RemoteStream(path, facts.size, facts)
 
 
-class Source:
+class FileStream:
     """A file read from front to back.
 
     Args:

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 from distinput.errors import DataLossError
 
-__all__ = ["Facts", "changed", "facts_in"]
+__all__ = ["FileMetadata", "changed", "facts_in"]
 
 _VERSIONS = ("ETag", "etag", "md5Hash", "content_md5", "version", "generation")
 _TIMES = ("LastModified", "Last-Modified", "last_modified", "mtime")
 """Where file systems tell which version of a file it is, and when it was written."""
 
 
-class Facts(NamedTuple):
+class FileMetadata(NamedTuple):
     """What a server says of a file.
 
     Args:
@@ -28,16 +28,16 @@ class Facts(NamedTuple):
     written: str = ""
 
 
-def facts_in(found: Any) -> Facts:
+def facts_in(found: Any) -> FileMetadata:
     """What a file system's `info` says.
 
     >>> facts_in({"size": 3, "ETag": '"a"', "LastModified": None})
-    Facts(size=3, version='3 "a"', etag='"a"', written='')
+    FileMetadata(size=3, version='3 "a"', etag='"a"', written='')
     """
     size = found.get("size")
     known = [str(found[key]) for key in (*_VERSIONS, *_TIMES) if found.get(key) is not None]
     written = [str(found[key]) for key in _TIMES if found.get(key) is not None]
-    return Facts(
+    return FileMetadata(
         None if size is None or not found.get("partial", True) else int(size),
         " ".join([str(size), *known]),
         str(found.get("ETag") or found.get("etag") or ""),
@@ -45,13 +45,13 @@ def facts_in(found: Any) -> Facts:
     )
 
 
-def changed(path: str, before: Facts, now: Facts) -> DataLossError | None:
+def changed(path: str, before: FileMetadata, now: FileMetadata) -> DataLossError | None:
     """What is wrong where two answers are of two versions of a file; None where the server does not tell them apart.
 
     Entity tags decide where both answers have one. A weak tag counts as the strong one: some servers send both for one version.
 
-    >>> changed("a", Facts(3, etag='W/"1"', written="Monday"), Facts(3, etag='"1"', written="Sunday"))
-    >>> print(changed("a", Facts(3, etag='"1"'), Facts(4, etag='"2"')))
+    >>> changed("a", FileMetadata(3, etag='W/"1"', written="Monday"), FileMetadata(3, etag='"1"', written="Sunday"))
+    >>> print(changed("a", FileMetadata(3, etag='"1"'), FileMetadata(4, etag='"2"')))
     a: changed while it was read: it was '3 bytes, ETag "1"', and is '4 bytes, ETag "2"'; write another file instead ...
     """
     sizes = None not in (before.size, now.size) and before.size != now.size
@@ -67,5 +67,5 @@ def changed(path: str, before: Facts, now: Facts) -> DataLossError | None:
     )
 
 
-def _told(facts: Facts) -> str:
+def _told(facts: FileMetadata) -> str:
     return f"{facts.size} bytes, {f'ETag {facts.etag}' if facts.etag else f'written at {facts.written}'}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from distinput.core.buffers import Bytes
 from distinput.core.column import Ints
-from distinput.core.picked import Rows
+from distinput.core.picked import RowArray
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError
 from distinput.files.mapping import mapped
@@ -37,7 +37,7 @@ class ArrowFile:
         self._stamp = stamp
         self._sound: set[int] = set()  # numbers of the mapped batches that passed the check
         self.places: dict[Any, Ints] = {}
-        self.sources: dict[Any, list[Rows | None]] = {}
+        self.sources: dict[Any, list[RowArray | None]] = {}
         self._local = local_path(path)
         self.whole: Bytes | None = mapped(self._local) if self._local is not None and memory_map else None
         self.listed = is_file(path)

@@ -14,7 +14,7 @@ from distinput.core.buffers import Bytes
 from distinput.core.column import Column, Ints
 from distinput.core.concat import concat_columns
 from distinput.core.dense import Dense
-from distinput.core.picked import Memory, Rows, chosen
+from distinput.core.picked import Memory, RowArray, chosen
 from distinput.core.ragged import Ragged
 from distinput.core.row_order import check_rows
 from distinput.core.sizes import block_rows
@@ -173,7 +173,7 @@ class ArrowIpc(TableFormat):
             columns = _gathered(blocks, which, wanted - batches.ends[numbers], columns)
         return ColumnBlock(self._spec(file).structure, columns, len(wanted))  # type: ignore[arg-type]  # none is None
 
-    def sources(self, path: str) -> Sequence[Rows] | None:
+    def sources(self, path: str) -> Sequence[RowArray] | None:
         file = self._file(path)
         if file.batches is not None and not len(file.batches):  # no `fetch` can have set the sources
             self._sources(file, file.batches, np.empty(0, np.int64))
@@ -187,7 +187,7 @@ class ArrowIpc(TableFormat):
             sources = self._sources(file, batches, rows)
         return [None if source is None else chosen(source, rows) for source in sources]
 
-    def _sources(self, file: ArrowFile, batches: Batches, rows: Ints) -> list[Rows | None]:
+    def _sources(self, file: ArrowFile, batches: Batches, rows: Ints) -> list[RowArray | None]:
         """The mapped rows of each leaf, for the batches that hold these rows; None for a leaf not stored that way."""
         leaves = file.spec.tensors("arrow")
         whole = file.whole
@@ -304,7 +304,7 @@ def _place(column: Column, whole: Bytes) -> int:
     return place if 0 <= place <= len(whole) - column.array.nbytes else _ELSEWHERE
 
 
-def _source(whole: Bytes, begins: Ints, ends: Ints, leaf: TensorSpec) -> Rows:
+def _source(whole: Bytes, begins: Ints, ends: Ints, leaf: TensorSpec) -> RowArray:
     """The rows of a leaf in a mapped file, in parts that begin at these bytes."""
     shape: tuple[int, ...] = leaf.shape  # type: ignore[assignment]  # all sizes of a mapped leaf are known
     if len(begins) == 1:

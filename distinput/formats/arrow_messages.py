@@ -27,7 +27,7 @@ _NODE = np.dtype([("rows", "<i8"), ("nulls", "<i8")])
 _BLOCK = np.dtype([("offset", "<i8"), ("head", "<i4"), ("", "<i4"), ("body", "<i8")])
 
 
-class MalformedError(Exception):
+class MalformedMessageError(Exception):
     """What should be a message is none."""
 
 
@@ -92,7 +92,7 @@ def batches_of_file(path: str) -> Batches:
         # The message is preceded by its length, and that, since version 0.15 of the format, by a marker.
         starts, heads, bodies = (blocks[name].astype(np.int64) for name in ("offset", "head", "body"))
         swapped = _is_swapped(footer.table(1))
-    except MalformedError as error:
+    except MalformedMessageError as error:
         raise _damage(path, f"its footer at byte {begin}: {error}") from error
     parts = np.array([starts - 8, heads - 8, bodies])  # each for itself first: their sum may overflow
     outside = ((parts < 0) | (parts > begin)).any(0) | (starts + heads + bodies > begin)
@@ -104,7 +104,7 @@ def batches_of_file(path: str) -> Batches:
     for number, (head, end) in enumerate(zip(heads.tolist(), ends, strict=True)):
         try:
             message = _message(data[end - head : end])[0]
-        except MalformedError as error:
+        except MalformedMessageError as error:
             raise _damage(path, f"record batch {number} at byte {starts[number]}: {error}") from error
         if message.kind != _BATCH or message.rows < 0:
             raise _damage(path, f"what should be record batch {number} at byte {starts[number]} is something else")
@@ -145,7 +145,7 @@ def batches_of_stream(path: str, data: Bytes) -> Batches:
                 found.append(message)
             dictionaries |= message.kind == _DICTIONARY
             at += head + message.body
-    except MalformedError as error:
+    except MalformedMessageError as error:
         raise _damage(path, f"at byte {at}: {error}; it was cut short") from error
     places = np.array(starts, np.int64), np.array(sizes, np.int64)
     return _batches(path, *places, found, dictionaries=dictionaries, swapped=swapped)
@@ -159,7 +159,7 @@ def _check_message(data: Bytes) -> None:
     try:
         read_message(py_buffer(data))
     except (ArrowException, OSError) as error:
-        raise MalformedError(str(error)) from error
+        raise MalformedMessageError(str(error)) from error
 
 
 def check_end_of_stream(path: str) -> None:
@@ -212,7 +212,7 @@ def _message(data: bytes | memoryview) -> tuple[_Message, int]:
     if not length:
         return _Message(0, 0, 0, False), 0
     if before + length > len(data):
-        raise MalformedError(f"a message should have {length} bytes, but {len(data) - before} are left")
+        raise MalformedMessageError(f"a message should have {length} bytes, but {len(data) - before} are left")
     table = _Table.root(data[before : before + length])
     kind, body = table.number(1, "<B"), table.number(3, "<q")
     if kind == _SCHEMA:
@@ -222,10 +222,12 @@ def _message(data: bytes | memoryview) -> tuple[_Message, int]:
     batch = table.table(2) if kind == _BATCH else table.table(2).table(1)
     rows = batch.number(0, "<q")
     if not batch.place(1) or not batch.place(2):
-        raise MalformedError("a record batch without its columns")
+        raise MalformedMessageError("a record batch without its columns")
     columns = batch.structs(1, _NODE)
     if rows < 0 or (len(columns) and columns["rows"][0] != rows):
-        raise MalformedError(f"a record batch of {rows} rows, whose first column has {columns['rows'][:1].tolist()}")
+        raise MalformedMessageError(
+            f"a record batch of {rows} rows, whose first column has {columns['rows'][:1].tolist()}"
+        )
     return _Message(kind, body, rows, bool(batch.place(3))), before + length
 
 
@@ -270,20 +272,20 @@ class _Table:
         place = self._target(field)
         count = _number("<I", self.data, place)
         if place + 4 + count * dtype.itemsize > len(self.data):
-            raise MalformedError(f"{count} items that do not fit into a message")
+            raise MalformedMessageError(f"{count} items that do not fit into a message")
         return np.frombuffer(self.data, dtype, count, place + 4) if count else np.empty(0, dtype)
 
     def _target(self, field: int) -> int:
         place = self.place(field)
         if not place:
-            raise MalformedError("a table lacks a part of it")
+            raise MalformedMessageError("a table lacks a part of it")
         return place + _number("<I", self.data, place)
 
 
 def _number(code: str, data: bytes | memoryview, place: int) -> int:
     """The number at a byte of a flatbuffer."""
     if not 0 <= place <= len(data) - struct.calcsize(code):
-        raise MalformedError(f"a number at byte {place} of {len(data)}")
+        raise MalformedMessageError(f"a number at byte {place} of {len(data)}")
     return int(struct.unpack_from(code, data, place)[0])
 
 

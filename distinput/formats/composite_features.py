@@ -33,7 +33,7 @@ _PART = "{}\0{}"  # no key of a message that people name holds a zero character
 
 
 @dataclass(frozen=True)
-class Keyed:
+class KeyValues:
     """The values of one key in n records.
 
     Args:
@@ -98,10 +98,10 @@ class Composed:
             return _sparse(key, feature, parts[0], parts[1:], self.batched)
         return _ragged(key, feature, parts[0], parts[1:], self.batched)
 
-    def _keyed(self, value: Any) -> Keyed:
+    def _keyed(self, value: Any) -> KeyValues:
         if self.batched:
-            return Keyed(value.flat_values, value.row_lengths())
-        return Keyed(value, np.array([len(value)]))
+            return KeyValues(value.flat_values, value.row_lengths())
+        return KeyValues(value, np.array([len(value)]))
 
     def _spec(self, feature: Any, first: int | None) -> Any:
         outer = [first] if self.batched else []
@@ -135,7 +135,9 @@ def _keys(key: str, feature: Any) -> list[tuple[str, Any]]:
     return [(feature.value_key or key, feature.dtype), *[(part.key, _INT64) for part in partitions]]
 
 
-def _sparse(key: str, feature: SparseFeature, values: Keyed, indices: Sequence[Keyed], batched: bool) -> SparseTensor:
+def _sparse(
+    key: str, feature: SparseFeature, values: KeyValues, indices: Sequence[KeyValues], batched: bool
+) -> SparseTensor:
     for name, index in zip(feature.index_keys, indices, strict=True):
         wrong = np.flatnonzero(index.counts != values.counts)
         if len(wrong):
@@ -163,7 +165,7 @@ def _inner(feature: RaggedFeature) -> tuple[list[int], list[Any]]:
     return inner, ragged
 
 
-def _ragged(key: str, feature: RaggedFeature, values: Keyed, keyed: Sequence[Keyed], batched: bool) -> Any:
+def _ragged(key: str, feature: RaggedFeature, values: KeyValues, keyed: Sequence[KeyValues], batched: bool) -> Any:
     inner, ragged = _inner(feature)
     flat, counts = values.flat, np.asarray(values.counts)
     if inner:
@@ -192,7 +194,7 @@ def _divided(key: str, counts: Ints, length: int) -> Ints:
     return counts // length
 
 
-def _lengths(key: str, partition: Any, keyed: Keyed, counts: Ints) -> list[Ints]:
+def _lengths(key: str, partition: Any, keyed: KeyValues, counts: Ints) -> list[Ints]:
     """The lengths of the rows of each record.
 
     Raises:

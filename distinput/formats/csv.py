@@ -11,7 +11,7 @@ import numpy as np
 from distinput.core.column import Column
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.compression import as_compression
-from distinput.files.source import EMPTY, Source, refuse_pipe, stamp_of
+from distinput.files.source import EMPTY, FileStream, refuse_pipe, stamp_of
 from distinput.formats.plain_rows import PlainRows
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import as_columns, as_nulls
@@ -367,7 +367,7 @@ def first_record(
     refuse_pipe(path)
     reader = Csv(column_names=(), header=header, delimiter=delimiter, quote_char=quote)
     data, ended = EMPTY, False
-    with Source(path, compression) as source:
+    with FileStream(path, compression) as source:
         while True:
             mark = 3 if data[:3].tobytes() == MARK and not rules else 0
             if not header and (len(data) >= 3 or ended):

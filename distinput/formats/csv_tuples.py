@@ -22,7 +22,7 @@ from distinput.formats.csv import first_record
 from distinput.formats.csv_fields import FieldError, fields_of, record_values, splits_as_tensorflow
 from distinput.formats.plain_rows import PlainRows
 from distinput.formats.row_schema import RowSchema
-from distinput.formats.text_piece import MARK, Bytes, Head, Piece
+from distinput.formats.text_piece import MARK, Bytes, Head, TextPiece
 from distinput.formats.text_table import BadRecordError, Decoded, TextTable
 from distinput.kernels.csv_records import BLANKS, MULTILINE, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, TEXT
@@ -260,7 +260,7 @@ class CsvTuples(TextTable):
         rules = MULTILINE | RETURNS
         return csv_records(data, 0, len(data), len(data), len(data), ord(self.delimiter), self._quote, rules)[0]
 
-    def _decoded(self, piece: Piece, head: Head) -> Decoded:
+    def _decoded(self, piece: TextPiece, head: Head) -> Decoded:
         if piece.data[-1] == 13:  # which might be followed by a newline; here it is not
             whole = np.concatenate([piece.data, np.array([10], np.uint8)])
             piece = replace(piece, data=whole, end=piece.byte + len(piece.data))

@@ -13,7 +13,7 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Ints
 from distinput.core.dense import Dense
 from distinput.core.nest import Structure
-from distinput.core.picked import Rows
+from distinput.core.picked import RowArray
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.spec_json import leaves_of_json, spec_of_json
 from distinput.errors import DataLossError
@@ -81,7 +81,7 @@ class Elements(TableFormat):
             for leaf in leaves
         )
 
-    def sources(self, path: str) -> Sequence[Rows] | None:
+    def sources(self, path: str) -> Sequence[RowArray] | None:
         found = _ARROW.sources(path) if self._views else None
         return None if found is None else [found[place] for place in _places(self.spec(None).structure)]
 

@@ -14,7 +14,7 @@ from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.ranges import read_spans
-from distinput.files.source import Source, size_of
+from distinput.files.source import FileStream, size_of
 from distinput.files.table import FileTable
 from distinput.formats.format import Fragment, Position
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
@@ -116,10 +116,10 @@ class FixedLengthRecords(SpanFormat):
         end = self.header_bytes + stop["row"] * self.record_bytes + self.footer_bytes
         return self._read(path, position, None if self.compression else end)
 
-    def open(self, path: str, position: Position) -> tuple[Source, int]:
+    def open(self, path: str, position: Position) -> tuple[FileStream, int]:
         if not self.compression:
             first = self.header_bytes + position["row"] * self.record_bytes
-            source = Source(path, first=first)
+            source = FileStream(path, first=first)
             try:
                 if source.size is None:
                     raise InvalidArgumentError(f"{path}: a pipe has no size, so its last record cannot be determined")
@@ -133,7 +133,7 @@ class FixedLengthRecords(SpanFormat):
                 source.close()
                 raise
             return source, row
-        source = Source(path, self.compression)
+        source = FileStream(path, self.compression)
         try:
             header = source.skip(self.header_bytes)
             if header < self.header_bytes:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
-from distinput.core.picked import Rows
+from distinput.core.picked import RowArray
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, StateError
 from distinput.files.source import read_range, size_of
@@ -231,7 +231,7 @@ class Format(ABC):
         del path
         return False
 
-    def sources(self, path: str) -> Sequence[Rows] | None:
+    def sources(self, path: str) -> Sequence[RowArray] | None:
         """The mapped rows of each leaf of a file; None if not known yet, or if a leaf is not stored that way.
 
         They show the current contents of the file and must not be accessed once its stamp has changed.

@@ -12,7 +12,7 @@ from distinput.core.buffers import Bytes
 from distinput.core.column import Ints
 from distinput.core.nest import LEAF
 from distinput.core.strings import Strings
-from distinput.files.source import Source
+from distinput.files.source import FileStream
 from distinput.formats.indexed import Indexed
 from distinput.formats.text import TextLines
 
@@ -41,7 +41,7 @@ class IndexedTextLines(Indexed, TextLines):
 
     def offsets(self, path: str) -> Iterator[Ints]:
         end = 0
-        with Source(path) as source:
+        with FileStream(path) as source:
             for piece, found, starts, _ in self._found(source, 0):
                 yield starts + (piece.byte - piece.at)
                 end = piece.byte - piece.at + found.after

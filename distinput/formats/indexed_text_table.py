@@ -15,7 +15,7 @@ from distinput.formats.format import Position
 from distinput.formats.indexed import Indexed
 from distinput.formats.jsonl import JsonLines
 from distinput.formats.portion import Portion
-from distinput.formats.text_piece import Bytes, Piece
+from distinput.formats.text_piece import Bytes, TextPiece
 from distinput.formats.text_records import Ints
 from distinput.formats.text_table import BadRecordError, TextTable
 
@@ -80,7 +80,7 @@ class _IndexedTextTable(Indexed, TextTable):
         for row, begin, end in zip(rows.tolist(), np.append(0, ends[:-1]).tolist(), ends.tolist(), strict=True):
             byte = self.seek(path, row).get("byte", 0)
             record = np.append(data[begin:end], np.uint8(10)) if data[end - 1] != 10 else data[begin:end]
-            _, _, error = known._decoded(Piece(path, record, byte, row, 1, 0, sys.maxsize), head)
+            _, _, error = known._decoded(TextPiece(path, record, byte, row, 1, 0, sys.maxsize), head)
             if error is not None:
                 raise error
         raise self.misplaced(path, int(rows[0]))

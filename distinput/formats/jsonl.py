@@ -13,7 +13,7 @@ import numpy as np
 from distinput.core.column import Column
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
-from distinput.files.source import EMPTY, Source, refuse_pipe
+from distinput.files.source import EMPTY, FileStream, refuse_pipe
 from distinput.formats.json_record import Large, Twice, changes, has_half, read_record, refusal
 from distinput.formats.json_types import NO_TYPE, arrow_type, merged, type_of
 from distinput.formats.plain_objects import PlainObjects
@@ -84,7 +84,7 @@ class JsonLines(TextTable):
 
     def head(self, path: str) -> Head:
         refuse_pipe(path)
-        with Source(path, self.compression) as source:
+        with FileStream(path, self.compression) as source:
             data, _ = source.more(EMPTY, 4)
         self.check_plain(path, data)
         return Head(3 if data[:3].tobytes() == MARK else 0)

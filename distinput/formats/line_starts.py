@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.files.source import EMPTY, Source
+from distinput.files.source import EMPTY, FileStream
 
 __all__ = ["LineStarts", "count_newlines"]
 
@@ -17,7 +17,7 @@ _CHUNK_BYTES = 4 << 20
 _MOST_KNOWN = 65536
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-Scan = Callable[[Bytes, int, int, int], tuple[int, int, int, int]]
+ScanLines = Callable[[Bytes, int, int, int], tuple[int, int, int, int]]
 
 
 class LineStarts:
@@ -36,7 +36,7 @@ class LineStarts:
         """What is known about the file with this stamp, in this dialect."""
         return _of(path, stamp, dialect)
 
-    def first_from(self, near: int, begin: int, scan: Scan, anywhere: bool, most: int) -> int:
+    def first_from(self, near: int, begin: int, scan: ScanLines, anywhere: bool, most: int) -> int:
         """The offset of the first line that begins at or after `near`; the end of the file if there is none.
 
         Args:
@@ -59,11 +59,11 @@ class LineStarts:
                 self._known = again
         return at
 
-    def _scanned(self, byte: int, near: int, scan: Scan, most: int) -> int:
+    def _scanned(self, byte: int, near: int, scan: ScanLines, most: int) -> int:
         """The first line from `near` on, for a line that begins at `byte`."""
         data: Bytes = EMPTY
         ended = False
-        with Source(self.path, start=byte) as source:
+        with FileStream(self.path, start=byte) as source:
             while not ended:
                 size = max(_CHUNK_BYTES, len(data))
                 data, ended = source.more(data, min(size, max(near - source.offset, 4096, len(data))))
@@ -77,7 +77,7 @@ class LineStarts:
 
     def _newline_from(self, byte: int) -> int:
         """The offset behind the first newline at or after `byte`."""
-        with Source(self.path) as source:
+        with FileStream(self.path) as source:
             if source.size is not None and byte >= source.size:
                 return source.size
             source.go_to(byte)
@@ -101,7 +101,7 @@ def _of(path: str, stamp: str, dialect: Hashable) -> LineStarts:
 def count_newlines(path: str, stop: int) -> int:
     """How many newlines there are before byte `stop` of a file that is not compressed."""
     found = 0
-    with Source(path) as source:
+    with FileStream(path) as source:
         ended = False
         while source.offset < stop and not ended:
             data, ended = source.more(EMPTY, min(_CHUNK_BYTES, stop - source.offset))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from distinput.core.column import Ints
-from distinput.core.picked import Rows, joined
+from distinput.core.picked import RowArray, joined
 from distinput.files.source import stamp_of
 from distinput.formats.format import Format
 
@@ -32,9 +32,9 @@ class MappedFiles:
     def __init__(self, file_format: Format, names: tuple[str, ...], ends: Ints, check: Callable[[str], None]) -> None:
         self.names, self._format, self._ends, self._check = names, file_format, ends, check
         self._stamps: list[str] = []
-        self._sources: list[Rows] | None = None
+        self._sources: list[RowArray] | None = None
 
-    def sources(self, rows: Ints) -> Sequence[Rows] | None:
+    def sources(self, rows: Ints) -> Sequence[RowArray] | None:
         """The mapped rows of each leaf, valid for access to these rows; None if unknown, or not stored that way.
 
         Raises:
@@ -53,7 +53,7 @@ class MappedFiles:
             self._check(self.names[file])
         return all(stamp_of(self.names[file]) == self._stamps[file] for file in files)
 
-    def _joined(self) -> list[Rows] | None:
+    def _joined(self) -> list[RowArray] | None:
         if len(self.names) > _MOST_FILES:
             return None
         files, self._stamps = [], []

@@ -15,7 +15,7 @@ from distinput.core.column import Ints
 from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
 from distinput.core.npy_header import MalformedArray, npy_header
-from distinput.core.picked import Rows, chosen
+from distinput.core.picked import RowArray, chosen
 from distinput.core.row_order import check_rows
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
@@ -24,7 +24,7 @@ from distinput.files.concurrent_requests import ask_each
 from distinput.files.mapping import mapped
 from distinput.files.paths import local_path
 from distinput.files.ranges import read_spans
-from distinput.files.source import EMPTY, Source, check_unchanged, read_range, size_of, stamp_of
+from distinput.files.source import EMPTY, FileStream, check_unchanged, read_range, size_of, stamp_of
 from distinput.files.table import FileTable
 from distinput.formats.format import Position, cut_rows
 from distinput.formats.table_format import TableFormat
@@ -93,7 +93,7 @@ class Npy(TableFormat):
             if rows < header.shape[0]:
                 raise _too_short(path, header, size_of(path))
             return
-        with Source(path, start=header.start + row * header.row_bytes) as source:
+        with FileStream(path, start=header.start + row * header.row_bytes) as source:
             for first, stop in cuts:
                 wanted = (stop - first) * header.row_bytes
                 data, _ = source.more(EMPTY, wanted)
@@ -125,7 +125,7 @@ class Npy(TableFormat):
         data = read_spans(path, header.start + wanted[begins] * header.row_bytes, counts * header.row_bytes)
         return _block(header.rows_of(data, len(wanted)), header)
 
-    def sources(self, path: str) -> Sequence[Rows] | None:
+    def sources(self, path: str) -> Sequence[RowArray] | None:
         local = self._local(path)
         if local is None:
             return None

@@ -16,7 +16,7 @@ from distinput.core.buffers import Bytes
 from distinput.core.column import Ints
 from distinput.core.dense import Dense
 from distinput.core.npy_header import MalformedArchive, MalformedArray, content_of, npy_header, reading_archive
-from distinput.core.picked import Rows, chosen
+from distinput.core.picked import RowArray, chosen
 from distinput.core.row_order import check_rows
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec, TensorSpec
@@ -109,7 +109,7 @@ class Npz(TableFormat):
             return ColumnBlock(structure, columns, len(wanted))
         return self._block(arrays, wanted, len(wanted))
 
-    def sources(self, path: str) -> Sequence[Rows] | None:
+    def sources(self, path: str) -> Sequence[RowArray] | None:
         arrays = self._arrays(path)
         if not all(array.dtype.isnative for array in arrays.values()):
             return None

@@ -22,7 +22,7 @@ from distinput.formats.format import Fragment, Position, cut_rows
 from distinput.formats.parquet_file import (
     Group,
     Readers,
-    Slices,
+    RowGroupBatches,
     batches_of,
     chunks,
     decoding_order,
@@ -327,7 +327,7 @@ class _Pass:
         whole = group.nbytes <= _WHOLE_BYTES and group.widest <= _WIDE_BYTES and self.order != []
         at_once = group.rows if whole else max(1, in_slice // most) * most
         batches = batches_of(self.readers, number, group.rows, self.order, None if whole else at_once)
-        slices = Slices(batches, group.rows)
+        slices = RowGroupBatches(batches, group.rows)
         for first in range(0, wanted.stop, at_once):
             rows = range(max(first, wanted.start), min(first + at_once, wanted.stop))
             if rows:

@@ -13,16 +13,16 @@ from distinput.files.paths import local_path
 from distinput.files.range_requests import asked, facts_of
 from distinput.files.remote import RemoteFile
 from distinput.files.source import naming, open_binary, read_range, size_of, stamp_of
-from distinput.files.version import Facts
+from distinput.files.version import FileMetadata
 from distinput.formats.lru_cache import LruCache
 from distinput.formats.parquet_columns import Chunk, chunks_of
 from distinput.formats.tables import naming_damage
 
 __all__ = [
     "Group",
-    "Reader",
+    "ParquetReader",
     "Readers",
-    "Slices",
+    "RowGroupBatches",
     "batches_of",
     "chunks",
     "decoding_order",
@@ -78,7 +78,7 @@ class Footer(NamedTuple):
     metadata: Any
     content: bytes
     size: int
-    facts: Facts | None
+    facts: FileMetadata | None
 
 
 def footer_of(path: str, stamp: str | None = None) -> Any:
@@ -125,7 +125,7 @@ def _read_footer(path: str) -> Footer:
     return Footer(metadata, tail[-whole:-8], size, facts)
 
 
-def _end(path: str) -> tuple[int, Facts | None, bytes]:
+def _end(path: str) -> tuple[int, FileMetadata | None, bytes]:
     """The size of a file, what the server of a remote one says of it, and its last bytes."""
     found = ending(path, _TAIL_BYTES) if local_path(path) is None else None
     if found is not None and found[0].size is not None:
@@ -134,7 +134,7 @@ def _end(path: str) -> tuple[int, Facts | None, bytes]:
     return size, facts, read_range(path, max(0, size - _TAIL_BYTES), size, facts)
 
 
-def _size_and_facts(path: str) -> tuple[int, Facts | None]:
+def _size_and_facts(path: str) -> tuple[int, FileMetadata | None]:
     if local_path(path) is None:
         with naming(path):
             facts = asked(path, facts_of)
@@ -229,7 +229,7 @@ def reading(path: str, group: int | None) -> AbstractContextManager[None]:
     return naming_damage("a Parquet file", path, None if group is None else f"row group {group}")
 
 
-class Reader(NamedTuple):
+class ParquetReader(NamedTuple):
     """Pyarrow's `ParquetFile` over a file.
 
     Args:
@@ -259,13 +259,13 @@ class Reader(NamedTuple):
 
 
 @contextmanager
-def opened(path: str, stamp: str, at_once: bool = True) -> Iterator[Reader]:
+def opened(path: str, stamp: str, at_once: bool = True) -> Iterator[ParquetReader]:
     """Open a reader of a file.
 
     Args:
       path: of the file.
       stamp: of its version.
-      at_once: whether row groups are decoded at once, by `Reader.row_group`, and not in slices.
+      at_once: whether row groups are decoded at once, by `ParquetReader.row_group`, and not in slices.
     """
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
@@ -286,7 +286,7 @@ def opened(path: str, stamp: str, at_once: bool = True) -> Iterator[Reader]:
                 buffer_size=0 if remote is not None and at_once else buffered,
             )
         try:
-            yield Reader(file, remote, path, stamp)
+            yield ParquetReader(file, remote, path, stamp)
         finally:
             file.close()
 
@@ -301,12 +301,15 @@ class Readers:
 
     def __init__(self, path: str, stamp: str) -> None:
         self.path, self._stamp = path, stamp
-        self._idle: dict[bool, list[tuple[Reader, AbstractContextManager[Reader]]]] = {True: [], False: []}
+        self._idle: dict[bool, list[tuple[ParquetReader, AbstractContextManager[ParquetReader]]]] = {
+            True: [],
+            False: [],
+        }
         self._closed = False
         self._lock = threading.Lock()
 
     @contextmanager
-    def lent(self, at_once: bool) -> Iterator[Reader]:
+    def lent(self, at_once: bool) -> Iterator[ParquetReader]:
         """Lend a reader to the caller exclusively; `at_once` as for `opened`."""
         idle = self._idle[at_once]
         with self._lock:
@@ -371,7 +374,7 @@ def batches_of(
         raise DataLossError(f"{readers.path}: row group {number} should have {rows} rows, but has {row}")
 
 
-class Slices:
+class RowGroupBatches:
     """The record batches of a row group, decoded incrementally.
 
     Args:

@@ -13,7 +13,7 @@ from typing import Any
 
 from distinput.formats.parquet_columns import Compact, ThriftError, part_of, path_of
 from distinput.formats.parquet_file import footer_bytes, footer_of
-from distinput.formats.possible import Range
+from distinput.formats.possible import ColumnBounds
 
 __all__ = ["ranges_of"]
 
@@ -25,7 +25,7 @@ _LAYOUT = {_INT32: "<i", _INT64: "<q", _FLOAT: "<f", _DOUBLE: "<d"}
 
 
 @lru_cache(maxsize=256)
-def ranges_of(path: str, stamp: str, nulls: Any = "error") -> list[dict[str, Range]]:
+def ranges_of(path: str, stamp: str, nulls: Any = "error") -> list[dict[str, ColumnBounds]]:
     """For each row group, what is known about the values of its columns.
 
     Args:
@@ -55,7 +55,7 @@ def _kind(kind: Any) -> str:
     return "bytes" if any(texts) else ""
 
 
-def _ranges(columns: list[Any], kinds: dict[str, str], replaced: set[str]) -> dict[str, Range]:
+def _ranges(columns: list[Any], kinds: dict[str, str], replaced: set[str]) -> dict[str, ColumnBounds]:
     found = {}
     for column in columns:
         described = part_of(column, _META_DATA, dict)
@@ -69,7 +69,7 @@ def _ranges(columns: list[Any], kinds: dict[str, str], replaced: set[str]) -> di
         physical = part_of(described, _TYPE, int)
         low, high = [_value(physical, kind, part_of(told, number, bytes)) for number in (_MIN, _MAX)]
         if low is not None and high is not None and low <= high:
-            found[name] = Range(low, high, nan=kind == "float")
+            found[name] = ColumnBounds(low, high, nan=kind == "float")
     return found
 
 

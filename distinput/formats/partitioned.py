@@ -23,7 +23,7 @@ from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Fragment, Position
 from distinput.formats.portion import Portion
-from distinput.formats.possible import Range, possible
+from distinput.formats.possible import ColumnBounds, possible
 
 __all__ = ["NULL", "Partitioned", "partitioned"]
 
@@ -33,7 +33,7 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _TEXT, _INT64 = np.dtype(object), np.dtype(np.int64)
 
-Kinds = tuple[tuple[str, np.dtype[Any]], ...]
+PartitionDtypes = tuple[tuple[str, np.dtype[Any]], ...]
 
 
 def partitioned(format: Format, paths: Iterable[str], partitioning: Any = "hive") -> Format:
@@ -122,7 +122,7 @@ def _kind(texts: Sequence[str]) -> np.dtype[Any]:
     return _INT64 if there and all(map(_INTEGER.fullmatch, there)) else _TEXT
 
 
-def _split(format: Format, kinds: Kinds) -> Format:
+def _split(format: Format, kinds: PartitionDtypes) -> Format:
     """A format whose options that concern these columns are taken from it."""
     names = [name for name, _ in kinds]
     nulls: Any = getattr(format, "nulls", "error")
@@ -151,7 +151,7 @@ class Partitioned(Format):
     """
 
     inner: Format
-    kinds: Kinds
+    kinds: PartitionDtypes
     fill: tuple[tuple[str, Any], ...] = ()
     columns: tuple[str, ...] | None = None
     term: Any = None
@@ -200,7 +200,7 @@ class Partitioned(Format):
         return self.inner.one_version
 
     @property
-    def selected(self) -> Kinds:
+    def selected(self) -> PartitionDtypes:
         """The columns of folders that are read."""
         return tuple([(name, kind) for name, kind in self.kinds if self.columns is None or name in self.columns])
 
@@ -224,7 +224,7 @@ class Partitioned(Format):
             name: value for name, value in self.values(path).items() if not isinstance(value, float | np.floating)
         }
         plain = {name: value if isinstance(value, bytes) else value.item() for name, value in values.items()}
-        return possible(self.term, {name: Range(value, value) for name, value in plain.items()})[0]
+        return possible(self.term, {name: ColumnBounds(value, value) for name, value in plain.items()})[0]
 
     def spec(self, path: str | None) -> Spec:
         nest = self.inner.spec(path).nest

@@ -11,7 +11,7 @@ from typing import Any
 
 from distinput.core.arrow_expression import Term
 
-__all__ = ["Range", "possible"]
+__all__ = ["ColumnBounds", "possible"]
 
 _EXACT_INTEGER = 1 << 24
 """Integers up to this are the same in every type of numbers that Arrow may compare them in."""
@@ -28,7 +28,7 @@ _FLIPPED = {
 
 
 @dataclass(frozen=True)
-class Range:
+class ColumnBounds:
     """What is known about the values of a column.
 
     Args:
@@ -42,7 +42,7 @@ class Range:
     nan: bool = False
 
 
-def possible(term: Term, ranges: Mapping[str, Range]) -> tuple[bool, bool]:
+def possible(term: Term, ranges: Mapping[str, ColumnBounds]) -> tuple[bool, bool]:
     """Whether a condition can be true for some row, and whether it can be anything else.
 
     Args:
@@ -50,7 +50,7 @@ def possible(term: Term, ranges: Mapping[str, Range]) -> tuple[bool, bool]:
       ranges: of columns; nothing is known about the others.
 
     >>> five = Term("call", "greater", (Term("field", "x"), Term("literal", 5)))
-    >>> possible(five, {"x": Range(1, 4)}), possible(five, {"x": Range(6, 9)}), possible(five, {})
+    >>> possible(five, {"x": ColumnBounds(1, 4)}), possible(five, {"x": ColumnBounds(6, 9)}), possible(five, {})
     ((False, True), (True, False), (True, True))
     """
     given = term.arguments
@@ -69,7 +69,7 @@ def possible(term: Term, ranges: Mapping[str, Range]) -> tuple[bool, bool]:
     return True, True
 
 
-def _compared(how: str, known: Range, literal: Any) -> tuple[bool, bool]:
+def _compared(how: str, known: ColumnBounds, literal: Any) -> tuple[bool, bool]:
     value = _plain(literal)
     low, high = known.low, known.high
     if isinstance(low, bytes) != isinstance(value, bytes) or value is None:

@@ -11,7 +11,7 @@ from typing import Any
 from distinput.core.buffers import Bytes
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.compression import CODECS, Compression, compression_of
-from distinput.files.source import EMPTY, Source
+from distinput.files.source import EMPTY, FileStream
 from distinput.formats import FORMATS
 from distinput.kernels.crc32c import masked_crc32c_of_bytes
 
@@ -170,7 +170,7 @@ def _codec(paths: Sequence[str]) -> tuple[str, bool]:
 
 def _begin(path: str, codec: str) -> Bytes:
     compression: Compression = codec or ""  # type: ignore[assignment]  # one of the names
-    with Source(path, compression) as source:
+    with FileStream(path, compression) as source:
         return source.more(EMPTY, _LOOKED_AT)[0]
 
 

@@ -19,7 +19,7 @@ from distinput.core.strings import Strings
 from distinput.errors import DataLossError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.hints import wanted_until
-from distinput.files.source import EMPTY, Source, size_of
+from distinput.files.source import EMPTY, FileStream, size_of
 from distinput.formats.format import BLOCK_ROWS, Format, Position, check_position
 
 __all__ = ["Found", "Piece", "SpanFormat"]
@@ -99,17 +99,17 @@ class SpanFormat(Format):
     def find(self, piece: Piece, starts: Ints, sizes: Ints) -> Found:
         """Find records and write the start and size of each to the arrays, until they are full."""
 
-    def open(self, path: str, position: Position) -> tuple[Source, int]:
+    def open(self, path: str, position: Position) -> tuple[FileStream, int]:
         """Open the file at the nearest record before the position that can be reached directly; also its number.
 
         Raises:
           DataLossError: the file ends before that record.
         """
         if self.compression:
-            return Source(path, self.compression), 0
+            return FileStream(path, self.compression), 0
         if "byte" not in position:
-            return Source(path), 0
-        return Source(path, start=position["byte"]), position["row"]
+            return FileStream(path), 0
+        return FileStream(path, start=position["byte"]), position["row"]
 
     def ends_at(self, path: str, position: Position | None) -> bool:
         at = position or self.start()
@@ -155,7 +155,7 @@ class SpanFormat(Format):
                 )
 
     def _found(
-        self, source: Source, row: int, until: int | None = None, chunks: "_Chunks | None" = None
+        self, source: FileStream, row: int, until: int | None = None, chunks: "_Chunks | None" = None
     ) -> Iterator[tuple[Piece, Found, Ints, Ints]]:
         """Yield pieces of the file with the records found in each."""
         chunks = chunks or _Chunks()

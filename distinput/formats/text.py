@@ -12,7 +12,7 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.nest import LEAF
 from distinput.core.strings import Strings
 from distinput.files.compression import as_compression
-from distinput.files.source import Source, size_of
+from distinput.files.source import FileStream, size_of
 from distinput.files.table import FileTable
 from distinput.formats.format import Fragment, Position, check_position
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
@@ -86,7 +86,7 @@ class TextLines(SpanFormat):
         row: int = at.get("row", 0)
         if first >= stop:
             return
-        with Source(fragment.path, start=first - 1 if "near" in at else first) as source:
+        with FileStream(fragment.path, start=first - 1 if "near" in at else first) as source:
             for piece, found, starts, sizes in self._found(source, 0, None if fragment.stop is None else stop):
                 shift = piece.byte - piece.at
                 low, high = np.searchsorted(starts, [first - shift, stop - shift]).tolist()

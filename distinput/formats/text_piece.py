@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MARK", "Bytes", "Head", "Piece"]
+__all__ = ["MARK", "Bytes", "Head", "TextPiece"]
 
 MARK = b"\xef\xbb\xbf"
 """The byte order mark, which some programs write in front of UTF-8."""
@@ -30,7 +30,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """Whole records of a file.
 
     Args:

@@ -10,11 +10,11 @@ import numpy as np
 
 from distinput.errors import DataLossError, DistinputError
 from distinput.files.compression import Compression, as_compression
-from distinput.files.source import EMPTY, Source, size_of, stamp_of
+from distinput.files.source import EMPTY, FileStream, size_of, stamp_of
 from distinput.files.table import FileTable
 from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
 from distinput.formats.line_starts import LineStarts, count_newlines
-from distinput.formats.text_piece import Bytes, Head, Piece
+from distinput.formats.text_piece import Bytes, Head, TextPiece
 
 __all__ = ["MOST_RECORD_BYTES", "TextRecords"]
 
@@ -110,7 +110,7 @@ class TextRecords(Format):
             begin = self.head(path).byte
             begin, want = (max(at["byte"], begin), 1) if "byte" in at and not self.compression else (begin, row + 1)
             data, ended = EMPTY, False
-            with Source(path, self.compression, 0 if self.compression else begin) as source:
+            with FileStream(path, self.compression, 0 if self.compression else begin) as source:
                 if self.compression:
                     source.skip(begin)
                 while not ended and len(data) <= MOST_RECORD_BYTES:
@@ -152,7 +152,7 @@ class TextRecords(Format):
 
     def _pieces(
         self, path: str, at: Position, stop: Position | None, head: Head, refused: bool = True
-    ) -> Iterator[Piece]:
+    ) -> Iterator[TextPiece]:
         """The records from a position on, in pieces; one that `scan` refuses is an error, or not: a line is then a piece."""
         until = sys.maxsize if stop is None else stop["near"]
         row = at.get("row", 0)
@@ -165,14 +165,14 @@ class TextRecords(Format):
         row -= over  # the rows before are found again, and passed over
         if begin >= until:
             return
-        with Source(path, self.compression, 0 if self.compression else begin) as source:
+        with FileStream(path, self.compression, 0 if self.compression else begin) as source:
             if self.compression and source.skip(begin) < begin:
                 raise DataLossError(f"{path}: ends before byte {begin}; it changed")
             yield from self._found(source, begin, row, line, over, until, refused)
 
     def _found(
-        self, source: Source, byte: int, row: int, line: int, over: int, until: int, refused: bool
-    ) -> Iterator[Piece]:
+        self, source: FileStream, byte: int, row: int, line: int, over: int, until: int, refused: bool
+    ) -> Iterator[TextPiece]:
         """Read chunks and cut them where records end.
 
         Args:
@@ -195,7 +195,7 @@ class TextRecords(Format):
             if over:
                 over -= count
             elif count:
-                yield Piece(path, taken, byte, row, count, line, source.offset)
+                yield TextPiece(path, taken, byte, row, count, line, source.offset)
             row, byte, at = row + count, byte + len(taken), after
             line += lines if line else 0
             if problem >= 0 and refused:
@@ -203,7 +203,7 @@ class TextRecords(Format):
             size_of_record = self.end_of_refused(data, problem) - at if problem >= 0 else 0
             if size_of_record > 0:
                 if self.lines_are_records:
-                    yield Piece(path, data[at : at + size_of_record], byte, row, 1, line, source.offset)
+                    yield TextPiece(path, data[at : at + size_of_record], byte, row, 1, line, source.offset)
                 row, byte, at = row + 1, byte + size_of_record, at + size_of_record
                 line += 1 if line else 0
                 continue
@@ -258,7 +258,7 @@ class TextRecords(Format):
         starts = LineStarts.of(path, stamp_of(path), self.dialect)
         return starts.first_from(near, head.byte, self.scan_all, self.lines_are_records, MOST_RECORD_BYTES)
 
-    def _after(self, piece: Piece, size: int, rows: int) -> Position:
+    def _after(self, piece: TextPiece, size: int, rows: int) -> Position:
         row = piece.row + rows
         return {"row": row} if self.compression else {"byte": min(piece.byte + size, piece.end), "row": row}
 

@@ -24,7 +24,7 @@ from distinput.formats.format import Fragment, Position, check_position
 from distinput.formats.portion import Portion
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import table_spec
-from distinput.formats.text_piece import Bytes, Head, Piece
+from distinput.formats.text_piece import Bytes, Head, TextPiece
 from distinput.formats.text_records import TextRecords
 
 __all__ = ["BadRecordError", "Decoded", "TextTable"]
@@ -203,12 +203,12 @@ class TextTable(TextRecords):
         for piece in self._pieces(path, at, stop, head):
             yield known._portion(piece, head)
 
-    def _portion(self, piece: Piece, head: Head) -> Portion:
+    def _portion(self, piece: TextPiece, head: Head) -> Portion:
         return Portion(piece.count, 3 * len(piece.data), False, partial(self._decoded, piece, head), _delivered)
 
     # ---- parsing
 
-    def _decoded(self, piece: Piece, head: Head) -> Decoded:
+    def _decoded(self, piece: TextPiece, head: Head) -> Decoded:
         """The rows of a piece; up to the first bad record, and its error."""
         block, good, error = self._until_bad(piece, head, self._block)
         if error is None:
@@ -216,7 +216,7 @@ class TextTable(TextRecords):
         return block, self._after(piece, self._offset(piece.data, good), good), error
 
     def _until_bad(
-        self, piece: Piece, head: Head, made: "Callable[[Bytes, int, Head], Any]"
+        self, piece: TextPiece, head: Head, made: "Callable[[Bytes, int, Head], Any]"
     ) -> tuple[Any, int, Exception | None]:
         """What a function makes of a piece: of the records before the first bad one, how many they are, and its error."""
         try:

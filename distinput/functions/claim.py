@@ -29,9 +29,9 @@ from distinput.core.stated import as_nest, as_stated_leaves, leaves_for
 from distinput.errors import FailedPreconditionError
 from distinput.functions.signature import Misfit, first_misfit, widened
 
-__all__ = ["Claim", "Made", "SelfReferenceError", "alike", "behind", "between", "formed", "held", "unlike"]
+__all__ = ["Claim", "MadeBlock", "SelfReferenceError", "alike", "behind", "between", "formed", "held", "unlike"]
 
-Made = tuple[Block, Callable[[int], Mark], Block]
+MadeBlock = tuple[Block, Callable[[int], Mark], Block]
 """The results for some elements, a function that gives the mark after so many of them, and these elements."""
 
 _MOST_AT_ONCE = 32
@@ -121,7 +121,7 @@ class Claim:
 
 def held(
     op: str,
-    made: Iterator[Made],
+    made: Iterator[MadeBlock],
     claim: Claim,
     signature: Spec | None,
     ask: Callable[[], Spec],

@@ -15,7 +15,7 @@ from distinput.core.rows import PACE_SECONDS, Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
-from distinput.functions.claim import Made, behind
+from distinput.functions.claim import MadeBlock, behind
 from distinput.kernels.row_loop import RowLoop, row_loop
 
 __all__ = ["Compiled", "compiled"]
@@ -83,7 +83,7 @@ class Compiled:
 
     def stream(
         self, upstream: Stream, state: State, run: Run, note: Callable[[Exception, Any], None]
-    ) -> Iterator[Made]:
+    ) -> Iterator[MadeBlock]:
         """Blocks of results, which are sent every few milliseconds, and before an error is raised."""
         most = run.at_once(_FEWEST)
         for rows, _, _, at in passing_over(upstream, state):

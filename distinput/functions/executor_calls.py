@@ -29,7 +29,7 @@ from distinput.errors import UnavailableError
 from distinput.functions.chain import Chain, Kinds
 from distinput.functions.in_order import in_order
 from distinput.functions.parts import Calling, Done, Results, Trouble
-from distinput.functions.worker_processes import Task, packed
+from distinput.functions.worker_processes import WorkerTask, packed
 
 __all__ = ["called_by_executor", "check_executor", "workers_of"]
 
@@ -196,7 +196,7 @@ class _Lanes:
         if _is_here(executor):
             return calling.work, (rows, calling.run.cancelled.is_set)
         if self._payload is None:
-            self._payload = pickled("map", Task(calling.chain))
+            self._payload = pickled("map", WorkerTask(calling.chain))
         # Dask takes calls with equal arguments for one call, so there is a number, too.
         part: Any = (packed(rows), calling.chain.kinds, calling.run.tolerant)
         if _is_of_main(rows.structure):
@@ -233,18 +233,18 @@ def _is_here(executor: Any) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _sent(data: bytes) -> Task:
+def _sent(data: bytes) -> WorkerTask:
     """What was sent, with all that the functions hold."""
     made = pickle.loads(data)
-    assert isinstance(made, Task)
+    assert isinstance(made, WorkerTask)
     return made
 
 
 @lru_cache(maxsize=8)
-def _task(data: bytes, of_pass: str) -> Task:  # noqa: ARG001 - a pass of its own
+def _task(data: bytes, of_pass: str) -> WorkerTask:  # noqa: ARG001 - a pass of its own
     """The work of a pass: the functions are shared, and what they return is claimed anew."""
     chain = _sent(data).chain
-    return Task(chain.anew() if isinstance(chain, Chain) else chain)
+    return WorkerTask(chain.anew() if isinstance(chain, Chain) else chain)
 
 
 def _is_of_main(structure: Structure) -> bool:

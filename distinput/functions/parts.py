@@ -14,11 +14,11 @@ from distinput.core.block import Block
 from distinput.core.calls import stopped
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream, passing_over
-from distinput.core.run import Counter, Run
+from distinput.core.run import OpCounters, Run
 from distinput.core.sizes import MOST_BYTES, rows_within
 from distinput.core.state import Mark, State
 from distinput.functions.chain import Chain, Kinds
-from distinput.functions.claim import Made, behind, formed
+from distinput.functions.claim import MadeBlock, behind, formed
 from distinput.functions.compiled import Compiled
 from distinput.functions.reads import Reads
 
@@ -29,7 +29,7 @@ Calls = Chain | Compiled | Reads
 Note = Callable[[Exception, int, str], None]
 """Called with an error, the index of the function that raised it, and the element in words."""
 
-Results = Iterator[Made]
+Results = Iterator[MadeBlock]
 
 _PART_SECONDS, _MOST_ROWS = 0.005, 4096
 
@@ -144,7 +144,7 @@ class Calling:
 
     chain: Calls
     run: Run
-    counter: Counter
+    counter: OpCounters
     note: Note
 
     def parts(self, upstream: Stream, state: State) -> Parts:

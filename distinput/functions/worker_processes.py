@@ -20,16 +20,16 @@ from distinput.functions.chain import Kinds
 from distinput.functions.in_order import in_order
 from distinput.functions.parts import Calling, Calls, Done, Results, Trouble, work
 
-__all__ = ["Task", "called_at_once", "called_in_processes", "packed", "workforce_of"]
+__all__ = ["WorkerTask", "called_at_once", "called_in_processes", "packed", "workforce_of"]
 
 
 def workforce_of(chain: Calls, count: int, op: str = "map") -> Workforce:
     """`count` workers for the functions of an op, started when they are first needed."""
-    task = Task(chain)
+    task = WorkerTask(chain)
     return Workforce(lambda: Processes(task, count, op))
 
 
-class Task:
+class WorkerTask:
     """The work of a worker process on a part of the elements.
 
     Args:

@@ -10,11 +10,11 @@ from distinput.core.pool import Task
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
-from distinput.functions.claim import Made
+from distinput.functions.claim import MadeBlock
 from distinput.functions.in_order import in_order
 from distinput.functions.parts import Calling, Done, Parts, Results
 from distinput.kernels.flag import Flag
-from distinput.streaming.autotune import Trial
+from distinput.streaming.autotune import ThreadTrial
 
 __all__ = ["called_as_measured", "called_in_threads", "trial"]
 
@@ -66,12 +66,12 @@ class _Threads:
         return self.over.is_set() or self._calling.run.cancelled.is_set()
 
 
-def trial() -> Trial:
+def trial() -> ThreadTrial:
     """A trial for `called_as_measured`."""
-    return Trial(_TRIAL_PARTS, _GAIN)
+    return ThreadTrial(_TRIAL_PARTS, _GAIN)
 
 
-def called_as_measured(upstream: Stream, state: State, threads: int, calling: Calling, found: Trial) -> Results:
+def called_as_measured(upstream: Stream, state: State, threads: int, calling: Calling, found: ThreadTrial) -> Results:
     """Blocks of the results of functions called inline or on threads: AUTOTUNE.
 
     Threads are tried if a call takes long enough for them to pay, and kept if results come faster with them, which they do if
@@ -86,7 +86,7 @@ def called_as_measured(upstream: Stream, state: State, threads: int, calling: Ca
     parts.close()
 
 
-def _on_trial(parts: Parts, threads: int, calling: Calling, found: Trial, fresh: bool) -> Results:
+def _on_trial(parts: Parts, threads: int, calling: Calling, found: ThreadTrial, fresh: bool) -> Results:
     """Results from threads until the parts have ended, or it is time to measure again; only a few if they are not faster.
 
     The first part of a `fresh` pass is not measured: it waits for files to be opened and buffers to be filled.
@@ -112,7 +112,7 @@ def _on_trial(parts: Parts, threads: int, calling: Calling, found: Trial, fresh:
         counter.workers = 0
 
 
-def _inline(parts: Parts, threads: int, calling: Calling, found: Trial) -> Generator[Made, None, bool]:
+def _inline(parts: Parts, threads: int, calling: Calling, found: ThreadTrial) -> Generator[MadeBlock, None, bool]:
     """Results of calls made here, until the parts have ended (returns False) or threads may pay (returns True)."""
     calling.counter.choice = _NOT_FASTER if found.alone else "inline"
     rows, seconds, warm = 0, 0.0, False

@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from distinput.formats.recognise import Recognised, recognise
-    from distinput.inspect.column_statistics import ColumnStatistics, Range, statistics
+    from distinput.inspect.column_statistics import ColumnStatistics, NumericStatistics, Range, statistics
     from distinput.inspect.conversion import convert
     from distinput.inspect.counts import Count, count
-    from distinput.inspect.description import Column, Description, describe
+    from distinput.inspect.description import Column, ColumnDescription, Description, describe
     from distinput.inspect.files import Files, open_files
     from distinput.inspect.records import Record, head, sample
     from distinput.inspect.verification import Finding, Verified, verify
 
 __all__ = [
     "Column",
+    "ColumnDescription",
     "ColumnStatistics",
     "Count",
     "Description",
     "Files",
     "Finding",
+    "NumericStatistics",
     "Range",
     "Recognised",
     "Record",
@@ -42,10 +44,10 @@ _LOADED_LATER = {
         "formats.recognise": "Recognised recognise",
         "inspect.conversion": "convert",
         "inspect.counts": "Count count",
-        "inspect.description": "Column Description describe",
+        "inspect.description": "Column ColumnDescription Description describe",
         "inspect.files": "Files open_files",
         "inspect.records": "Record head sample",
-        "inspect.column_statistics": "ColumnStatistics Range statistics",
+        "inspect.column_statistics": "ColumnStatistics NumericStatistics Range statistics",
         "inspect.verification": "Finding Verified verify",
     }.items()
     for name in names.split()

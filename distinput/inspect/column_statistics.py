@@ -10,14 +10,14 @@ import numpy as np
 from distinput.errors import DataLossError, UnimplementedError
 from distinput.formats.example_scan import ExampleScan, FeatureValues
 from distinput.formats.table_batches import table_batches
-from distinput.inspect.columns import Part, numbers_of, parts_of
+from distinput.inspect.columns import LeafColumn, numbers_of, parts_of
 from distinput.inspect.examples import Scanned, scanned
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.histogram import Histogram
 from distinput.inspect.records import record_kind
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
 
-__all__ = ["ColumnStatistics", "Range", "statistics"]
+__all__ = ["ColumnStatistics", "NumericStatistics", "Range", "statistics"]
 
 _TYPES = {BYTES: "string", FLOAT: "float32", INT64: "int64"}
 _KINDS = {type: kind for kind, type in _TYPES.items()}
@@ -25,7 +25,7 @@ _NONE = np.empty(0, np.int64)
 
 
 @dataclass
-class Range:
+class NumericStatistics:
     """Numbers, as far as they are known without keeping them.
 
     Attributes:
@@ -92,6 +92,10 @@ class Range:
         }
 
 
+Range = NumericStatistics
+"""The name that it had before."""
+
+
 def _plain(value: Any) -> Any:
     """A number or a time as Python has it; as NumPy has it where Python has no such time."""
     found = value.item()
@@ -115,17 +119,17 @@ class ColumnStatistics:
     type: str
     rows: int = 0
     missing: int = 0
-    lengths: Range | None = None
-    values: Range | None = None
+    lengths: NumericStatistics | None = None
+    values: NumericStatistics | None = None
 
     def add_lengths(self, lengths: Any) -> None:
         """Take in an array [n] of lengths."""
-        self.lengths = self.lengths or Range()
+        self.lengths = self.lengths or NumericStatistics()
         self.lengths.add(lengths)
 
     def add_values(self, values: Any) -> None:
         """Take in an array [n] of numbers."""
-        self.values = self.values or Range()
+        self.values = self.values or NumericStatistics()
         self.values.add(values)
 
     def to_json(self) -> dict[str, Any]:
@@ -201,7 +205,7 @@ def _add_batch(found: dict[str, ColumnStatistics], batch: Any) -> None:
             ) from error
 
 
-def _add_part(column: ColumnStatistics, part: Part) -> None:
+def _add_part(column: ColumnStatistics, part: LeafColumn) -> None:
     column.rows += part.rows
     column.missing += part.missing
     if part.lengths is not None:

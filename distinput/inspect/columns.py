@@ -12,11 +12,11 @@ from pyarrow import compute, types
 from distinput.core.arrow import without_views
 from distinput.inspect.times import times_of
 
-__all__ = ["Part", "numbers_of", "parts_of"]
+__all__ = ["LeafColumn", "numbers_of", "parts_of"]
 
 
 @dataclass(frozen=True)
-class Part:
+class LeafColumn:
     """A column without columns below it.
 
     Attributes:
@@ -36,7 +36,7 @@ class Part:
     values: Any = None
 
 
-def parts_of(name: str, array: Any) -> Iterator[Part]:
+def parts_of(name: str, array: Any) -> Iterator[LeafColumn]:
     """The parts of a column.
 
     >>> array = pa.array([[1, 2], None, [3]])
@@ -63,15 +63,15 @@ def parts_of(name: str, array: Any) -> Iterator[Part]:
             while _is_list(flat.type):
                 flat = compute.list_flatten(flat)
             if types.is_struct(flat.type):
-                yield Part(name, shown, rows, missing, lengths)
+                yield LeafColumn(name, shown, rows, missing, lengths)
                 yield from parts_of(f"{name}[]", flat)  # whose rows are items, not records
                 return
             text = _is_text(flat.type)
-            yield Part(name, shown, rows, missing, lengths, None if text else flat.drop_null())
+            yield LeafColumn(name, shown, rows, missing, lengths, None if text else flat.drop_null())
         elif _is_text(kind):
-            yield Part(name, shown, rows, missing, _ints(compute.binary_length(there)))
+            yield LeafColumn(name, shown, rows, missing, _ints(compute.binary_length(there)))
         else:
-            yield Part(name, shown, rows, missing, None, there)
+            yield LeafColumn(name, shown, rows, missing, None, there)
 
 
 def numbers_of(array: Any) -> Any:

@@ -17,17 +17,17 @@ from distinput.inspect.features import as_code
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
 
-__all__ = ["Column", "Description", "describe"]
+__all__ = ["Column", "ColumnDescription", "Description", "describe"]
 
 _NO_DTYPES = ("mixed", "string")
-"""What `Column.dtype` may be beside the names of NumPy."""
+"""What `ColumnDescription.dtype` may be beside the names of NumPy."""
 
 _CREATED_BY = 6
 """The field of the footer of a Parquet file that names who wrote it."""
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnDescription:
     """A column, a feature, or what records are if they have no parts.
 
     Attributes:
@@ -54,6 +54,10 @@ class Column:
         return True
 
 
+Column = ColumnDescription
+"""The name that it had before."""
+
+
 @dataclass(frozen=True)
 class Description:
     """What files are.
@@ -78,7 +82,7 @@ class Description:
     bytes: int
     records: int | None
     record: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnDescription, ...]
     looked_at: int
     details: dict[str, Any]
 
@@ -112,13 +116,13 @@ def describe(
     for path in files.paths:
         stamp_of(path)
     kind = record_kind(files, files.paths[0], records)
-    looked_at, columns = 0, tuple[Column, ...]()
+    looked_at, columns = 0, tuple[ColumnDescription, ...]()
     if kind == "example":
         columns, looked_at = _features(files, scan)
     elif kind in ("row", "value"):
         columns = _columns(files)
     else:
-        columns = (Column("value", "string", ()),)
+        columns = (ColumnDescription("value", "string", ()),)
     made = files.format
     known = [made.rows(path) for path in files.paths] if made.counts_rows else [None]
     return Description(
@@ -135,10 +139,10 @@ def describe(
     )
 
 
-def _features(files: Files, scan: int | None) -> tuple[tuple[Column, ...], int]:
+def _features(files: Files, scan: int | None) -> tuple[tuple[ColumnDescription, ...], int]:
     found, messages = features_of(files, scan)
     made = [
-        Column(
+        ColumnDescription(
             key, one.dtype, one.shape(messages), None if one.dtype == "mixed" else as_code(one, messages), one.present
         )
         for key, one in found.items()
@@ -146,26 +150,26 @@ def _features(files: Files, scan: int | None) -> tuple[tuple[Column, ...], int]:
     return tuple(made), messages
 
 
-def _columns(files: Files) -> tuple[Column, ...]:
+def _columns(files: Files) -> tuple[ColumnDescription, ...]:
     made = files.format.held(files.paths)
     schema = schema_of_table(made, files.paths[0])
     if schema is not None:
         return tuple([column for field in schema for column in _of_field(field)])
     spec = made.spec(files.paths[0] if made.spec_from_file else None)
     paths = [path.replace("']['", ".").strip("[]'\"") for path in spec.structure.paths]
-    columns = [Column(name or "value", *_leaf(leaf)) for name, leaf in zip(paths, spec.leaves, strict=True)]
+    columns = [ColumnDescription(name or "value", *_leaf(leaf)) for name, leaf in zip(paths, spec.leaves, strict=True)]
     place = {str(key): at for at, key in enumerate(spec.structure.order)}
     return tuple(sorted(columns, key=lambda one: place.get(one.name, place.get(one.name.partition(".")[0], 0))))
 
 
-def _of_field(field: Any) -> list[Column]:
+def _of_field(field: Any) -> list[ColumnDescription]:
     """The columns of a column of a table."""
     try:
         spec = schema_spec([field])
     except UnsupportedTypeError:
-        return [Column(field.name, str(field.type), ())]
+        return [ColumnDescription(field.name, str(field.type), ())]
     paths = [path.replace("']['", ".").strip("[]'\"") for path in spec.structure.paths]
-    return [Column(name, *_leaf(leaf)) for name, leaf in zip(paths, spec.leaves, strict=True)]
+    return [ColumnDescription(name, *_leaf(leaf)) for name, leaf in zip(paths, spec.leaves, strict=True)]
 
 
 def _leaf(leaf: Any) -> tuple[str, tuple[int | None, ...]]:

@@ -11,7 +11,7 @@ from distinput.core.nest import component
 from distinput.core.spec import Spec
 from distinput.core.tensor_spec import RaggedTensorSpec, TensorSpec
 from distinput.data.dataset import Dataset
-from distinput.distribute.input.tail import Padding
+from distinput.distribute.input.tail import StepPadding
 from distinput.errors import EngineMissing, OutOfRangeError
 from distinput.interop.pass_starts import PassStarts
 from distinput.plan.node import INFINITE
@@ -182,7 +182,7 @@ def _count(dataset: Any) -> int | None:
     return count
 
 
-def _padding(dataset: Any, spec: Spec, given: int | None, parts: int) -> Padding:
+def _padding(dataset: Any, spec: Spec, given: int | None, parts: int) -> StepPadding:
     if parts < 2:
         raise ValueError(
             f"{_WHO}: tail='pad' needs elements (x, y) or (x, y, sample_weight), as added rows can only be left out by their "
@@ -194,4 +194,4 @@ def _padding(dataset: Any, spec: Spec, given: int | None, parts: int) -> Padding
             f"{_WHO}: the batch size is not known, as a function over whole batches may change it; pass batch_size=, or call "
             "the function on single elements, before batch"
         )
-    return Padding(spec, rows)
+    return StepPadding(spec, rows)

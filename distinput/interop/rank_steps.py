@@ -12,7 +12,7 @@ from typing import Any, Self
 from distinput.core.seal import opened, sealed
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
-from distinput.data.iterator import DatasetIterator, Mark, resumed
+from distinput.data.iterator import DatasetIterator, HandMark, resumed
 from distinput.data.seal import Seal, place_in
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.interop.short_steps import ShortSteps, batched, rows_of
@@ -25,13 +25,13 @@ from distinput.rewrite.running import Running
 from distinput.sharding.common_order import with_common_order
 from distinput.sharding.own_rows import own_steps
 
-__all__ = ["Position", "RankSteps", "StepIterator", "StepMark"]
+__all__ = ["RankPosition", "RankSteps", "StepIterator", "StepMark"]
 
 _KEYS = {"kind", "epoch", "step", "stride", "at", "state"}
 
 
 @dataclass(frozen=True)
-class Position:
+class RankPosition:
     """A position in the steps of one pass.
 
     Args:
@@ -54,7 +54,7 @@ class Position:
         return sealed({"kind": "steps", **fields})
 
     @staticmethod
-    def of(state: Any, who: str) -> "Position":
+    def of(state: Any, who: str) -> "RankPosition":
         """The position that `to_json` gave.
 
         Raises:
@@ -66,11 +66,11 @@ class Position:
         epoch, step, stride, at = (found[key] for key in ("epoch", "step", "stride", "at"))
         if not (all(is_count(n) for n in (epoch, step, at)) and is_count(stride, 1) and at <= step):
             raise StateError(f"{who}: the state is damaged; it must be what state_dict() of a view gave")
-        return Position(epoch, step, stride, at, found["state"])
+        return RankPosition(epoch, step, stride, at, found["state"])
 
 
-StepMark = tuple[int, int, Mark]
-"""A position of an iterator of steps: those of `Position`, and of its elements."""
+StepMark = tuple[int, int, HandMark]
+"""A position of an iterator of steps: those of `RankPosition`, and of its elements."""
 
 
 class RankSteps:
@@ -130,7 +130,7 @@ class RankSteps:
         return own_steps(self._mine.node, 0, 2) is not None
 
     def begin(
-        self, position: Position, *, worker: int = 0, workers: int = 1, may_differ: str | Collection[str] = ()
+        self, position: RankPosition, *, worker: int = 0, workers: int = 1, may_differ: str | Collection[str] = ()
     ) -> "StepIterator":
         """The steps from a position on, for one of the loader workers of this rank.
 
@@ -168,7 +168,7 @@ class StepIterator(Iterator[Any]):
     def __init__(
         self,
         mine: Dataset[Any],
-        position: Position,
+        position: RankPosition,
         who: str,
         may_differ: str | Collection[str] = (),
     ) -> None:
@@ -239,7 +239,7 @@ class StepIterator(Iterator[Any]):
         """What `position` needs to tell this position later; quick to make."""
         return self._step, self._at, self._elements.mark()
 
-    def position(self, mark: StepMark | None = None) -> Position:
+    def position(self, mark: StepMark | None = None) -> RankPosition:
         """The position after the last step delivered.
 
         Args:
@@ -248,12 +248,12 @@ class StepIterator(Iterator[Any]):
         step, at, elements = mark or self.mark()
         place = self._elements.place(elements)
         if not self._jumps:
-            return Position(self.epoch, step, self.stride, at, self._elements.sealed(place))
+            return RankPosition(self.epoch, step, self.stride, at, self._elements.sealed(place))
         step_here = step if self._count < 0 else min(step, self._count)
         start = self._runs.node.start_at(step_here, self.epoch)
         assert start is not None, "own_steps checked that"
         state = self._seal({**place, "at": start, "skip": 0})
-        return Position(self.epoch, step, self.stride, step_here, state)
+        return RankPosition(self.epoch, step, self.stride, step_here, state)
 
     def close(self) -> None:
         """End the iteration and its threads."""

@@ -22,7 +22,7 @@ from distinput.data.dataset import Dataset
 from distinput.errors import EngineMissing, FailedPreconditionError, InputWarning, InvalidArgumentError
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Fragment, Position, cut_rows
-from distinput.interop.rank_steps import Position as Steps
+from distinput.interop.rank_steps import RankPosition as Steps
 from distinput.interop.rank_steps import RankSteps, StepIterator
 from distinput.interop.shard_names import ShardNames
 from distinput.interop.short_steps import ShortSteps, empty_words

@@ -7,13 +7,13 @@ from functools import cached_property
 from distinput.core.block import ColumnBlock
 from distinput.core.nest import LEAF
 from distinput.files.table import FileTable
-from distinput.ops.files import Files
+from distinput.ops.files import FileNames
 
 __all__ = ["ShardNames"]
 
 
 @dataclass(frozen=True, eq=False)
-class ShardNames(Files):
+class ShardNames(FileNames):
     """Names such as "shard 3 of 8"; the sizes in the table are weights for balancing."""
 
     @property

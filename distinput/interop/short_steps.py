@@ -7,7 +7,7 @@ from typing import Any
 
 from distinput.core.block import Block
 from distinput.core.spec import Spec, TensorSpec
-from distinput.distribute.input.tail import Padding
+from distinput.distribute.input.tail import StepPadding
 from distinput.errors import InvalidArgumentError
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.unbatch import row_counts
@@ -90,9 +90,9 @@ class ShortSteps:
             return FullBatches(node, ranks, rank, self.rows, origin=node.origin)
         return ShardBatches(node, ranks, rank, origin=node.origin)
 
-    def padding(self, spec: Spec, ranks: int) -> Padding | None:
+    def padding(self, spec: Spec, ranks: int) -> StepPadding | None:
         """What fills up the rows of a rank; None: nothing does."""
-        return Padding(spec, -(-self.rows // ranks)) if self.tail == "pad" else None
+        return StepPadding(spec, -(-self.rows // ranks)) if self.tail == "pad" else None
 
     def element_spec(self, nest: Any) -> Any:
         """What a step looks like."""

@@ -12,13 +12,13 @@ import warnings
 from collections.abc import Collection
 from types import FunctionType
 
-__all__ = ["Place", "holds", "may_hold", "place"]
+__all__ = ["CacheSlot", "holds", "may_hold", "place"]
 
-Place = tuple[str, list[str]]
+CacheSlot = tuple[str, list[str]]
 """The prefix of a kernel's file names, which identifies its source, and the folders to search."""
 
 
-def place(name: str, source: FunctionType, inlined: Collection[FunctionType]) -> Place:
+def place(name: str, source: FunctionType, inlined: Collection[FunctionType]) -> CacheSlot:
     """The cache location of a kernel; without folders if its source cannot be read.
 
     Args:

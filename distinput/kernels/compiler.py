@@ -26,7 +26,7 @@ from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload, register_jitable
 
 from distinput.kernels import machine
-from distinput.kernels.cache import Place, may_hold
+from distinput.kernels.cache import CacheSlot, may_hold
 from distinput.kernels.own_folder import is_own_file
 
 if sys.byteorder != "little":
@@ -43,7 +43,7 @@ _known: set[FunctionType] = set()
 
 
 def build(
-    source: FunctionType, signature: str, inlined: Collection[FunctionType], cache: Place, load_only: bool
+    source: FunctionType, signature: str, inlined: Collection[FunctionType], cache: CacheSlot, load_only: bool
 ) -> Callable[..., Any] | None:
     """The compiled function, from the cache if possible; None if it is not cached and `load_only` is set.
 

@@ -242,7 +242,7 @@ class Kernel(Generic[P, R]):
             self._done.set()
             self._looked.set()
 
-    def _place(self) -> cache.Place:
+    def _place(self) -> cache.CacheSlot:
         """The prefix of the kernel's file names in the cache, and the folders to search."""
         return cache.place(self.name, self.source, INLINED)
 

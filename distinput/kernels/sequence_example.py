@@ -33,13 +33,13 @@ from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, ke
 from distinput.kernels.machine import load_u8
 from distinput.kernels.protobuf import DELIMITED, FIRST, SECOND, MalformedError, field, read_fields
 
-Step = tuple[int, int, int]
+ScanStep = tuple[int, int, int]
 """Kind, start and size of the list of one step."""
 
 ABSENT = -1  # in place of a number of steps: the message has no entry for the key
 
 
-def _read_step(message: bytes, start: int, stop: int) -> Step:
+def _read_step(message: bytes, start: int, stop: int) -> ScanStep:
     """The list of the step at message[start:stop]."""
     kind, span = MISSING, (0, 0)
     for tag, list_start, list_stop in read_fields(message[:stop], start):
@@ -50,9 +50,9 @@ def _read_step(message: bytes, start: int, stop: int) -> Step:
     return kind, *span
 
 
-def read_steps(message: bytes, wanted: dict[bytes, int]) -> dict[int, list[Step]]:
+def read_steps(message: bytes, wanted: dict[bytes, int]) -> dict[int, list[ScanStep]]:
     """The steps of each wanted key that the message has, by the number of the key."""
-    found: dict[int, list[Step]] = {}
+    found: dict[int, list[ScanStep]] = {}
     for tag, start, stop in read_fields(message):
         for entry_tag, entry_start, entry_stop in read_fields(message[:stop], start) if tag == SECOND else ():
             if entry_tag != FIRST:
@@ -109,7 +109,7 @@ def steps_reference(
     _check(n, keys, key_offsets, rooms, (counts, kinds, step_starts, step_lengths))
     wanted = {keys[key_offsets[j] : key_offsets[j + 1]].tobytes(): j for j in reversed(range(k))}
     counts[:] = ABSENT
-    steps: list[list[Step]] = [[] for _ in range(k)]
+    steps: list[list[ScanStep]] = [[] for _ in range(k)]
     for i, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         try:
             found = read_steps(data[start : start + length].tobytes(), wanted)

@@ -8,11 +8,11 @@ from typing import Any
 from distinput.core.state import State
 from distinput.lineage.entries import Entry
 
-__all__ = ["History", "Part"]
+__all__ = ["History", "PassSegment"]
 
 
 @dataclass(frozen=True)
-class Part:
+class PassSegment:
     """Consecutive steps of one pass, taken by one job.
 
     Args:
@@ -52,19 +52,19 @@ class History:
       parts: none of them empty.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[PassSegment, ...]
 
     @staticmethod
     def of(entries: Iterable[Entry]) -> "History":
         """What counts of these entries: a part takes the place of what was written from its beginning on."""
-        parts: list[Part] = []
+        parts: list[PassSegment] = []
         kept: list[list[State]] = []
         for entry in entries:
             if entry.begin is not None:
                 epoch, step = entry.begin["epoch"], entry.begin["step"]
                 parts = [short for part in parts if (short := _before(part, epoch, step)) is not None]
                 kept = []
-                parts.append(Part(epoch, step, 0, entry.begin, step, kept))
+                parts.append(PassSegment(epoch, step, 0, entry.begin, step, kept))
             elif parts:
                 parts[-1] = replace(parts[-1], steps=parts[-1].steps + 1)
                 if entry.inputs is not None:
@@ -74,7 +74,7 @@ class History:
     def __len__(self) -> int:
         return sum(part.steps for part in self.parts)
 
-    def part_of(self, number: int) -> tuple[Part, int]:
+    def part_of(self, number: int) -> tuple[PassSegment, int]:
         """The part that holds a step, and the number of the step in its pass.
 
         Args:
@@ -92,7 +92,7 @@ class History:
         raise IndexError(f"ledger: there is no step {number} among the {len(self)} that it holds")
 
 
-def _before(part: Part, epoch: int, step: int) -> Part | None:
+def _before(part: PassSegment, epoch: int, step: int) -> PassSegment | None:
     """What is left of a part in front of a place."""
     if (part.epoch, part.stop) <= (epoch, step) or part.epoch < epoch:
         return part

@@ -25,7 +25,7 @@ from distinput.plan.same_elements import SameElements
 __all__ = ["Cache"]
 
 
-class Store:
+class CachedPass:
     """What is kept of the first complete pass: its epoch, and its elements unless part of it ran elsewhere."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Cache(SameElements):
     indifferent: ClassVar[frozenset[str]] = frozenset({"max_bytes"})
     filename: str = ""
     max_bytes: int | None = field(default=None, kw_only=True)
-    store: Store = field(default_factory=Store, kw_only=True, repr=False)
+    store: CachedPass = field(default_factory=CachedPass, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         normalized(self, "filename", as_paths(self.filename)[0])

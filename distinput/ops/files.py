@@ -6,15 +6,15 @@ from functools import cached_property
 
 from distinput.core.block import ColumnBlock
 from distinput.core.nest import LEAF
-from distinput.files.facts import Names
+from distinput.files.facts import NamesFingerprint
 from distinput.files.table import FileTable
 from distinput.ops.slices import Slices
 
-__all__ = ["Files"]
+__all__ = ["FileNames"]
 
 
 @dataclass(frozen=True, eq=False)
-class Files(Slices):
+class FileNames(Slices):
     """The names in a table of files.
 
     Shapes: string scalars. State: the next row.
@@ -25,12 +25,16 @@ class Files(Slices):
 
     table: FileTable = field(kw_only=True, repr=False)
 
+    @property
+    def op(self) -> str:
+        return "files"
+
     @cached_property
-    def names(self) -> Names:
+    def names(self) -> NamesFingerprint:
         """All names, as they were listed."""
-        return Names(self.table.names, self.table)
+        return NamesFingerprint(self.table.names, self.table)
 
     @staticmethod
-    def of(table: FileTable) -> "Files":
+    def of(table: FileTable) -> "FileNames":
         """All names of a table."""
-        return Files(ColumnBlock(LEAF, [table.names], len(table)), f"{len(table)} files", table=table)
+        return FileNames(ColumnBlock(LEAF, [table.names], len(table)), f"{len(table)} files", table=table)

@@ -16,7 +16,7 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.errors import NotFoundError
-from distinput.files.facts import Names
+from distinput.files.facts import NamesFingerprint
 from distinput.formats.format import Format, Fragment, Position
 from distinput.formats.portion import Portion
 from distinput.ops.range import Range
@@ -26,7 +26,7 @@ from distinput.plan.latest import Latest
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.state_form import is_position
 from distinput.streaming.blocks_ahead import Pace, blocks_ahead
-from distinput.streaming.places import DAMAGE, Place, blocks_in, places, portions_in
+from distinput.streaming.places import DAMAGE, ReadingPlace, blocks_in, places, portions_in
 from distinput.streaming.portions_ahead import portions_ahead
 
 __all__ = ["FragmentNumbers", "FragmentReader"]
@@ -99,9 +99,9 @@ class FragmentReader(Node):
         return self.names.stamps()
 
     @cached_property
-    def names(self) -> Names:
+    def names(self) -> NamesFingerprint:
         """The files of the fragments, as they were listed."""
-        return Names(self.fragments.files.names, self.fragments.files)
+        return NamesFingerprint(self.fragments.files.names, self.fragments.files)
 
     @property
     def spec_from_file(self) -> bool:
@@ -253,14 +253,14 @@ class FragmentReader(Node):
         past = self.format.past if run.goes_past(self.format.errors_of_records) else None
         return blocks_in(self._parts(state, run), self._blocks, run, past, one_version=self.format.one_version)
 
-    def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
+    def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, ReadingPlace]]:
         """The mark of each number, and where to begin in its fragment; checks that the file is as it was listed."""
 
-        def opened(value: Any, position: Position | None) -> Place:
+        def opened(value: Any, position: Position | None) -> ReadingPlace:
             number = int(value)
             fragment = self.fragments.fragment(number, self.format)
             self.fragments.files.check(int(self.fragments.file[number]))
-            place: Place = {"path": fragment.path, "position": position or fragment.start, "fragment": fragment}
+            place: ReadingPlace = {"path": fragment.path, "position": position or fragment.start, "fragment": fragment}
             place["stated_rows"] = self.format.stated_rows
             run.reading = partial("{path} at {position}".format_map, place)
             self.format.check_spec(fragment.path, self.spec)
@@ -268,10 +268,10 @@ class FragmentReader(Node):
 
         return places(RowQueue(self.input.open(state["input"], run), state), state, run, opened)
 
-    def _blocks(self, place: Place) -> Iterator[tuple[Block, Position]]:
+    def _blocks(self, place: ReadingPlace) -> Iterator[tuple[Block, Position]]:
         return self.format.read_fragment(place["fragment"], place["position"])
 
-    def _portions(self, place: Place) -> Iterator[Portion]:
+    def _portions(self, place: ReadingPlace) -> Iterator[Portion]:
         return self.format.portions(place["path"], place["position"], place["fragment"].stop, 1, 0)
 
 

@@ -18,7 +18,7 @@ from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
-from distinput.functions.claim import Claim, Made, behind, formed, held
+from distinput.functions.claim import Claim, MadeBlock, behind, formed, held
 from distinput.functions.convention import calling
 from distinput.functions.inference import infer
 from distinput.ops.scan import Carry
@@ -92,7 +92,7 @@ class GroupByReducer(Node):
         made = self._made(state, run)
         return held(_OP, made, self.claim, None, lambda: self.spec, note, tolerant=run.tolerant)
 
-    def _made(self, state: State, run: Run) -> Iterator[Made]:
+    def _made(self, state: State, run: Run) -> Iterator[MadeBlock]:
         groups = _Groups(self)
         begin = {"input": state["input"], "skip": 0}
         failed, first = 0, state["given"]

@@ -15,11 +15,11 @@ from distinput.core.cores import cores
 from distinput.core.failure import Failure
 from distinput.core.processes import Workforce
 from distinput.core.rows import Stream
-from distinput.core.run import Counter, Run
+from distinput.core.run import OpCounters, Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.functions.chain import Chain
-from distinput.functions.claim import Claim, Made, behind, between, formed, held
+from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.compiled import Compiled
 from distinput.functions.executor_calls import called_by_executor
 from distinput.functions.parts import Calling
@@ -27,10 +27,10 @@ from distinput.functions.worker_processes import called_in_processes, workforce_
 from distinput.functions.worker_threads import called_as_measured, called_in_threads, trial
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.one_for_one import OneForOne
-from distinput.streaming.autotune import Trial
+from distinput.streaming.autotune import ThreadTrial
 
 if TYPE_CHECKING:
-    from distinput.functions.vectorized.verdict import Verdict
+    from distinput.functions.vectorized.verdict import Vectorizer
 
 __all__ = ["Called", "MapCalls"]
 
@@ -89,12 +89,12 @@ class MapCalls(OneForOne):
         return workforce_of(self._chain(), cores() if calls in (None, AUTOTUNE) else int(calls))
 
     @cached_property
-    def verdict(self) -> "Verdict | None":
+    def verdict(self) -> "Vectorizer | None":
         """Whether whole blocks are made; None: it was never asked for."""
         return self._verdict()
 
     @cached_property
-    def found(self) -> Trial:
+    def found(self) -> ThreadTrial:
         """What AUTOTUNE found out about threads, in all passes."""
         return trial()
 
@@ -114,7 +114,7 @@ class MapCalls(OneForOne):
         chain, given = self._chain(), self.input.fetch(rows, epoch)
         if not given.size:
             return Block.of(self.spec.structure, [])
-        made: Iterator[Made]
+        made: Iterator[MadeBlock]
         if isinstance(chain, Compiled):
             made = iter([(chain.block(given), _no_mark, given)])
         else:
@@ -128,7 +128,7 @@ class MapCalls(OneForOne):
         made = _Pass(self, self.maps, self._chain(), run, run.counter(self)).made(state)
         return self._held(made, partial(run.annotate, where=self.maps[-1].where), tolerant=run.tolerant)
 
-    def _held(self, made: Iterator[Made], note: Callable[[Exception], None], *, tolerant: bool) -> Stream:
+    def _held(self, made: Iterator[MadeBlock], note: Callable[[Exception], None], *, tolerant: bool) -> Stream:
         """Results, checked against the signature or the claim of the last map."""
         last = self.maps[-1]
         certain = last.signature or (None if last.compiled is None else last.compiled.spec)
@@ -144,12 +144,12 @@ class MapCalls(OneForOne):
             [step.map_func for step in self.maps], [step.claim for step in before], asks, self.maps[-1].signature
         )
 
-    def _verdict(self) -> "Verdict | None":
+    def _verdict(self) -> "Vectorizer | None":
         """Whether the functions are called for whole blocks, as far as that is known before they are tried."""
         first, chain = self.maps[0], self._chain()
         if first.vectorize is False or isinstance(chain, Compiled):
             return None
-        from distinput.functions.vectorized.verdict import Verdict
+        from distinput.functions.vectorized.verdict import Vectorizer
 
         reason = None
         if first.processes:
@@ -158,7 +158,7 @@ class MapCalls(OneForOne):
             reason = "executor= has them called elsewhere"
         elif first.vectorize == "auto" and first.num_parallel_calls not in (None, 1, AUTOTUNE):
             reason = "num_parallel_calls has them called on threads; vectorize=True goes before it"
-        return Verdict(chain.functions, chain, measured=first.vectorize is True, reason=reason, said=chain.said)
+        return Vectorizer(chain.functions, chain, measured=first.vectorize is True, reason=reason, said=chain.said)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,14 +177,14 @@ class _Pass:
     maps: Sequence[Called]
     chain: Chain | Compiled
     run: Run
-    counter: Counter
+    counter: OpCounters
 
     @property
     def calling(self) -> Calling:
         """The functions, and the pass."""
         return Calling(self.chain, self.run, self.counter, self.note)
 
-    def made(self, state: State) -> Iterator[Made]:
+    def made(self, state: State) -> Iterator[MadeBlock]:
         """Blocks of results from a state on, in the order of the elements."""
         node, chain, run = self.node, self.chain, self.run
         first, workforce = self.maps[0], node.workforce
@@ -202,7 +202,7 @@ class _Pass:
             return self.singly(upstream, state)
         return self.by_block(chain, upstream, state)
 
-    def by_block(self, chain: Chain, upstream: Stream, state: State) -> Iterator[Made]:
+    def by_block(self, chain: Chain, upstream: Stream, state: State) -> Iterator[MadeBlock]:
         """Blocks of results of calls for whole blocks, as far as those are possible."""
         for pair in upstream:
             every = joined([pair], upstream)
@@ -216,7 +216,7 @@ class _Pass:
             yield from called_by_block(every, state, verdict, self.calling, self.singly)
             return
 
-    def singly(self, upstream: Stream, state: State) -> Iterator[Made]:
+    def singly(self, upstream: Stream, state: State) -> Iterator[MadeBlock]:
         """Blocks of results of calls for each element."""
         calls, chain, run = self.maps[0].num_parallel_calls, self.chain, self.run
         if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
@@ -227,7 +227,7 @@ class _Pass:
             return called_in_threads(upstream, state, int(calls), self.calling)
         return self.here(upstream, state)
 
-    def here(self, upstream: Stream, state: State) -> Iterator[Made]:
+    def here(self, upstream: Stream, state: State) -> Iterator[MadeBlock]:
         """Blocks of results of calls in the iterator's own thread."""
         chain = self.chain
 
@@ -263,7 +263,7 @@ def _formed(
     at: Callable[[int], Mark],
     refused: Callable[[Exception, Any], Failure],
     said: Spec | None,
-) -> Iterator[Made]:
+) -> Iterator[MadeBlock]:
     """Results as blocks, with their arguments; `refused` raises, or returns a failure, for a result that is no element."""
     for made, first, end in formed(results, said):
         if isinstance(made, Block):

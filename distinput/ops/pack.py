@@ -22,7 +22,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.plan.check import at_least
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.streaming.packing import Packing
+from distinput.streaming.packing import SequencePacking
 from distinput.streaming.padding_fills import padding_fills
 
 __all__ = ["Pack"]
@@ -100,14 +100,14 @@ class Pack(Node):
         return found if self.padding_values is None else {**found, "padding_values": str(self.padding_values)}
 
     @cached_property
-    def packing(self) -> Packing:
+    def packing(self) -> SequencePacking:
         """How sequences become rows."""
         spec = self.input.spec
         leaves = spec.tensors("pack")
         for leaf, path in zip(leaves, spec.structure.paths, strict=True):
             _check(leaf, component(path))
         fills = padding_fills("pack", spec, self.padding_values)
-        return Packing(int(self.length), self.strategy == "best_fit", leaves, fills)
+        return SequencePacking(int(self.length), self.strategy == "best_fit", leaves, fills)
 
     @cached_property
     def spec(self) -> Spec:

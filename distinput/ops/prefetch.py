@@ -10,13 +10,13 @@ from typing import ClassVar
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.rows import Stream
-from distinput.core.run import Counter, Run
+from distinput.core.run import OpCounters, Run
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import AUTOTUNE, integer, normalized
 from distinput.plan.needs import Needs
 from distinput.plan.same_elements import SameElements
-from distinput.streaming.autotune import Trial
+from distinput.streaming.autotune import ThreadTrial
 from distinput.streaming.buffered import Buffer, Stopped, buffered
 
 __all__ = ["Prefetch"]
@@ -104,7 +104,7 @@ class Prefetch(SameElements):
 
 
 @dataclass
-class _Found(Trial):
+class _Found(ThreadTrial):
     """What AUTOTUNE has measured for one prefetch.
 
     Args:
@@ -116,7 +116,7 @@ class _Found(Trial):
     ahead: int = 2
 
 
-def _tuned(upstream: Stream, run: Run, counter: Counter, found: _Found) -> Iterator[tuple[Block, State]]:
+def _tuned(upstream: Stream, run: Run, counter: OpCounters, found: _Found) -> Iterator[tuple[Block, State]]:
     """The stream, made inline or on a thread, whichever was measured to be faster; measured again from time to time.
 
     A thread saves at most the shorter of the times for making a block and for using it, and because of the GIL it may save
@@ -167,7 +167,7 @@ class _Window:
 
 
 def _inline(
-    upstream: Stream, counter: Counter, found: _Found, fresh: bool
+    upstream: Stream, counter: OpCounters, found: _Found, fresh: bool
 ) -> Generator[tuple[Block, State], None, bool]:
     """Blocks made inline until a thread may pay (returns True) or the stream ends (returns False).
 
@@ -195,7 +195,7 @@ def _inline(
 
 
 def _threaded(
-    upstream: Stream, run: Run, counter: Counter, found: _Found, fresh: bool
+    upstream: Stream, run: Run, counter: OpCounters, found: _Found, fresh: bool
 ) -> Generator[tuple[Block, State], None, bool]:
     """Blocks made on a thread until that does not pay or is to be measured again (True), or the stream ends (False)."""
     clock = Run.clock

@@ -21,7 +21,7 @@ from distinput.core.state import Mark, State
 from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.concurrent_requests import ask_each
-from distinput.files.facts import MOST_REMOTE, Names
+from distinput.files.facts import MOST_REMOTE, NamesFingerprint
 from distinput.files.hints import beginning_with, stamped, telling
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
@@ -36,7 +36,7 @@ from distinput.plan.state_form import is_position
 from distinput.streaming.beginnings_ahead import FILES_AHEAD, BeginningsAhead
 from distinput.streaming.blocks_ahead import Pace, blocks_ahead
 from distinput.streaming.follows import Follows
-from distinput.streaming.places import DAMAGE, Place, blocks_in, places, portions_in
+from distinput.streaming.places import DAMAGE, ReadingPlace, blocks_in, places, portions_in
 from distinput.streaming.portions_ahead import portions_ahead
 from distinput.streaming.stamps_ahead import StampsAhead
 
@@ -182,7 +182,7 @@ class Reader(Node):
         return {} if self.names is None else {**self.names.words, **self._remote_stamps}
 
     @cached_property
-    def names(self) -> Names | None:
+    def names(self) -> NamesFingerprint | None:
         """The names of a few remote files; the source knows the local ones, but not that these names are opened as files."""
         source = self.input
         while isinstance(source, SameElements):
@@ -190,7 +190,7 @@ class Reader(Node):
         if not isinstance(source, Slices) or source.names is not None or not 0 < source.cardinality <= MOST_REMOTE:
             return None
         (texts,) = source.block.columnar().columns
-        found = Names(texts) if isinstance(texts, Strings) else None
+        found = NamesFingerprint(texts) if isinstance(texts, Strings) else None
         return found if found is not None and found.remote else None
 
     @cached_property
@@ -341,15 +341,19 @@ class Reader(Node):
         past = self.format.past if run.goes_past(self.format.errors_of_records) else None
         return blocks_in(self._files(state, run), self._blocks(run), run, past, one_version=self.format.one_version)
 
-    def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
+    def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, ReadingPlace]]:
         """The mark of each name, and where to begin in its file; checks the file against the list and the first file."""
         queue = RowQueue(self.input.open(state["input"], run), state)
         with ExitStack() as stack:
             beginnings = BeginningsAhead(run, stack) if self.format.reads else None
             stamps = StampsAhead(self._look_at, run, stack) if self.format.spec_from_file else None
 
-            def opened(name: Any, position: Position | None) -> Place:
-                place: Place = {"path": _path(name), "position": position, "stated_rows": self.format.stated_rows}
+            def opened(name: Any, position: Position | None) -> ReadingPlace:
+                place: ReadingPlace = {
+                    "path": _path(name),
+                    "position": position,
+                    "stated_rows": self.format.stated_rows,
+                }
                 if self.table is not None:
                     self.table.check(self.table.index(place["path"]))
                 run.reading = partial(_told, place)
@@ -373,10 +377,10 @@ class Reader(Node):
         if self.format.wants(path):
             self.format.spec(path)
 
-    def _blocks(self, run: Run) -> Callable[[Place], Iterator[tuple[Block, Position]]]:
+    def _blocks(self, run: Run) -> Callable[[ReadingPlace], Iterator[tuple[Block, Position]]]:
         rows = 0
 
-        def read(place: Place) -> Iterator[tuple[Block, Position]]:
+        def read(place: ReadingPlace) -> Iterator[tuple[Block, Position]]:
             nonlocal rows
             blocks = self.format.read_groups(place["path"], place["position"], self.group, rows)
             begun, requested = place.pop("begun", None), run.requested if place.pop("last", False) else None
@@ -391,10 +395,10 @@ class Reader(Node):
 
         return read
 
-    def _portions(self) -> Callable[[Place], Iterator[Portion]]:
+    def _portions(self) -> Callable[[ReadingPlace], Iterator[Portion]]:
         rows = 0
 
-        def read(place: Place) -> Iterator[Portion]:
+        def read(place: ReadingPlace) -> Iterator[Portion]:
             nonlocal rows
             portions = self.format.portions(place["path"], place["position"], None, self.group, rows)
             with stamped(place["path"], place["stamp"]):
@@ -406,7 +410,7 @@ class Reader(Node):
         return read
 
 
-def _told(place: Place) -> str:
+def _told(place: ReadingPlace) -> str:
     return f"{place['path']} at {place['position'] or 'its beginning'}"
 
 

@@ -13,7 +13,7 @@ from distinput.files.concurrent_requests import ask_each
 from distinput.files.source import size_of
 from distinput.files.table import FileTable
 from distinput.formats.elements import Elements
-from distinput.ops.files import Files
+from distinput.ops.files import FileNames
 from distinput.ops.reader import Reader
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.node import Node
@@ -48,7 +48,7 @@ def saved_elements(
             "was written"
         )
     if reader_func is None:
-        return Reader(Files.of(table), file_format, table)
+        return Reader(FileNames.of(table), file_format, table)
     ends = np.cumsum(found.pieces or [1] * len(table))
     parts = [_some(table, rows, file_format) for rows in np.split(np.arange(len(table)), ends[:-1])]
     made = reader_func(Node.handle(from_tensor_slices(parts)))
@@ -60,4 +60,4 @@ def saved_elements(
 
 def _some(table: FileTable, rows: Ints, file_format: Elements) -> Node:
     part = table.take(rows)
-    return Reader(Files.of(part), file_format, part)
+    return Reader(FileNames.of(part), file_format, part)

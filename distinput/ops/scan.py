@@ -16,7 +16,7 @@ from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State, decode_value, encode_value
-from distinput.functions.claim import Claim, Made, behind, between, formed, held
+from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.inference import infer
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
@@ -149,7 +149,7 @@ class Scan(Node):
         made, note = self._made(state, run), partial(run.annotate, where=self.where)
         return held("scan", made, self.claim, None, lambda: self.spec, note, tolerant=run.tolerant)
 
-    def _made(self, state: State, run: Run) -> Iterator[Made]:
+    def _made(self, state: State, run: Run) -> Iterator[MadeBlock]:
         carried = decode_value(state["carry"], self.carry.initial)
         after: list[Any] = []  # the carried value after each element of the current block
 

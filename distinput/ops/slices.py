@@ -26,7 +26,7 @@ from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec
 from distinput.plan.node import Node
 
 if TYPE_CHECKING:
-    from distinput.files.facts import Names
+    from distinput.files.facts import NamesFingerprint
     from distinput.files.storage import Storage
 
 __all__ = ["Slices", "from_tensor_slices", "from_tensors", "rows_node", "slices_of"]
@@ -101,17 +101,17 @@ class Slices(Rows):
         return {} if self.names is None else self.names.stamps()
 
     @cached_property
-    def names(self) -> "Names | None":
+    def names(self) -> "NamesFingerprint | None":
         """The texts that name files, if the first text of a component is the path of an existing file."""
-        from distinput.files.facts import Names
+        from distinput.files.facts import NamesFingerprint
 
         texts = [
             column for column in self.block.columnar().columns if isinstance(column, Strings) and column.starts.size
         ]
-        found = [column for column in texts if Names(column.rows(0, 1)).local]
+        found = [column for column in texts if NamesFingerprint(column.rows(0, 1)).local]
         if len(found) > 1:
             found = [Strings.of([text for column in found for text in texts_of(column)])]
-        return Names(found[0]) if found else None
+        return NamesFingerprint(found[0]) if found else None
 
 
 def _nodes_word(column: Datasets) -> str:

@@ -22,7 +22,7 @@ from distinput.core.sizes import balanced_slices
 from distinput.core.spec import Spec, merge_specs
 from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError
-from distinput.functions.claim import Claim, Made, held
+from distinput.functions.claim import Claim, MadeBlock, held
 from distinput.functions.parts import Calling, Done, Note, Parts, work
 from distinput.functions.reads import Reads
 from distinput.functions.worker_processes import called_at_once, called_in_processes, workforce_of
@@ -32,7 +32,7 @@ from distinput.ops.slices import from_tensor_slices
 from distinput.plan.check import AUTOTUNE, parallel_calls
 from distinput.plan.node import Node
 from distinput.plan.one_for_one import OneForOne
-from distinput.streaming.autotune import Trial
+from distinput.streaming.autotune import ThreadTrial
 
 __all__ = ["Source", "from_source"]
 
@@ -151,7 +151,7 @@ class Source(OneForOne):
             self.op, made, self.claim, self.signature, lambda: self.spec, note, tolerant=run.tolerant, refused=_unlike
         )
 
-    def _called(self, state: State, run: Run) -> Iterator[Made]:
+    def _called(self, state: State, run: Run) -> Iterator[MadeBlock]:
         calls = self.num_parallel_calls
         below = run.by_block() if calls is None and not self.processes else run.one_by_one().by_block()
         upstream = self.input.open(state["input"], below)
@@ -173,7 +173,7 @@ class Source(OneForOne):
                 Parts(upstream, state, run.at_once(_MOST_AT_ONCE), _ALONE_BYTES), self.reads, run, note
             )
 
-    def _lent(self, made: Iterator[Made]) -> Iterator[Made]:
+    def _lent(self, made: Iterator[MadeBlock]) -> Iterator[MadeBlock]:
         if not self.reads.lends or self.workforce is not None:
             return made
         return ((lent(block) if block.size else block, at, given) for block, at, given in made)
@@ -187,7 +187,7 @@ class Source(OneForOne):
         return workforce_of(self.reads, cores() if calls in (None, AUTOTUNE) else int(calls), self.op)
 
     @cached_property
-    def found(self) -> Trial:
+    def found(self) -> ThreadTrial:
         """What AUTOTUNE found out about threads, in all passes."""
         return trial()
 
@@ -208,7 +208,7 @@ class Source(OneForOne):
         )
         return concat_blocks([block for block, _ in checked])
 
-    def _fetched(self, given: Block) -> Iterator[Made]:
+    def _fetched(self, given: Block) -> Iterator[MadeBlock]:
         """The items for some positions, read by as many threads or processes as there are."""
         calls = self.num_parallel_calls
         threads = 1 if calls in (None, AUTOTUNE) else min(int(calls), given.size)
@@ -232,7 +232,7 @@ class Source(OneForOne):
         return work(self.reads, part, None, tolerant=False)
 
 
-def _read_here(parts: Parts, reads: Reads, run: Run, note: Note) -> Iterator[Made]:
+def _read_here(parts: Parts, reads: Reads, run: Run, note: Note) -> Iterator[MadeBlock]:
     """Items read in the iterator's thread, as many at a time as take a few milliseconds."""
     while (part := parts.next()) is not None:
         rows, at = part

@@ -23,9 +23,9 @@ from distinput.plan.check import refuse_sparse, without_sparse
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
-__all__ = ["Parts", "Unbatch", "row_counts", "taken_apart", "unstacked"]
+__all__ = ["BlockParts", "Unbatch", "row_counts", "taken_apart", "unstacked"]
 
-Parts = Callable[[Block], Iterator[tuple[Block, int]]]
+BlockParts = Callable[[Block], Iterator[tuple[Block, int]]]
 """The rows of the elements of a block, in parts, each with the element after it."""
 
 
@@ -110,7 +110,7 @@ class Unbatch(Node):
         return sound_parts(block.size, lambda first, end: _all_rows(block.rows(first, end)), tolerant=run.tolerant)
 
 
-def taken_apart(stream: Stream, state: State, parts: Parts) -> Stream:
+def taken_apart(stream: Stream, state: State, parts: BlockParts) -> Stream:
     """The rows of the elements of a stream.
 
     Args:

@@ -17,7 +17,7 @@ from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.record_places import Records
+from distinput.plan.record_places import Provenance
 
 __all__ = ["Zip"]
 
@@ -73,8 +73,8 @@ class Zip(Node):
         found: dict[str, Any] | None = _only([node.place_of(*at) for node, at in self._sources_of(state, ahead)])
         return found
 
-    def records_at(self, state: State, ahead: int) -> Records | None:
-        found: Records | None = _only([node.records_at(*at) for node, at in self._sources_of(state, ahead)])
+    def records_at(self, state: State, ahead: int) -> Provenance | None:
+        found: Provenance | None = _only([node.records_at(*at) for node, at in self._sources_of(state, ahead)])
         return found
 
     def _sources_of(self, state: State, ahead: int) -> list[tuple[Node, tuple[State, int]]]:

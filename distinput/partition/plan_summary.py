@@ -9,7 +9,7 @@ from distinput.partition.shard_plan import ShardPlan
 
 __all__ = ["PlanSummary", "summary_of"]
 
-Span = tuple[int, int] | None
+LeastAndMost = tuple[int, int] | None
 """The least and the most that a worker has; None if that is not known, or if there is no end."""
 
 
@@ -34,9 +34,9 @@ class PlanSummary:
     policy: str
     reads: str
     steps: int | None
-    files: Span
-    rows: Span
-    bytes: Span
+    files: LeastAndMost
+    rows: LeastAndMost
+    bytes: LeastAndMost
     total_bytes: int | None
     total_rows: int | None
     idle: int | None
@@ -85,5 +85,5 @@ def _known(values: Sequence[int | None]) -> list[int] | None:
     return found if len(found) == len(values) else None
 
 
-def _span(values: Sequence[int] | None) -> Span:
+def _span(values: Sequence[int] | None) -> LeastAndMost:
     return None if not values else (min(values), max(values))

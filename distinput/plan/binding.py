@@ -26,7 +26,7 @@ import numpy as np
 from distinput.errors import FailedPreconditionError
 from distinput.plan.changed_names import with_inner
 from distinput.plan.check import callable_argument, normalized
-from distinput.plan.code import Names
+from distinput.plan.code import CodeNames
 
 __all__ = ["Captured", "bound", "by_name", "take_functions"]
 
@@ -299,7 +299,7 @@ class _Binding:
             dunder = {name: value for name, value in function.__globals__.items() if name.startswith("__")}
             known = taken.keys() | vars(sys.modules["builtins"]).keys()
             whole = {**dunder, **taken}
-            names = whole if Names.of(function.__code__).read <= known else _Variables(whole, function.__globals__)
+            names = whole if CodeNames.of(function.__code__).read <= known else _Variables(whole, function.__globals__)
         closure = tuple([types.CellType() if name in cells.own else cell for name, cell in cells.all.items()])
         made = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure)
         self._keep(function, made)  # before what it holds, which may hold it
@@ -319,7 +319,7 @@ class _Binding:
 
     def _taken(self, function: types.FunctionType) -> dict[str, Any]:
         """The variables of its module that a function takes over, watching those that it cannot take."""
-        names, known = Names.of(function.__code__), function.__globals__
+        names, known = CodeNames.of(function.__code__), function.__globals__
         found = {
             name: known[name]
             for name in sorted(names.read - names.stored)
@@ -354,7 +354,7 @@ class _Binding:
             for name, held in _Cells(function).own.items():
                 cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
                 self.watched.append(_Watched(function.__qualname__, name, held, functools.partial(_content, cell)))
-            names, known = Names.of(function.__code__), function.__globals__
+            names, known = CodeNames.of(function.__code__), function.__globals__
             plain = {
                 name: known[name]
                 for name in names.read - names.stored
@@ -383,7 +383,7 @@ class _Cells:
         self.own: dict[str, Any] = {}
         if not self.all:
             return
-        assigned = Names.of(function.__code__).stored
+        assigned = CodeNames.of(function.__code__).stored
         around = list(_around(function))
         for name, cell in self.all.items():
             if name in assigned or any(_assigns(code, name) for code in around):
@@ -427,14 +427,16 @@ def _path_to(wanted: types.CodeType, code: types.CodeType) -> list[types.CodeTyp
 def _assigns(code: types.CodeType, name: str) -> bool:
     """Whether a function inside this one assigns a variable of this one, or of one around it."""
     return any(
-        name in inner.co_freevars and name in Names.of(inner).stored for inner in with_inner(code) if inner is not code
+        name in inner.co_freevars and name in CodeNames.of(inner).stored
+        for inner in with_inner(code)
+        if inner is not code
     )
 
 
 def _is_assigned(name: str, known: dict[str, Any]) -> bool:
     """Whether a function of a module assigns a variable of it."""
     return any(
-        name in inner.co_names and name in Names.of(code).stored
+        name in inner.co_names and name in CodeNames.of(code).stored
         for value in list(known.values())
         for code in _codes(value, known)
         for inner in with_inner(code)

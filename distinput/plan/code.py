@@ -21,7 +21,7 @@ from distinput.core.digest import Digest
 from distinput.plan.changed_names import changed_names, with_inner
 from distinput.plan.held_value import class_data, is_library, value_word
 
-__all__ = ["PYTHON", "Names", "Reading", "function_word"]
+__all__ = ["PYTHON", "ArgumentReader", "CodeNames", "function_word"]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The version by which code is compared: another one compiles the same function into other code."""
@@ -34,7 +34,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 def function_word(function: Any) -> str:
     """A hash of what a function does, and of what it reads from outside."""
-    return _word(Reading(), function)
+    return _word(ArgumentReader(), function)
 
 
 def _inner_word(function: Any) -> str:
@@ -42,7 +42,7 @@ def _inner_word(function: Any) -> str:
 
     A table may hold the very functions that read it.
     """
-    return _word(Reading(_code_word), function)
+    return _word(ArgumentReader(_code_word), function)
 
 
 def _code_word(function: Any) -> str:
@@ -50,13 +50,13 @@ def _code_word(function: Any) -> str:
     return Digest().add(getattr(function, "__qualname__", ""), "" if code is None else code_text(code)).word
 
 
-def _word(reading: "Reading", function: Any) -> str:
+def _word(reading: "ArgumentReader", function: Any) -> str:
     reading.argument(function)
     data = (reading.data,) if reading.data else ()
     return Digest().add(reading.names, reading.code, reading.held, *data).word
 
 
-class Reading:
+class ArgumentReader:
     """Reads the arguments of one step.
 
     Attributes:
@@ -75,7 +75,7 @@ class Reading:
         self.data: list[str] = []
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []  # so that no address is used twice
-        self._uses: Names | None = None  # what the function that is read does with names
+        self._uses: CodeNames | None = None  # what the function that is read does with names
 
     def argument(self, value: Any) -> str:
         """An argument as text, except for what functions do, which goes to `code` and `held`."""
@@ -133,12 +133,12 @@ class Reading:
             self.code.append(function.__qualname__)  # another release may write it otherwise
         else:
             self.code.append(code_text(function.__code__))
-        names = Names.of(function.__code__)
+        names = CodeNames.of(function.__code__)
         outer, self._uses = self._uses, names
         self._variables(function, names)
         self._uses = outer
 
-    def _variables(self, function: types.FunctionType, names: "Names") -> None:
+    def _variables(self, function: types.FunctionType, names: "CodeNames") -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
             if name not in names.stored:
                 try:
@@ -210,8 +210,8 @@ class Reading:
         for kind in type(value).__mro__:
             for name, method in vars(kind).items():
                 if isinstance(method, types.FunctionType) and name not in ("__init__", "__post_init__", "__new__"):
-                    assigned |= Names.of(method.__code__).assigned
-                    altered |= Names.of(method.__code__).altered
+                    assigned |= CodeNames.of(method.__code__).assigned
+                    altered |= CodeNames.of(method.__code__).altered
         uses, self._uses = self._uses, None
         for name, held in sorted(getattr(value, "__dict__", {}).items()):
             if name not in assigned and (name not in altered or _lasting(held) is not None):
@@ -223,7 +223,7 @@ class Reading:
 
 
 @dataclasses.dataclass(frozen=True)
-class Names:
+class CodeNames:
     """Names that a function uses, including those of the functions inside it.
 
     Args:
@@ -252,7 +252,7 @@ class Names:
 
     @staticmethod
     @functools.lru_cache(maxsize=1024)
-    def of(code: types.CodeType) -> "Names":
+    def of(code: types.CodeType) -> "CodeNames":
         found: dict[str, set[str]] = {"read": set(), "stored": set(), "assigned": set(), "attributes": set()}
         kinds = {
             "LOAD_GLOBAL": "read", "LOAD_NAME": "read", "LOAD_FROM_DICT_OR_GLOBALS": "read",
@@ -263,7 +263,7 @@ class Names:
             for step in _instructions(part):
                 if step.opname in kinds:
                     found[kinds[step.opname]].add(str(step.argval))
-        return Names(**{name: frozenset(names) for name, names in found.items()}, code=code)
+        return CodeNames(**{name: frozenset(names) for name, names in found.items()}, code=code)
 
 
 def _instructions(code: types.CodeType) -> Iterable[Any]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from distinput.core.state import State
 from distinput.plan.needs import Needs
 from distinput.plan.node import Node
-from distinput.plan.record_places import Records, record_in_words
+from distinput.plan.record_places import Provenance, record_in_words
 
 __all__ = ["Grouped"]
 
@@ -48,7 +48,7 @@ class Grouped(Node):
         """The elements of a full group, counted from its first one."""
         return range(self.needed)
 
-    def records_at(self, state: State, ahead: int) -> Records | None:
+    def records_at(self, state: State, ahead: int) -> Provenance | None:
         at, first = state["input"], state["skip"] + ahead * self.step
         members = self.members
         found = self.input.records_at(at, first)
@@ -58,7 +58,7 @@ class Grouped(Node):
             last = self.input.records_at(at, first + members[-1])
             file, row, count = found.runs[0]
             if last is not None and last.runs[-1][0] == file and sum(last.runs[-1][1:]) == row + count * len(members):
-                return Records(((file, row, count * len(members)),))
+                return Provenance(((file, row, count * len(members)),))
         for number in members[1:_MOST]:
             record = self.input.records_at(at, first + number)
             if record is None:  # the group may end here, or nobody knows

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from distinput.core.state import State
 from distinput.plan.tree import Tree
 
-__all__ = ["RecordPlaces", "Records", "record_in_words"]
+__all__ = ["Provenance", "RecordPlaces", "record_in_words"]
 
 _TOLD = 8
 """Records that are named one by one."""
@@ -16,7 +16,7 @@ P = TypeVar("P", bound="RecordPlaces[Any]")
 
 
 @dataclass(frozen=True)
-class Records:
+class Provenance:
     """The records that an element is made of, in order.
 
     Args:
@@ -27,14 +27,14 @@ class Records:
     runs: tuple[tuple[str, int, int], ...]
     more: bool = False
 
-    def __add__(self, other: "Records") -> "Records":
+    def __add__(self, other: "Provenance") -> "Provenance":
         runs = list(self.runs)
         for file, row, count in other.runs:
             if runs and runs[-1][0] == file and sum(runs[-1][1:]) == row:
                 runs[-1] = file, runs[-1][1], runs[-1][2] + count
             else:
                 runs.append((file, row, count))
-        return Records(tuple(runs), self.more or other.more)
+        return Provenance(tuple(runs), self.more or other.more)
 
 
 class RecordPlaces(Tree[P]):
@@ -74,7 +74,7 @@ class RecordPlaces(Tree[P]):
         """Whether elements come from records that follow each other, as long as they are in one file."""
         return self.transparent and self.inputs[0].in_record_order
 
-    def records_at(self, state: State, ahead: int) -> Records | None:
+    def records_at(self, state: State, ahead: int) -> Provenance | None:
         """The records that an element is made of; None: not known."""
         if self.transparent:
             return self.inputs[0].records_at(state, ahead)
@@ -82,7 +82,7 @@ class RecordPlaces(Tree[P]):
         if at is not None:
             return self.input_at(state).records_at(*at)
         place = self.place_of(state, ahead)
-        return None if place is None or place["row"] is None else Records(((place["file"], place["row"], 1),))
+        return None if place is None or place["row"] is None else Provenance(((place["file"], place["row"], 1),))
 
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
         """Which record an error of this step is about, in words; None: not known; empty: the next one to be read.
@@ -98,7 +98,7 @@ class RecordPlaces(Tree[P]):
         return record_in_words(self.input_at(state).records_at(mark["input"], mark["skip"]))
 
 
-def record_in_words(found: Records | None) -> str | None:
+def record_in_words(found: Provenance | None) -> str | None:
     """Records for a note on an error."""
     if found is None or not found.runs:
         return None
@@ -110,7 +110,7 @@ def record_in_words(found: Records | None) -> str | None:
     return "; ".join(parts[:_TOLD]) + (others if len(parts) <= _TOLD else "; and of other files")
 
 
-def _rows_in_words(file: str, found: Records) -> str:
+def _rows_in_words(file: str, found: Provenance) -> str:
     rows = [row for name, first, count in found.runs if name == file for row in range(first, first + count)]
     told = len(rows) if len(rows) <= _TOLD + 1 else _TOLD
     shown = [f"{row:,}" for row in rows[:told]]

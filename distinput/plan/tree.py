@@ -94,9 +94,9 @@ class Tree(Facts, ABC, Generic[N]):
     @cached_property
     def identity(self) -> dict[str, Any]:
         """What identifies this step, apart from its inputs: its op, and hashes of its arguments, functions and contents."""
-        from distinput.plan.code import PYTHON, Reading
+        from distinput.plan.code import PYTHON, ArgumentReader
 
-        reading = Reading()
+        reading = ArgumentReader()
         given = {name: reading.argument(v) for name, v in self.arguments().items() if name not in self.indifferent}
         found = {"step": f"{self.op}#{Digest(3).add(sorted(given.items())).word}"}
         if reading.code:

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.plan.describe import given
 from distinput.plan.node import Node, walk
 from distinput.plan.spec_text import bounds_text, spec_text_of
@@ -69,7 +69,7 @@ class Graph:
         return [source for source, step in self.edges if step == number]
 
 
-def graph_of(what: "Handle[Any] | Node", running: bool = False) -> Graph:
+def graph_of(what: "DatasetHandle[Any] | Node", running: bool = False) -> Graph:
     """The graph of a dataset.
 
     Specs that are not known yet are inferred, for which functions may be called with made-up elements, as `element_spec` does.

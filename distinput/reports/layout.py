@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from distinput.reports.graph import Graph
 
-__all__ = ["Layout", "Place", "layout"]
+__all__ = ["Layout", "Rectangle", "layout"]
 
 _BETWEEN, _BELOW = 28.0, 34.0
 """Room between two boxes side by side, and between two layers."""
 
 
 @dataclass(frozen=True)
-class Place:
+class Rectangle:
     """A rectangle; x and y are its top left corner."""
 
     x: float
@@ -36,7 +36,7 @@ class Place:
 class Layout:
     """The places of all steps by their numbers, and the size of the picture."""
 
-    places: Mapping[int, Place]
+    places: Mapping[int, Rectangle]
     width: float
     height: float
 
@@ -69,7 +69,7 @@ def layout(graph: Graph, sizes: Mapping[int, tuple[float, float]]) -> Layout:
     left = min(middles[number] - width / 2 for number, (width, _) in sizes.items())
     right = max(middles[number] + width / 2 for number, (width, _) in sizes.items())
     places = {
-        step.number: Place(
+        step.number: Rectangle(
             middles[step.number] - sizes[step.number][0] / 2 - left, tops[deepest - step.layer], *sizes[step.number]
         )
         for step in graph.steps

@@ -4,10 +4,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.data.stats import Stats
 
-__all__ = ["METRICS", "Metric", "Point", "points"]
+__all__ = ["METRICS", "Metric", "MetricPoint", "points"]
 
 
 class Metric(NamedTuple):
@@ -43,7 +43,7 @@ METRICS = (
 """Of each step."""
 
 
-class Point(NamedTuple):
+class MetricPoint(NamedTuple):
     """A value of a metric.
 
     Attributes:
@@ -61,13 +61,13 @@ _OUTSIDE = Metric("consumer", "seconds", True, "Time that the loop spent on the 
 _SLOWEST = Metric("slowest_step", "", False, "1 for the step that the others wait for.", lambda _: None)
 
 
-def points(what: "Handle[Any] | Stats | Mapping[str, Handle[Any] | Stats]") -> Iterator[Point]:
+def points(what: "DatasetHandle[Any] | Stats | Mapping[str, DatasetHandle[Any] | Stats]") -> Iterator[MetricPoint]:
     """All values now.
 
     Args:
       what: a dataset, for its latest pass; statistics; or several of them by their names.
     """
-    named = {"": what} if isinstance(what, Handle | Stats) else what
+    named = {"": what} if isinstance(what, DatasetHandle | Stats) else what
     for dataset, each in named.items():
         stats = each if isinstance(each, Stats) else each.stats()
         for step, told in stats.items():
@@ -75,7 +75,7 @@ def points(what: "Handle[Any] | Stats | Mapping[str, Handle[Any] | Stats]") -> I
             for metric in METRICS:
                 value = metric.of(told)
                 if value is not None:
-                    yield Point(metric, labels, value)
+                    yield MetricPoint(metric, labels, value)
         if stats:
-            yield Point(_OUTSIDE, {"dataset": dataset}, stats.outside)
-            yield Point(_SLOWEST, {"dataset": dataset, "step": stats.slowest}, 1)
+            yield MetricPoint(_OUTSIDE, {"dataset": dataset}, stats.outside)
+            yield MetricPoint(_SLOWEST, {"dataset": dataset, "step": stats.slowest}, 1)

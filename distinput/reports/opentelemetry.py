@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.errors import EngineMissing
 from distinput.reports.metrics import METRICS, Metric, points
 
@@ -18,7 +18,7 @@ except ImportError:
 __all__ = ["observe"]
 
 
-def observe(datasets: "Mapping[str, Handle[Any]]", meter: Any = None) -> None:
+def observe(datasets: "Mapping[str, DatasetHandle[Any]]", meter: Any = None) -> None:
     """Let a meter ask for the metrics of the latest pass of some datasets.
 
     Instruments are called `distinput.step_elements` and so on, with the attributes "dataset", "step" and "op".
@@ -36,7 +36,7 @@ def observe(datasets: "Mapping[str, Handle[Any]]", meter: Any = None) -> None:
         make(f"distinput.{metric.name}", callbacks=[_observed(metric, datasets)], unit=unit, description=metric.help)
 
 
-def _observed(metric: Metric, datasets: "Mapping[str, Handle[Any]]") -> Callable[[Any], Iterable[Any]]:
+def _observed(metric: Metric, datasets: "Mapping[str, DatasetHandle[Any]]") -> Callable[[Any], Iterable[Any]]:
     def observed(options: Any) -> Iterable[Any]:  # noqa: ARG001 - what OpenTelemetry calls it with
         return [metrics.Observation(p.value, p.labels) for p in points(datasets) if p.metric is metric]
 

@@ -4,14 +4,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.data.stats import Stats
-from distinput.reports.metrics import Metric, Point, points
+from distinput.reports.metrics import Metric, MetricPoint, points
 
 __all__ = ["prometheus_text"]
 
 
-def prometheus_text(what: "Handle[Any] | Stats | Mapping[str, Handle[Any] | Stats]") -> str:
+def prometheus_text(what: "DatasetHandle[Any] | Stats | Mapping[str, DatasetHandle[Any] | Stats]") -> str:
     r"""What a server answers at `/metrics`, or a job writes for the textfile collector; no package is needed.
 
     Args:
@@ -25,7 +25,7 @@ def prometheus_text(what: "Handle[Any] | Stats | Mapping[str, Handle[Any] | Stat
 
     Source: Prometheus' text-based exposition format, version 0.0.4, and its rules for names.
     """  # noqa: E501
-    families: dict[Metric, list[Point]] = {}
+    families: dict[Metric, list[MetricPoint]] = {}
     for point in points(what):
         families.setdefault(point.metric, []).append(point)
     lines = []

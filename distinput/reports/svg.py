@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from distinput.reports.colours import MONOSPACE, SANS, colours
 from distinput.reports.graph import Graph, GraphStep
-from distinput.reports.layout import Place, layout
+from distinput.reports.layout import Rectangle, layout
 from distinput.reports.markup import Markup, tag
 
 __all__ = ["GRAPH_STYLE", "Figures", "svg_of"]
@@ -117,7 +117,7 @@ def _size(step: GraphStep, lines: list[str], figures: Figures) -> tuple[float, f
     return width, height
 
 
-def _box(step: GraphStep, lines: list[str], place: Place, figures: Figures) -> Markup:
+def _box(step: GraphStep, lines: list[str], place: Rectangle, figures: Figures) -> Markup:
     left, right, down = place.x + _MARGIN, place.x + place.width - _MARGIN, place.y + _MARGIN + 10
     slow = " di-slowest" if figures.slowest else ""
     whole = [f"{step.key} {_head(step)}  {step.count}"]
@@ -141,7 +141,7 @@ def _box(step: GraphStep, lines: list[str], place: Place, figures: Figures) -> M
     return tag("g", *parts)
 
 
-def _edge(above: Place, below: Place) -> Markup:
+def _edge(above: Rectangle, below: Rectangle) -> Markup:
     """A line from one box to the next, with a head."""
     x1, y1, x2, y2 = above.middle, above.bottom, below.middle, below.y
     half = (y2 - 6 - y1) / 2

@@ -11,11 +11,11 @@ from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import Node
 from distinput.reports.bench import Bench, bench
 
-__all__ = ["Trial", "trials"]
+__all__ = ["TriedChange", "trials"]
 
 
 @dataclass(frozen=True)
-class Trial:
+class TriedChange:
     """A change that was tried.
 
     Args:
@@ -35,7 +35,7 @@ class Trial:
         return asdict(self)
 
 
-def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator[Trial]:
+def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator[TriedChange]:
     """Try changes that apply to a dataset; each of them keeps all elements and their order.
 
     Args:
@@ -55,10 +55,10 @@ def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator
                 continue
             rate = bench(Dataset(changed), seconds).elements_per_second
         except Exception as error:  # noqa: BLE001 - a function that cannot be sent to processes, say, is what is to be told
-            yield Trial(change, error=f"{type(error).__name__}: {error}".splitlines()[0])
+            yield TriedChange(change, error=f"{type(error).__name__}: {error}".splitlines()[0])
             continue
         was = told.elements_per_second
-        yield Trial(change, rate, rate / was if rate is not None and was else None)
+        yield TriedChange(change, rate, rate / was if rate is not None and was else None)
 
 
 def _in_threads(node: Node) -> Node:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 from distinput.core.run import Run
 
-__all__ = ["AGAIN", "Trial"]
+__all__ = ["AGAIN", "ThreadTrial"]
 
 AGAIN, _SELDOM = 0.5, 60.0
 """Seconds after which a choice is measured again; doubled after each measurement, up to the second figure."""
 
 
 @dataclass
-class Trial:
+class ThreadTrial:
     """Whether elements come faster with threads: measured without, then with them, and again from time to time.
 
     It belongs to a step of the running tree, so a later pass continues where an earlier one stopped, even in the middle of

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from distinput.core.pool import Task
 from distinput.core.run import Run
 from distinput.errors import CancelledError
-from distinput.files.described_bytes import Described
+from distinput.files.described_bytes import DescribedBytes
 from distinput.files.paths import local_path
 from distinput.files.source import begun
 
@@ -29,7 +29,7 @@ _LONGEST = 5 * _QUICK
 class _Asked(NamedTuple):
     path: str
     at: float
-    answer: Task[Described | None]
+    answer: Task[DescribedBytes | None]
 
 
 class BeginningsAhead:
@@ -46,7 +46,7 @@ class BeginningsAhead:
         self._asked: deque[_Asked] = deque()
         self._before = -_QUICK
 
-    def of(self, path: str, following: Sequence[str]) -> Described | None:
+    def of(self, path: str, following: Sequence[str]) -> DescribedBytes | None:
         """The beginning of a file that is about to be read; None: ask for it.
 
         Args:

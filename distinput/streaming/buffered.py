@@ -12,7 +12,7 @@ from weakref import ref as weakref
 from distinput.core.block import Block
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream
-from distinput.core.run import Counter, Run
+from distinput.core.run import OpCounters, Run
 from distinput.core.state import State
 from distinput.kernels.flag import Flag
 
@@ -177,7 +177,7 @@ def _fill(source: "weakref[_Source]", buffer: Buffer) -> None:
         stream.close()
 
 
-def buffered(upstream: Stream, buffer: Buffer, run: Run, counter: Counter, *, at_once: bool = False) -> Stream:
+def buffered(upstream: Stream, buffer: Buffer, run: Run, counter: OpCounters, *, at_once: bool = False) -> Stream:
     """The blocks of a stream, made on a thread.
 
     Args:
@@ -196,7 +196,7 @@ def buffered(upstream: Stream, buffer: Buffer, run: Run, counter: Counter, *, at
     return blocks
 
 
-def _buffered(upstream: Stream, buffer: Buffer, run: Run, counter: Counter, at_once: bool) -> Iterator[Any]:
+def _buffered(upstream: Stream, buffer: Buffer, run: Run, counter: OpCounters, at_once: bool) -> Iterator[Any]:
     """The blocks, and with `at_once` something before them, which comes when the thread has started."""
     source = _Source(upstream)
     thread = threading.Thread(target=_fill, args=(weakref(source), buffer), name="distinput-prefetch", daemon=True)

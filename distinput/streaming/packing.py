@@ -20,7 +20,7 @@ from distinput.core.spec import TensorSpec
 from distinput.kernels.packing import fill_spans, number_rows, plan_rows
 from distinput.kernels.ragged import gather_spans
 
-__all__ = ["Packing", "spans_of"]
+__all__ = ["SequencePacking", "spans_of"]
 
 _MOST_PARTS = 16
 """Blocks that are copied from where they are; more of them hold few sequences each, and are put side by side first."""
@@ -45,7 +45,7 @@ def spans_of(column: Column) -> tuple[Array, Ints, Ints]:
 
 
 @dataclass(frozen=True)
-class Packing:
+class SequencePacking:
     """How sequences become rows.
 
     Args:

@@ -20,13 +20,13 @@ from distinput.core.leaves import STRING, shape_of
 from distinput.core.objects import Arrays, column_of
 from distinput.core.padded import GROUP_BYTES, Late, Padded, as_bytes, groups, room
 from distinput.core.ragged import Ragged
+from distinput.core.shape import Dims
 from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.kernels.ragged import pad_spans
 
 __all__ = ["Padding"]
 
-Dims = tuple[int | None, ...]
 _Spans = tuple[Array, Ints, Ints]
 """A contiguous array [m, ...], and for each row where it begins in the array and how long it is, [n]."""
 

@@ -13,22 +13,32 @@ from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.source import stamp_of
 from distinput.formats.portion import Portion
 
-__all__ = ["DAMAGE", "Past", "Place", "PlacedPortion", "blocks_in", "failure_at", "is_defect", "places", "portions_in"]
+__all__ = [
+    "DAMAGE",
+    "Past",
+    "PlacedPortion",
+    "ReadingPlace",
+    "blocks_in",
+    "failure_at",
+    "is_defect",
+    "places",
+    "portions_in",
+]
 
-Place = dict[str, Any]
+ReadingPlace = dict[str, Any]
 """Where reading stands, for notes on errors: the "path" of a file, and the "position" in it.
 
 Also the mark "behind" the file, where reading resumes after an "error" before its first record, or once the file is "lost"
 because of a later error; and "stated_rows", which tells how many records a file says it has.
 """
 
-PlacedPortion = tuple[Mark, Place, Portion | Failure]
+PlacedPortion = tuple[Mark, ReadingPlace, Portion | Failure]
 """A portion, or the error in its place, with the mark of its file and where reading stands."""
 
 
 def places(
-    queue: RowQueue, state: State, run: Run, opened: Callable[[Any, Any], Place]
-) -> Iterator[tuple[Mark, Place]]:
+    queue: RowQueue, state: State, run: Run, opened: Callable[[Any, Any], ReadingPlace]
+) -> Iterator[tuple[Mark, ReadingPlace]]:
     """Where to begin in each file, with the mark of its element.
 
     Args:
@@ -40,7 +50,7 @@ def places(
     position = state["position"]
     while queue.fill(1) or queue.failure is not None:
         mark = queue.mark()
-        place: Place
+        place: ReadingPlace
         name: Any = None
         try:
             if queue.size:
@@ -72,14 +82,19 @@ def is_defect(error: Exception) -> bool:
     return type(error).__module__ == "builtins" and not isinstance(error, OSError)
 
 
-Reading = Callable[[Place], Iterator[tuple[Block, Any]]]
+ReadFrom = Callable[[ReadingPlace], Iterator[tuple[Block, Any]]]
 
 Past = Callable[[str, Any], Any]
 """(path, position of a damaged record) -> the position of the next one that can be read; None: there is none."""
 
 
 def blocks_in(
-    files: Iterator[tuple[Mark, Place]], read: Reading, run: Run, past: Past | None = None, *, one_version: bool = False
+    files: Iterator[tuple[Mark, ReadingPlace]],
+    read: ReadFrom,
+    run: Run,
+    past: Past | None = None,
+    *,
+    one_version: bool = False,
 ) -> Stream:
     """The records of files; in a tolerant run an error is delivered as a failure, and reading goes on with the next file.
 
@@ -102,7 +117,7 @@ def blocks_in(
             yield failure_at(error, place), place["behind"]
 
 
-def _read(place: Place, read: Reading, mark: Mark, run: Run, past: Past | None, one_version: bool) -> Stream:
+def _read(place: ReadingPlace, read: ReadFrom, mark: Mark, run: Run, past: Past | None, one_version: bool) -> Stream:
     """The records of a file from a place on; where reading can go on behind damage, with a failure in its place."""
     stamp = stamp_of(place["path"]) if one_version and run.tolerant else None
     unsure = False  # whether the file was opened again
@@ -126,7 +141,7 @@ def _read(place: Place, read: Reading, mark: Mark, run: Run, past: Past | None, 
             yield failure, {**mark, "position": behind}
 
 
-def _check_same(place: Place, stamp: str | None, error: Exception | None = None) -> None:
+def _check_same(place: ReadingPlace, stamp: str | None, error: Exception | None = None) -> None:
     """Reject what a file holds that has changed since this stamp: it does not belong to what was read before.
 
     Raises:
@@ -144,7 +159,7 @@ def _check_same(place: Place, stamp: str | None, error: Exception | None = None)
     ) from error
 
 
-def failure_at(error: Exception, place: Place, behind: Any = None) -> Failure:
+def failure_at(error: Exception, place: ReadingPlace, behind: Any = None) -> Failure:
     """A failure of reading, which says in which file it was, from which record on, and how much is lost with it.
 
     Args:
@@ -162,7 +177,7 @@ def failure_at(error: Exception, place: Place, behind: Any = None) -> Failure:
     return Failure(error)
 
 
-def _lost(place: Place, position: Any, behind: Any) -> int | None:
+def _lost(place: ReadingPlace, position: Any, behind: Any) -> int | None:
     """The records from a position to the one where reading goes on, or to the end; None: nobody knows."""
     fragment = place.get("fragment")
     end = behind if behind is not None or fragment is None else fragment.stop
@@ -176,7 +191,7 @@ def _lost(place: Place, position: Any, behind: Any) -> int | None:
 
 
 def portions_in(
-    files: Iterator[tuple[Mark, Place]], read: Callable[[Place], Iterator[Portion]], run: Run
+    files: Iterator[tuple[Mark, ReadingPlace]], read: Callable[[ReadingPlace], Iterator[Portion]], run: Run
 ) -> Iterator[PlacedPortion]:
     """As `blocks_in`, for `portions_ahead`."""
     for mark, place in files:

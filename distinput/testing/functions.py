@@ -11,7 +11,7 @@ from distinput.core.nest import flatten, map_leaves
 from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.spec import RaggedTensorSpec, TensorSpec
 
-__all__ = ["MAPS", "ROW_MAPS", "SIGNATURES", "Point", "Record", "applied", "digest", "length", "predicate"]
+__all__ = ["MAPS", "ROW_MAPS", "SIGNATURES", "NamedRecord", "Point", "applied", "digest", "length", "predicate"]
 
 
 class Point(NamedTuple):
@@ -22,7 +22,7 @@ class Point(NamedTuple):
 
 
 @dataclass
-class Record:
+class NamedRecord:
     """A dataclass element."""
 
     id: Any
@@ -155,7 +155,7 @@ def point(*args: Any) -> Any:
 
 def record(*args: Any) -> Any:
     """A dataclass."""
-    return Record(np.int64(digest(*args)), b"r%d" % length(*args))
+    return NamedRecord(np.int64(digest(*args)), b"r%d" % length(*args))
 
 
 def vector(*args: Any) -> Any:

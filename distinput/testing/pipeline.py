@@ -15,12 +15,12 @@ from distinput.data.dataset import Dataset
 from distinput.plan.node import Node
 from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
 
-__all__ = ["Draw", "Ingredient", "Pipeline", "Step", "assembled"]
+__all__ = ["DrawFrom", "Ingredient", "Pipeline", "PipelineStep", "assembled"]
 
-Step = tuple[str, dict[str, Any]]
+PipelineStep = tuple[str, dict[str, Any]]
 """The name of an ingredient and its arguments."""
 
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+DrawFrom = Callable[[st.SearchStrategy[Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Ingredient:
     covers: tuple[type[Node], ...]
     build: Callable[[Any, dict[str, Any]], Dataset]
     model: Callable[..., list[Any]]
-    draw: Callable[[Draw, Any], dict[str, Any]]
+    draw: Callable[[DrawFrom, Any], dict[str, Any]]
     fits: Callable[["Pipeline"], bool] = lambda _: True
     observed: bool = False
     settled: Callable[[dict[str, Any]], bool] = lambda _: True
@@ -64,7 +64,7 @@ class Pipeline:
       table: the ingredients by name.
     """
 
-    recipe: tuple[Step, ...]
+    recipe: tuple[PipelineStep, ...]
     elements: list[Any]
     exact: bool
     table: Mapping[str, Ingredient]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
 from distinput.testing.ops import OPS
-from distinput.testing.pipeline import Draw, Ingredient, Pipeline, assembled
+from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline, assembled
 from distinput.testing.sources import SOURCES
 
 __all__ = ["INGREDIENTS", "MOST_ROWS", "OPS", "SOURCES", "Ingredient", "Pipeline", "built", "pipelines"]
@@ -37,7 +37,7 @@ def built(recipe: Iterable[Sequence[Any]], table: Mapping[str, Ingredient] = ING
 
 @st.composite
 def pipelines(
-    draw: Draw,
+    draw: DrawFrom,
     most_ops: int = 8,
     sources: Sequence[Ingredient] = SOURCES,
     ops: Sequence[Ingredient] = OPS,
@@ -62,7 +62,7 @@ def pipelines(
     return made
 
 
-def _longer(draw: Draw, made: Pipeline, ops: Sequence[Ingredient]) -> Pipeline:
+def _longer(draw: DrawFrom, made: Pipeline, ops: Sequence[Ingredient]) -> Pipeline:
     op = draw(st.sampled_from([op for op in ops if op.fits(made) for _ in range(op.weight)]))
     longer = made.then(op.name, op.draw(draw, made))
     if len(longer.elements) > MOST_ROWS:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orders of the chips of a mesh in which each chip is a neighbour of the next, and the last one of the first."""
 
-__all__ = ["Place", "ring"]
+__all__ = ["Coordinates", "ring"]
 
-Place = tuple[int, int, int]
+Coordinates = tuple[int, int, int]
 
 
-def ring(x: int, y: int, z: int) -> list[Place]:
+def ring(x: int, y: int, z: int) -> list[Coordinates]:
     """The chips of an x * y * z mesh in the order of a ring that begins at (0, 0, 0).
 
     Each layer is a snake over all columns but the first, which leads back. Layers are run through in turns forwards and
@@ -28,7 +28,7 @@ def ring(x: int, y: int, z: int) -> list[Place]:
         first, second = long
         flat = [(0, 0), *_open_ring(sizes[first], sizes[second])]
         return [_place({first: i, second: j}) for i, j in flat]
-    made: list[Place] = [(0, 0, 0)]
+    made: list[Coordinates] = [(0, 0, 0)]
     for k in range(z):
         layer = [(i, j, k) for i, j in _open_ring(x, y)]
         made += layer if k % 2 == 0 else layer[::-1]
@@ -44,5 +44,5 @@ def _open_ring(x: int, y: int) -> list[tuple[int, int]]:
     return made + [(0, j) for j in range(y - 1, 0, -1)]
 
 
-def _place(coordinates: dict[int, int]) -> Place:
+def _place(coordinates: dict[int, int]) -> Coordinates:
     return coordinates.get(0, 0), coordinates.get(1, 0), coordinates.get(2, 0)

@@ -12,9 +12,9 @@ from distinput.files.source import size_of
 from distinput.train.checkpoint_file import CheckpointFile, file_of, write_checkpoint
 from distinput.train.coding import Aside
 from distinput.train.crew import Crew, crew_of, entered_strategy
-from distinput.train.kinds import Reading
+from distinput.train.kinds import RestoreContext
 from distinput.train.manager import CheckpointManager
-from distinput.train.record import Record, is_whole
+from distinput.train.record import CheckpointIndex, is_whole
 from distinput.train.save_counter import SaveCounter
 from distinput.train.status import InitializationStatus, RestoreStatus
 from distinput.train.tracked import Child, Tracked, attribute_children, attribute_setter, item_setter, tracked
@@ -105,7 +105,7 @@ class Checkpoint:
         self._save_counter.assign_add(1)
         path = f"{os.fspath(file_prefix)}-{int(self._save_counter)}"
         try:
-            self._write(path, lambda: Record.note(path))
+            self._write(path, lambda: CheckpointIndex.note(path))
         except BaseException:
             self._save_counter.assign_sub(1)
             raise
@@ -212,7 +212,7 @@ class Checkpoint:
             matched = [(each, first, entries[first]) for each, first in pairs if first is not None]
             unused = sorted({*entries} - {first for _, first, _ in matched})
             missing = [each.path for each, first in pairs if first is None and not _is_filled_later(each, unused)]
-            reading = Reading(file.array, may_differ)
+            reading = RestoreContext(file.array, may_differ)
 
             def apply() -> None:
                 saved = [(each, _own(entry, each, crew, file.path)) for each, _, entry in matched]

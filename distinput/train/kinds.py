@@ -13,12 +13,12 @@ from distinput.errors import InvalidArgumentError, StateError
 from distinput.train.arrays_of_others import is_jax_array, is_tensor, like_jax_array
 from distinput.train.coding import Aside, array_of, coded, decoded, is_value
 
-__all__ = ["KINDS", "Kind", "Reading", "kind_of"]
+__all__ = ["KINDS", "Kind", "RestoreContext", "kind_of"]
 
 Array = np.ndarray[Any, Any]
 
 
-class Reading:
+class RestoreContext:
     """What restoring needs besides the saved value.
 
     Args:
@@ -70,7 +70,7 @@ class Kind(ABC):
         del value, saved, path
 
     @abstractmethod
-    def restore(self, value: Any, saved: Any, reading: Reading, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         """Restore the value, and return it, or another one that must replace it."""
 
 
@@ -110,7 +110,7 @@ class _Variable(Kind):
     def check(self, value: Any, saved: Any, path: str) -> None:
         _check_array(path, saved, value.dtype, value.shape)
 
-    def restore(self, value: Any, saved: Any, reading: Reading, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         array = array_of(saved, reading.fetch, np.dtype(value.dtype))
         value._restored(array if array.flags.writeable else array.copy())
         return value
@@ -132,7 +132,7 @@ class _Iterator(Kind):
     def code(self, state: Any, aside: Aside, path: str) -> Any:
         return state
 
-    def restore(self, value: Any, saved: Any, reading: Reading, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         try:
             value.load_state_dict(saved, reading.may_differ)
         except StateError as error:
@@ -154,7 +154,7 @@ class _StateDict(Kind):
         found = value.state_dict()
         return deepcopy(found) if isinstance(value, Iterator) else found
 
-    def restore(self, value: Any, saved: Any, reading: Reading, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         value.load_state_dict(decoded(saved, reading.fetch))
         return value
 
@@ -182,7 +182,7 @@ class _GetAndSet(Kind):
     def code(self, state: Any, aside: Aside, path: str) -> Any:
         return coded(state, aside, path, inline=True)
 
-    def restore(self, value: Any, saved: Any, reading: Reading, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         getattr(value, self._put)(decoded(saved, reading.fetch))
         return value
 
@@ -211,7 +211,7 @@ class _Generator(Kind):
                 f"{', '.join(map(str, names)) or 'something else'} in the checkpoint"
             )
 
-    def restore(self, value: Any, saved: Any, reading: Reading, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         getattr(value, "bit_generator", value).state = decoded(saved, reading.fetch)
         return value
 
@@ -231,7 +231,7 @@ class _Array(Kind):
     def check(self, value: Any, saved: Any, path: str) -> None:
         _check_array(path, saved, value.dtype, value.shape)
 
-    def restore(self, value: Any, saved: Any, reading: Reading, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         array = array_of(saved, reading.fetch, value.dtype)
         if not value.flags.writeable:
             return array
@@ -257,7 +257,7 @@ class _Tensor(Kind):
                 f"(dtype, shape) is {here} in the checkpoint; build the same model as when it was saved"
             )
 
-    def restore(self, value: Any, saved: Any, reading: Reading, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         value.detach().copy_(decoded(saved, reading.fetch))
         return value
 
@@ -283,7 +283,7 @@ class _JaxArray(Kind):
     def check(self, value: Any, saved: Any, path: str) -> None:
         _check_array(path, saved.get("jax") if isinstance(saved, dict) else None, value.dtype, value.shape)
 
-    def restore(self, value: Any, saved: Any, reading: Reading, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         return like_jax_array(array_of(saved["jax"], reading.fetch, value.dtype), value)
 
 
@@ -307,7 +307,7 @@ class _Value(Kind):
     def code(self, state: Any, aside: Aside, path: str) -> Any:
         return coded(state, aside, path, inline=True)
 
-    def restore(self, value: Any, saved: Any, reading: Reading, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         found = decoded(saved, reading.fetch)
         if not isinstance(value, _FILLED):
             return found

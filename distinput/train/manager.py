@@ -10,7 +10,7 @@ from distinput.errors import FailedPreconditionError
 from distinput.files.folder import join_path, remove_file
 from distinput.plan.check import integer
 from distinput.train.checkpoint_file import file_of
-from distinput.train.record import Record, latest_name, note_whole
+from distinput.train.record import CheckpointIndex, latest_name, note_whole
 
 if TYPE_CHECKING:
     from distinput.train.checkpoint import Checkpoint
@@ -79,7 +79,7 @@ class CheckpointManager:
         self._step_counter, self._interval, self._init_fn = step_counter, checkpoint_interval, init_fn
         self._last_step = last_checkpoint_step
         self._began = time.time()
-        self._names = list(Record.read(self._directory).managed)
+        self._names = list(CheckpointIndex.read(self._directory).managed)
         self._latest: str | None = None
 
     @property
@@ -169,7 +169,7 @@ class CheckpointManager:
         """Record a checkpoint that was written, remove old ones, and return the names that are left."""
         now = time.time()
         note_whole(join_path(self._directory, name))
-        record = Record.read(self._directory)
+        record = CheckpointIndex.read(self._directory)
         record.preserved = min(now, self._began - 1.0 if record.preserved is None else record.preserved)
         record.managed.pop(name, None)
         record.managed[name], record.latest = now, name

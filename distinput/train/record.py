@@ -17,7 +17,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import stamp_of
 from distinput.train.checkpoint_file import SUFFIX, CheckpointFile, file_of
 
-__all__ = ["Record", "is_whole", "latest_checkpoint", "latest_name", "note_whole"]
+__all__ = ["CheckpointIndex", "is_whole", "latest_checkpoint", "latest_name", "note_whole"]
 
 _NAME = "checkpoint"
 _FORMAT = "distinput.checkpoints"
@@ -28,7 +28,7 @@ _whole: dict[str, str] = {}
 
 
 @dataclass
-class Record:
+class CheckpointIndex:
     """The checkpoints of a folder.
 
     Args:
@@ -48,7 +48,7 @@ class Record:
     removed: list[str] = field(default_factory=list)
 
     @classmethod
-    def read(cls, folder: str) -> "Record":
+    def read(cls, folder: str) -> "CheckpointIndex":
         """Read the record of a folder; if there is none, or it is damaged, make one from the names of the files."""
         try:
             with open_inside(folder, _NAME) as file:
@@ -136,7 +136,7 @@ def latest_name(folder: str) -> str | None:
       DataLossError: all checkpoints are damaged.
     """
     damage: list[str] = []
-    for name in Record.read(folder).newest_first():
+    for name in CheckpointIndex.read(folder).newest_first():
         path = join_path(folder, name)
         try:
             if leads_out(file_of(path)):

@@ -16,13 +16,13 @@ from distinput.plan.check import at_least
 from distinput.writers.journal import Journal
 from distinput.writers.stage import Stage
 
-__all__ = ["Job", "merging", "parts_of", "tidy"]
+__all__ = ["WriteJob", "merging", "parts_of", "tidy"]
 
 _PAUSE = 0.01
 
 
 @dataclass(frozen=True)
-class Job:
+class WriteJob:
     """Which of several workers this is.
 
     Args:
@@ -64,7 +64,7 @@ class Job:
         return None if self.name is None else f"{zlib.crc32(self.name.encode()):08x}"
 
 
-def parts_of(job: Job, directory: str, key: Sequence[object]) -> list[tuple[Stage, Journal]] | None:
+def parts_of(job: WriteJob, directory: str, key: Sequence[object]) -> list[tuple[Stage, Journal]] | None:
     """What each worker has written, in order; None: not all of them have."""
     found = []
     for index in range(job.num_workers):
@@ -76,7 +76,7 @@ def parts_of(job: Job, directory: str, key: Sequence[object]) -> list[tuple[Stag
     return found
 
 
-def tidy(job: Job, directory: str) -> None:
+def tidy(job: WriteJob, directory: str) -> None:
     """Remove what a worker has left that was killed after it had published."""
     for index in range(job.num_workers):
         Stage(directory, job.word(index)).tidy()

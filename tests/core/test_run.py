@@ -11,7 +11,7 @@ import pytest
 from distinput.core.block import Block
 from distinput.core.failure import Failure
 from distinput.core.nest import LEAF
-from distinput.core.run import Counter, Run
+from distinput.core.run import OpCounters, Run
 
 
 @dataclass(eq=False)
@@ -70,7 +70,7 @@ def test_time_is_shared_out_among_nested_steps(clock: Clock) -> None:
 
 
 def test_waiting_is_no_work(clock: Clock) -> None:
-    counter = Counter(own=5.0)
+    counter = OpCounters(own=5.0)
 
     def wait(seconds: float, *, fail: bool = False) -> str:
         clock.now += seconds
@@ -82,7 +82,7 @@ def test_waiting_is_no_work(clock: Clock) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - counted all the same
         counter.waits(wait, 1.0, fail=True)
     assert (counter.waiting, counter.busy) == (3.0, 2.0)
-    assert Counter(own=1.0, waiting=2.0).busy == 0.0
+    assert OpCounters(own=1.0, waiting=2.0).busy == 0.0
 
 
 def test_late_work_belongs_to_the_step_within_which_it_is_done(clock: Clock) -> None:

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from distinput.core.segments import Channel, Closed
+from distinput.core.segments import Closed, SegmentConnection
 
-Pair = tuple[Channel, Channel]
+Pair = tuple[SegmentConnection, SegmentConnection]
 
 
 @pytest.fixture
 def pair() -> Iterator[Pair]:
-    left, right = map(Channel, socket.socketpair())
+    left, right = map(SegmentConnection, socket.socketpair())
     yield left, right
     left.close()
     right.close()
@@ -34,7 +34,7 @@ ARRAYS: st.SearchStrategy[Any] = st.one_of(
 
 @given(st.lists(st.one_of(ARRAYS, st.text(), st.integers()), max_size=5))
 def test_what_is_sent_arrives(values: list[Any]) -> None:
-    left, right = map(Channel, socket.socketpair())
+    left, right = map(SegmentConnection, socket.socketpair())
     try:
         for _ in range(2):
             left.send(values)
@@ -105,7 +105,7 @@ def open_files() -> int:
 
 def test_no_descriptor_is_left() -> None:
     before = open_files()
-    left, right = map(Channel, socket.socketpair())
+    left, right = map(SegmentConnection, socket.socketpair())
     left.send(np.arange(10))
     array = right.receive()
     left.close()

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from distinput.core import worker_process
-from distinput.core.segments import Channel, Closed
+from distinput.core.segments import Closed, SegmentConnection
 from distinput.core.worker_process import this_is_one
 
 
 @pytest.fixture
-def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Channel]:
+def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[SegmentConnection]:
     """A channel to a worker that runs on a thread, and ends when the channel is closed."""
     monkeypatch.setattr(worker_process, "_HERE", False)
     monkeypatch.setattr(worker_process.signal, "signal", lambda *_: None)  # only the main thread may set it
@@ -26,19 +26,19 @@ def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Channel]:
     ours.settimeout(30)
     thread = threading.Thread(target=worker_process.main, args=(theirs.detach(),), daemon=True)
     thread.start()
-    channel = Channel(ours)
+    channel = SegmentConnection(ours)
     yield channel
     channel.close()
     thread.join(30)
     assert not thread.is_alive()
 
 
-def start(parent: Channel, function: Any) -> Any:
+def start(parent: SegmentConnection, function: Any) -> Any:
     parent.send((sys.path, None, pickle.dumps(function)))
     return parent.receive()
 
 
-def ask(parent: Channel, argument: Any) -> Any:
+def ask(parent: SegmentConnection, argument: Any) -> Any:
     parent.send(argument)
     return parent.receive()
 
@@ -47,13 +47,13 @@ def test_this_process_is_no_worker() -> None:
     assert not this_is_one()
 
 
-def test_arguments_are_answered_in_order(parent: Channel) -> None:
+def test_arguments_are_answered_in_order(parent: SegmentConnection) -> None:
     assert start(parent, len) == (True, None)
     assert [ask(parent, argument) for argument in ("abc", [], (1,))] == [(3, None), (0, None), (1, None)]
     assert this_is_one()
 
 
-def test_an_error_is_told_and_the_next_argument_is_served(parent: Channel) -> None:
+def test_an_error_is_told_and_the_next_argument_is_served(parent: SegmentConnection) -> None:
     start(parent, len)
     answer, text = ask(parent, 5)
     assert answer is None
@@ -62,7 +62,7 @@ def test_an_error_is_told_and_the_next_argument_is_served(parent: Channel) -> No
     assert ask(parent, "ab") == (2, None)
 
 
-def test_an_answer_that_cannot_be_pickled_is_an_error(parent: Channel) -> None:
+def test_an_answer_that_cannot_be_pickled_is_an_error(parent: SegmentConnection) -> None:
     start(parent, memoryview)
     answer, text = ask(parent, b"ab")
     assert answer is None
@@ -70,7 +70,7 @@ def test_an_answer_that_cannot_be_pickled_is_an_error(parent: Channel) -> None:
     assert "not 'int'" in ask(parent, 7)[1]
 
 
-def test_a_function_that_cannot_be_loaded_ends_the_worker(parent: Channel) -> None:
+def test_a_function_that_cannot_be_loaded_ends_the_worker(parent: SegmentConnection) -> None:
     parent.send((sys.path, None, b"no pickle"))
     answer, text = parent.receive()
     assert answer is None
@@ -79,7 +79,7 @@ def test_a_function_that_cannot_be_loaded_ends_the_worker(parent: Channel) -> No
         parent.receive()
 
 
-def test_the_path_of_the_parent_is_taken_over(parent: Channel) -> None:
+def test_the_path_of_the_parent_is_taken_over(parent: SegmentConnection) -> None:
     parent.send((["somewhere", *sys.path], None, pickle.dumps(os.getenv)))
     assert parent.receive() == (True, None)
     assert sys.path[0] == "somewhere"

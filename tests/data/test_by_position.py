@@ -157,13 +157,13 @@ def test_each_fragment_of_a_file_is_read_once(tmp_path: Path, parts: int) -> Non
     dataset = di.data.ParquetDataset(paths).map(lambda row: {**row, "y": row["x"] * 2})
     indices = np.random.default_rng(1).permutation(500 * parts)[:400]
     groups: list[Any] = []
-    real = parquet_file.Reader.row_group
+    real = parquet_file.ParquetReader.row_group
 
     def noted(self: Any, group: int, columns: Any) -> Any:
         groups.append((self.path, group))
         return real(self, group, columns)
 
-    with mock.patch.object(parquet_file.Reader, "row_group", noted):
+    with mock.patch.object(parquet_file.ParquetReader, "row_group", noted):
         rows = dataset.__getitems__(indices)
     assert [int(row["x"]) for row in rows] == indices.tolist()
     assert rows[0]["t"] == b"t%d" % (indices[0] % 500)

@@ -9,12 +9,12 @@ import pytest
 
 from distinput.core.strings import Strings
 from distinput.files import facts
-from distinput.files.facts import Names
+from distinput.files.facts import NamesFingerprint
 from distinput.files.manifest import save_manifest
 
 
-def names(*paths: Path | str) -> Names:
-    return Names(Strings.of([os.fsencode(path) for path in paths]))
+def names(*paths: Path | str) -> NamesFingerprint:
+    return NamesFingerprint(Strings.of([os.fsencode(path) for path in paths]))
 
 
 @pytest.fixture
@@ -85,9 +85,9 @@ def test_of_a_long_list_some_files_are_looked_up_the_last_included(
 def test_a_manifest_is_believed_and_nothing_is_looked_up(files: list[Path], tmp_path: Path) -> None:
     table = save_manifest(str(tmp_path / "manifest.json"), [str(path) for path in files])
     texts = Strings.of([os.fsencode(path) for path in files])
-    before = Names(texts, table).stamps()
+    before = NamesFingerprint(texts, table).stamps()
     files[0].write_bytes(b"changed")
-    assert Names(texts, table).stamps() == before
+    assert NamesFingerprint(texts, table).stamps() == before
     assert names(*files).stamps()["sizes"] != before["sizes"]
 
 

@@ -4,11 +4,11 @@
 from threading import Thread
 
 from distinput.files.hints import HINTS, beginning_with, stamped, telling, wanted_until
-from distinput.files.version import Facts
+from distinput.files.version import FileMetadata
 
 
 def test_hints_end_with_their_blocks() -> None:
-    begun = Facts(3), b"abc"
+    begun = FileMetadata(3), b"abc"
     with stamped("a", "1"), beginning_with("a", begun), wanted_until(7), telling(len):  # type: ignore[arg-type]
         assert (HINTS.stamp, HINTS.begun, HINTS.until, HINTS.requested) == (("a", "1"), ("a", begun), 7, len)
         with stamped("b", "2"), wanted_until(None), telling(None):
@@ -18,9 +18,9 @@ def test_hints_end_with_their_blocks() -> None:
 
 
 def test_where_nothing_is_known_the_hint_before_holds() -> None:
-    with stamped("a", "1"), stamped("b", None), beginning_with("a", (Facts(0), b"")), beginning_with("a", None):
+    with stamped("a", "1"), stamped("b", None), beginning_with("a", (FileMetadata(0), b"")), beginning_with("a", None):
         assert HINTS.stamp == ("a", "1")
-        assert HINTS.begun == ("a", (Facts(0), b""))
+        assert HINTS.begun == ("a", (FileMetadata(0), b""))
 
 
 def test_another_thread_knows_nothing() -> None:

@@ -15,7 +15,7 @@ from distinput.files.compression import Deflater
 from distinput.files.hints import stamped
 from distinput.files.paths import list_matching
 from distinput.files.sink import Sink
-from distinput.files.source import EMPTY, Source, open_binary, read_range, size_of, stamp_of
+from distinput.files.source import EMPTY, FileStream, open_binary, read_range, size_of, stamp_of
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.text import TextLines
 from tests.formats.reading import check_positions, peak_memory, records
@@ -40,21 +40,21 @@ def test_size_and_ranges(file: Path) -> None:
 
 def test_missing_files_are_named() -> None:
     for path in ("/nowhere/a", "memory://nowhere/a"):
-        for call in (size_of, stamp_of, open_binary, Source, lambda name: read_range(name, 0, 1)):
+        for call in (size_of, stamp_of, open_binary, FileStream, lambda name: read_range(name, 0, 1)):
             with pytest.raises(NotFoundError, match=f"{path}; No such file or directory"):
                 call(path)
 
 
 def test_other_errors_keep_their_type_and_name_the_file(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError) as caught:
-        Source(str(tmp_path))
+        FileStream(str(tmp_path))
     assert caught.value.__notes__ == [f"while reading {str(tmp_path)!r}"]
     with pytest.raises(NotADirectoryError):
         size_of(f"{__file__}/a")
 
 
 def test_a_source_gives_what_was_kept_and_more(file: Path) -> None:
-    with Source(str(file), start=10) as source:
+    with FileStream(str(file), start=10) as source:
         assert source.size == 200
         first, ended = source.more(EMPTY, 100)
         assert (first.tobytes(), ended, source.offset) == (bytes(range(10, 110)), False, 110)
@@ -62,7 +62,7 @@ def test_a_source_gives_what_was_kept_and_more(file: Path) -> None:
         assert (second.tobytes(), ended, source.offset) == (bytes(range(108, 200)), True, 200)
         assert first.tobytes() == bytes(range(10, 110))
     with pytest.raises(DataLossError, match="has 200 bytes, but reading was to go on at byte 201"):
-        Source(str(file), start=201)
+        FileStream(str(file), start=201)
 
 
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
@@ -74,7 +74,7 @@ def test_decompression_takes_little_memory(tmp_path: Path, compression: str) -> 
     assert size_of(path) < 1 << 18
 
     def read() -> None:
-        with Source(path, compression) as source:  # type: ignore[arg-type]
+        with FileStream(path, compression) as source:  # type: ignore[arg-type]
             ended = False
             while not ended:
                 data, ended = source.more(EMPTY, 1 << 16)
@@ -87,7 +87,7 @@ def test_decompression_takes_little_memory(tmp_path: Path, compression: str) -> 
 def test_chunks_that_are_kept_stay_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "large.bin"
     path.write_bytes(b"".join(bytes([number]) * 100_000 for number in range(20)))
-    with Source(str(path)) as source:
+    with FileStream(str(path)) as source:
         kept = [source.more(EMPTY, 100_000)[0][50_000:] for _ in range(20)]
     assert [set(chunk.tolist()) for chunk in kept] == [{number} for number in range(20)]
 
@@ -96,7 +96,7 @@ def test_chunks_that_nobody_keeps_are_one_memory(tmp_path: Path) -> None:
     path = tmp_path / "large.bin"
     path.write_bytes(bytes(2_000_000))
     addresses = set()
-    with Source(str(path)) as source:
+    with FileStream(str(path)) as source:
         for size in range(100_000, 100_020):
             addresses.add(source.more(EMPTY, size)[0].ctypes.data)
     assert len(addresses) <= 2

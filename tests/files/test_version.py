@@ -14,8 +14,8 @@ from distinput.errors import DataLossError
 from distinput.files import mounts
 from distinput.files.mounts import mount
 from distinput.files.remote import RemoteFile, RemoteStream, asked, facts_of
-from distinput.files.source import EMPTY, Source
-from distinput.files.version import Facts, changed
+from distinput.files.source import EMPTY, FileStream
+from distinput.files.version import FileMetadata, changed
 from distinput.testing.range_server import RangeServer
 from tests.ops.iterating import until_error
 
@@ -48,7 +48,7 @@ def test_an_object_that_is_replaced_while_it_is_read_is_an_error(put: Callable[[
 
 def test_one_that_is_replaced_by_a_shorter_one_is_an_error_at_once(put: Callable[[bytes], Any]) -> None:
     put(OLD)
-    with Source("lake://a") as source:
+    with FileStream("lake://a") as source:
         source.more(EMPTY, 1 << 20)
         put(NEW[:100])
         with pytest.raises(DataLossError, match="changed while it was read"):
@@ -97,7 +97,7 @@ def test_a_web_server_is_asked_for_nothing_more(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_a_server_does_not_tell_is_not_compared() -> None:
-    assert changed("a", Facts(3), Facts(3, etag="1", written="now")) is None
-    assert changed("a", Facts(None, etag="1"), Facts(4, etag="1")) is None
-    assert changed("a", Facts(3, written="1"), Facts(3, written="2")) is not None
-    assert changed("a", Facts(3), Facts(4)) is not None
+    assert changed("a", FileMetadata(3), FileMetadata(3, etag="1", written="now")) is None
+    assert changed("a", FileMetadata(None, etag="1"), FileMetadata(4, etag="1")) is None
+    assert changed("a", FileMetadata(3, written="1"), FileMetadata(3, written="2")) is not None
+    assert changed("a", FileMetadata(3), FileMetadata(4)) is not None

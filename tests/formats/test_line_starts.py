@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from distinput.files.source import Source, stamp_of
+from distinput.files.source import FileStream, stamp_of
 from distinput.formats import line_starts
 from distinput.formats.csv import Csv
 from distinput.formats.line_starts import LineStarts, count_newlines
@@ -38,11 +38,11 @@ def test_what_is_known_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
     path.write_bytes(b"1,2\n" * 1000)
     opened: list[int] = []
 
-    def source(path: str, start: int) -> Source:
+    def source(path: str, start: int) -> FileStream:
         opened.append(start)
-        return Source(path, start=start)
+        return FileStream(path, start=start)
 
-    monkeypatch.setattr(line_starts, "Source", source)
+    monkeypatch.setattr(line_starts, "FileStream", source)
     assert [starts(near, str(path)) for near in (1001, 3001, 3004, 3005)] == [1004, 3004, 3004, 3008]
     assert opened == [4, 1004, 3004]
 

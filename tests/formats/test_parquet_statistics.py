@@ -9,7 +9,7 @@ import pytest
 
 from distinput.files.source import stamp_of
 from distinput.formats.parquet_statistics import ranges_of
-from distinput.formats.possible import Range
+from distinput.formats.possible import ColumnBounds
 
 
 def written(path: Path, groups: int = 2, **columns: Any) -> str:
@@ -26,8 +26,8 @@ def test_each_row_group_has_bounds(tmp_path: Path) -> None:
         s=["b", "a", "c", "d"],
     )
     first, second = ranges_of(path, stamp_of(path))
-    assert first == {"x": Range(-5, 1), "f": Range(0.5, 0.5, nan=True), "s": Range(b"a", b"b")}
-    assert second == {"x": Range(7, 9), "f": Range(2.0, 3.0, nan=True), "s": Range(b"c", b"d")}
+    assert first == {"x": ColumnBounds(-5, 1), "f": ColumnBounds(0.5, 0.5, nan=True), "s": ColumnBounds(b"a", b"b")}
+    assert second == {"x": ColumnBounds(7, 9), "f": ColumnBounds(2.0, 3.0, nan=True), "s": ColumnBounds(b"c", b"d")}
 
 
 def test_columns_with_nulls_and_other_orders_are_left_out(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_columns_with_nulls_and_other_orders_are_left_out(tmp_path: Path) -> Non
         t=pa.array([1, 2], pa.timestamp("us")),
         b=[True, False],
     )
-    assert ranges_of(path, stamp_of(path)) == [{"f": Range(1.0, 1.0, nan=True)}]  # its null is NaN
+    assert ranges_of(path, stamp_of(path)) == [{"f": ColumnBounds(1.0, 1.0, nan=True)}]  # its null is NaN
     assert ranges_of(path, stamp_of(path), (("f", 9.0),)) == [{}]
 
 

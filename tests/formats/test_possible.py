@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.core.arrow_expression import Term, term_of
-from distinput.formats.possible import Range, possible
+from distinput.formats.possible import ColumnBounds, possible
 
 X, S = pc.field("x"), pc.field("s")
 NUMBERS = st.lists(st.integers(-4, 4) | st.floats(-4, 4), min_size=1, max_size=5)
@@ -31,7 +31,7 @@ def test_what_is_impossible_does_not_happen(
     term = term_of(expression)
     assert term is not None
     true = pa.table({"x": rows}).filter(expression).num_rows
-    known = {"x": Range(float(min(values)), float(max(values)), nan=nan)}
+    known = {"x": ColumnBounds(float(min(values)), float(max(values)), nan=nan)}
     yes, no = possible(term, known)
     assert yes or not true
     assert no or true == len(rows)
@@ -40,19 +40,19 @@ def test_what_is_impossible_does_not_happen(
 @pytest.mark.parametrize(
     "expression, ranges, answer",
     [
-        (S == "b", {"s": Range(b"c", b"d")}, False),
-        (S == "b", {"s": Range(b"a", b"d")}, True),
-        (S != "b", {"s": Range(b"b", b"b")}, True),  # the bounds may be cut short
-        (X != 3, {"x": Range(3, 3)}, False),
-        (X != 3.0, {"x": Range(3.0, 3.0, nan=True)}, True),
-        (~(X < 3.0), {"x": Range(0.0, 1.0, nan=True)}, True),
-        (float("nan") < X, {"x": Range(0, 1)}, True),
-        (X > "a", {"x": Range(0, 1)}, True),
-        (pc.scalar(5) < X, {"x": Range(0, 4)}, False),
-        (X.isin([9]), {"x": Range(0, 4)}, True),
-        (float(2**53) == X, {"x": Range(2**53 + 1, 2**53 + 1)}, True),  # Arrow compares them as floats
-        (X == 2**53 + 1, {"x": Range(float(2**53), float(2**53))}, True),
-        (X > True, {"x": Range(0, 1)}, True),
+        (S == "b", {"s": ColumnBounds(b"c", b"d")}, False),
+        (S == "b", {"s": ColumnBounds(b"a", b"d")}, True),
+        (S != "b", {"s": ColumnBounds(b"b", b"b")}, True),  # the bounds may be cut short
+        (X != 3, {"x": ColumnBounds(3, 3)}, False),
+        (X != 3.0, {"x": ColumnBounds(3.0, 3.0, nan=True)}, True),
+        (~(X < 3.0), {"x": ColumnBounds(0.0, 1.0, nan=True)}, True),
+        (float("nan") < X, {"x": ColumnBounds(0, 1)}, True),
+        (X > "a", {"x": ColumnBounds(0, 1)}, True),
+        (pc.scalar(5) < X, {"x": ColumnBounds(0, 4)}, False),
+        (X.isin([9]), {"x": ColumnBounds(0, 4)}, True),
+        (float(2**53) == X, {"x": ColumnBounds(2**53 + 1, 2**53 + 1)}, True),  # Arrow compares them as floats
+        (X == 2**53 + 1, {"x": ColumnBounds(float(2**53), float(2**53))}, True),
+        (X > True, {"x": ColumnBounds(0, 1)}, True),
     ],
 )
 def test_what_is_not_certain_is_possible(expression: Any, ranges: Any, answer: bool) -> None:

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from distinput.formats.text_piece import Head, Piece
+from distinput.formats.text_piece import Head, TextPiece
 
 
 def test_a_file_without_a_header_begins_at_its_first_byte() -> None:
@@ -12,6 +12,6 @@ def test_a_file_without_a_header_begins_at_its_first_byte() -> None:
 
 
 def test_a_piece_is_not_changed() -> None:
-    piece = Piece("a", np.empty(0, np.uint8), 0, 0, 0, 1, 0)
+    piece = TextPiece("a", np.empty(0, np.uint8), 0, 0, 0, 1, 0)
     with pytest.raises(FrozenInstanceError):
         piece.row = 1  # type: ignore[misc]

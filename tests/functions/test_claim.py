@@ -12,7 +12,7 @@ from distinput.core.block import Block
 from distinput.core.failure import Failure
 from distinput.core.nest import LEAF
 from distinput.core.spec import Spec
-from distinput.functions.claim import Claim, Made, SelfReferenceError, formed, held, unlike
+from distinput.functions.claim import Claim, MadeBlock, SelfReferenceError, formed, held, unlike
 
 INT64 = Spec.of(di.TensorSpec([], "int64"))
 VECTOR = Spec.of(di.TensorSpec([2], "int64"))
@@ -22,7 +22,7 @@ def block(*rows: Any) -> Block:
     return Block.of_elements(LEAF, list(rows))
 
 
-def made(*blocks: Block) -> Iterator[Made]:
+def made(*blocks: Block) -> Iterator[MadeBlock]:
     """Each block as what a function made of its own elements, with marks that count them."""
     first = 0
     for rows in blocks:

@@ -10,7 +10,7 @@ import pytest
 from distinput.core.block import Block
 from distinput.core.failure import Failure
 from distinput.core.nest import LEAF
-from distinput.core.run import Counter, Run
+from distinput.core.run import OpCounters, Run
 from distinput.core.state import State
 from distinput.functions.chain import Chain
 from distinput.functions.in_order import in_order
@@ -54,7 +54,7 @@ def stream(*items: Any) -> Iterator[tuple[Block, State]]:
 
 def results(given: Iterator[tuple[Block, State]], most: int | None = None) -> tuple[list[Any], Backwards, Parts]:
     with Run() as run:
-        calling = Calling(Chain([lambda x: x * 10]), run, Counter(), lambda *_: None)
+        calling = Calling(Chain([lambda x: x * 10]), run, OpCounters(), lambda *_: None)
         lanes, parts = Backwards(calling), Parts(given, {"input": {}, "skip": 0}, 1)
         found: list[Any] = []
         for made, _, _ in in_order(parts, calling, lanes, most):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import DataLossError, UnimplementedError
-from distinput.inspect.column_statistics import Range, statistics
+from distinput.inspect.column_statistics import NumericStatistics, statistics
 from tests.depth import cases
 from tests.inspect import kept
 
@@ -23,7 +23,7 @@ values = st.lists(st.floats(-1e100, 1e100) | st.sampled_from([np.nan, np.inf, -n
 
 @given(values, st.integers(0, 60))
 def test_ranges_are_those_of_all_values(numbers: list[float], cut: int) -> None:
-    made, whole = Range(), np.array(numbers)
+    made, whole = NumericStatistics(), np.array(numbers)
     made.add(whole[:cut])
     made.add(whole[cut:])
     there, finite = whole[~np.isnan(whole)], whole[np.isfinite(whole)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.inspect.description import Column, describe
+from distinput.inspect.description import ColumnDescription, describe
 from tests.inspect import kept
 
 ROWS = [{"n": number, "x": number / 2, "t": b"abc"} for number in range(6)]
@@ -30,9 +30,9 @@ def test_columns_of_every_format(tmp_path: Path, format: str) -> None:
 
 def test_records_without_columns(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((3, 4, 5), np.int16))
-    assert describe(str(tmp_path / "a.npy")).columns == (Column("value", "int16", (4, 5)),)
+    assert describe(str(tmp_path / "a.npy")).columns == (ColumnDescription("value", "int16", (4, 5)),)
     (tmp_path / "a.txt").write_text("one\n")
-    assert describe(str(tmp_path / "a.txt")).columns == (Column("value", "string", ()),)
+    assert describe(str(tmp_path / "a.txt")).columns == (ColumnDescription("value", "string", ()),)
 
 
 def test_nested_columns(tmp_path: Path) -> None:
@@ -58,4 +58,4 @@ def test_how_many_messages_are_looked_at(tmp_path: Path) -> None:
 
     assert names(scan=3) == (3, ["n"])
     assert names() == names(scan=None) == (5, ["late", "n"])
-    assert describe(path, records="bytes").columns == (Column("value", "string", ()),)
+    assert describe(path, records="bytes").columns == (ColumnDescription("value", "string", ()),)

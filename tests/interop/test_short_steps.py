@@ -10,7 +10,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InputWarning, InvalidArgumentError
-from distinput.interop.rank_steps import Position, RankSteps
+from distinput.interop.rank_steps import RankPosition, RankSteps
 from distinput.interop.short_steps import TAILS, ShortSteps, rows_of
 
 Dataset = di.data.Dataset
@@ -43,7 +43,7 @@ class Finished:
     def __init__(self, steps: RankSteps) -> None:
         self._steps = steps
 
-    def begin(self, position: Position) -> Any:
+    def begin(self, position: RankPosition) -> Any:
         """The steps of a pass."""
         return map(self._steps.finish, self._steps.begin(position))
 
@@ -60,7 +60,7 @@ def steps(*given: Any, **more: Any) -> Finished:
 @pytest.mark.parametrize("n, size, ranks", [(7, 3, 2), (9, 4, 4), (6, 3, 2), (5, 2, 3), (1, 4, 2), (7, 3, 1)])
 def test_pad_gives_all_ranks_the_same_rows_and_a_mask(maker: str, n: int, size: int, ranks: int) -> None:
     dataset = MAKERS[maker](n, size)
-    per_rank = [list(steps(dataset, rank, ranks, "pad", size).begin(Position(0))) for rank in range(ranks)]
+    per_rank = [list(steps(dataset, rank, ranks, "pad", size).begin(RankPosition(0))) for rank in range(ranks)]
     assert len({len(each) for each in per_rank}) == 1
     for whole, parts in zip(dataset, zip(*per_rank, strict=True), strict=True):
         assert {(part.shape, mask.shape) for part, mask in parts} == {((-(-size // ranks),), (-(-size // ranks),))}
@@ -72,7 +72,7 @@ def test_pad_gives_all_ranks_the_same_rows_and_a_mask(maker: str, n: int, size: 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_drop_leaves_short_steps_out_on_all_ranks(maker: str, ranks: int) -> None:
     dataset = MAKERS[maker](10, 4)
-    per_rank = [list(steps(dataset, rank, ranks, "drop").begin(Position(0))) for rank in range(ranks)]
+    per_rank = [list(steps(dataset, rank, ranks, "drop").begin(RankPosition(0))) for rank in range(ranks)]
     joined = [np.concatenate(parts).tolist() for parts in zip(*per_rank, strict=True)]
     assert joined == [batch.tolist() for batch in dataset][:2]
 
@@ -83,9 +83,9 @@ def test_error_raises_on_all_ranks_at_the_same_step(maker: str, ranks: int) -> N
     for rank in range(ranks):
         seen: list[Any] = []
         with pytest.raises(InvalidArgumentError, match="tail='error': every batch must have 4 rows, and one has 2"):
-            seen.extend(steps(MAKERS[maker](10, 4), rank, ranks, "error", 4).begin(Position(0)))
+            seen.extend(steps(MAKERS[maker](10, 4), rank, ranks, "error", 4).begin(RankPosition(0)))
         assert len(seen) in (0, 2)  # found when it is made, where sizes are known
-        assert len(list(steps(MAKERS[maker](8, 4), rank, ranks, "error", 4).begin(Position(0)))) == 2
+        assert len(list(steps(MAKERS[maker](8, 4), rank, ranks, "error", 4).begin(RankPosition(0)))) == 2
 
 
 @pytest.mark.parametrize("maker", MAKERS)
@@ -100,7 +100,7 @@ def test_a_rank_without_rows_is_told_of_unless_the_tail_is_chosen(
             MAKERS[maker](7 - (tail == "error"), 3), rank, 2, tail, size, empty=lambda rank=rank: told.append(rank)
         )
         for _ in range(2):
-            list(mine.begin(Position(0)))
+            list(mine.begin(RankPosition(0)))
     assert told == expected
 
 
@@ -108,17 +108,17 @@ def test_a_rank_without_rows_is_told_of_unless_the_tail_is_chosen(
 def test_states_of_every_tail_restore_on_other_ranks(tail: str) -> None:
     for n in (8, 10) if tail != "error" else (8,):
         dataset = uncounted(n, 4)
-        begun = plain(dataset, 0, 2, tail).begin(Position(0))
+        begun = plain(dataset, 0, 2, tail).begin(RankPosition(0))
         next(begun)
         state = json.loads(json.dumps(begun.position().to_json()))
-        again = [list(steps(dataset, rank, 3, tail).begin(Position.of(state, "test"))) for rank in range(3)]
-        whole = list(steps(dataset, 0, 1, tail).begin(Position(0)))[1:]
+        again = [list(steps(dataset, rank, 3, tail).begin(RankPosition.of(state, "test"))) for rank in range(3)]
+        whole = list(steps(dataset, 0, 1, tail).begin(RankPosition(0)))[1:]
         assert [len(each) for each in again] == [len(whole)] * 3
 
 
 def test_nests_text_and_ragged_rows_are_filled_up() -> None:
     rows = {"t": ["a", "b", "c"], "n": np.ones((3, 2))}
-    parts = list(steps(Dataset.from_tensor_slices(rows).batch(2), 1, 2, "pad").begin(Position(0)))
+    parts = list(steps(Dataset.from_tensor_slices(rows).batch(2), 1, 2, "pad").begin(RankPosition(0)))
     assert [(part["t"].tolist(), part["n"].shape, mask.tolist()) for part, mask in parts] == [
         ([b"b"], (1, 2), [True]),
         ([b""], (1, 2), [False]),
@@ -126,7 +126,7 @@ def test_nests_text_and_ragged_rows_are_filled_up() -> None:
     ragged = (
         Dataset.range(3).map(lambda n: np.arange(n), output_signature=di.TensorSpec([None], "int64")).ragged_batch(2)
     )
-    (first, mask), (second, none) = steps(ragged, 1, 2, "pad").begin(Position(0))
+    (first, mask), (second, none) = steps(ragged, 1, 2, "pad").begin(RankPosition(0))
     assert (first.to_list(), mask.tolist(), second.to_list(), none.tolist()) == ([[0]], [True], [[]], [False])
 
 

@@ -96,7 +96,7 @@ READERS: dict[str, tuple[Callable[..., di.data.Dataset], list[str]]] = {
             "distinput.formats.parquet:checked_batch",
             "distinput.formats.parquet:groups_of",
             "distinput.formats.parquet:rows_block",
-            "distinput.formats.parquet_file:Slices.decode",
+            "distinput.formats.parquet_file:RowGroupBatches.decode",
             "distinput.formats.tables:block_of",
         ],
     ),

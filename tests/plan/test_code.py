@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.plan.code import Reading, function_word
+from distinput.plan.code import ArgumentReader, function_word
 
 
 def read(value: Any) -> tuple[str, list[str], list[str]]:
     """What a step's argument says: as text, of code and of what is held; names aside."""
-    reading = Reading()
+    reading = ArgumentReader()
     text = reading.argument(value)
     return text, reading.code, reading.held
 

@@ -9,7 +9,7 @@ import pytest
 
 import distinput as di
 from distinput.data.dataset import Dataset
-from distinput.plan.record_places import Records, record_in_words
+from distinput.plan.record_places import Provenance, record_in_words
 
 
 @pytest.fixture
@@ -56,16 +56,16 @@ def test_where_a_step_says_nothing_elements_come_from_nowhere(lines: Dataset) ->
     "found, text",
     [
         (None, None),
-        (Records(()), None),
-        (Records((("a", 1234, 1),)), "record 1,234 of a"),
-        (Records((("a", 1, 3),)), "record 1 of a and the 2 after it"),
-        (Records((("a", 1, 3),), more=True), "record 1 of a and the 2 after it and perhaps others"),
-        (Records((("a", 9, 1), ("a", 2, 2))), "records 9, 2 and 3 of a"),
-        (Records((("a", 9, 1), ("b", 2, 1))), "record 9 of a; record 2 of b"),
-        (Records((("a", 9, 1), ("a", 20, 20))), "records 9, 20, 21, 22, 23, 24, 25, 26 and 13 others of a"),
+        (Provenance(()), None),
+        (Provenance((("a", 1234, 1),)), "record 1,234 of a"),
+        (Provenance((("a", 1, 3),)), "record 1 of a and the 2 after it"),
+        (Provenance((("a", 1, 3),), more=True), "record 1 of a and the 2 after it and perhaps others"),
+        (Provenance((("a", 9, 1), ("a", 2, 2))), "records 9, 2 and 3 of a"),
+        (Provenance((("a", 9, 1), ("b", 2, 1))), "record 9 of a; record 2 of b"),
+        (Provenance((("a", 9, 1), ("a", 20, 20))), "records 9, 20, 21, 22, 23, 24, 25, 26 and 13 others of a"),
     ],
 )
-def test_records_are_told_in_words(found: Records | None, text: str | None) -> None:
+def test_records_are_told_in_words(found: Provenance | None, text: str | None) -> None:
     assert record_in_words(found) == text
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.reports.graph import graph_of
-from distinput.reports.layout import Place, layout
+from distinput.reports.layout import Rectangle, layout
 from tests.depth import cases
 
 Tree = di.data.Dataset
@@ -22,7 +22,7 @@ def datasets() -> st.SearchStrategy[Tree]:
     )
 
 
-def apart(a: Place, b: Place) -> bool:
+def apart(a: Rectangle, b: Rectangle) -> bool:
     return a.x + a.width <= b.x or b.x + b.width <= a.x or a.bottom <= b.y or b.bottom <= a.y
 
 

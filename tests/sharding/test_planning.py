@@ -90,13 +90,13 @@ class Opened:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.files: set[str] = set()
-        opened = source.Source.__init__
+        opened = source.FileStream.__init__
 
         def noting(this: Any, path: str, *args: Any, **named: Any) -> None:
             self.files.add(path)
             opened(this, path, *args, **named)
 
-        monkeypatch.setattr(source.Source, "__init__", noting)
+        monkeypatch.setattr(source.FileStream, "__init__", noting)
 
 
 @given(

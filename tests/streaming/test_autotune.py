@@ -2,10 +2,10 @@
 import pytest
 
 from distinput.core.run import Run
-from distinput.streaming.autotune import AGAIN, Trial
+from distinput.streaming.autotune import AGAIN, ThreadTrial
 
 
-def tried(found: Trial, seconds: float) -> bool | None:
+def tried(found: ThreadTrial, seconds: float) -> bool | None:
     """What a trial of two blocks comes to that took so long each; without threads one takes a second."""
     found.alone = 1.0
     assert found.counted(1, seconds) is None
@@ -13,7 +13,7 @@ def tried(found: Trial, seconds: float) -> bool | None:
 
 
 def test_threads_that_seem_slower_for_once_are_tried_again_at_once() -> None:
-    found = Trial(2, 0.9)
+    found = ThreadTrial(2, 0.9)
     assert tried(found, 0.5)
     assert not tried(found, 2.0)
     assert found.not_before <= Run.clock()
@@ -22,7 +22,7 @@ def test_threads_that_seem_slower_for_once_are_tried_again_at_once() -> None:
 
 
 def test_threads_that_are_slower_twice_are_left_alone_for_longer_each_time() -> None:
-    found = Trial(2, 0.9)
+    found = ThreadTrial(2, 0.9)
     tried(found, 0.5)
     waits = []
     for _ in range(4):
@@ -36,7 +36,7 @@ def test_a_choice_that_holds_is_measured_again_less_and_less_often_also_in_later
 ) -> None:
     now = 100.0
     monkeypatch.setattr(Run, "clock", staticmethod(lambda: now))
-    found = Trial(2, 0.9)
+    found = ThreadTrial(2, 0.9)
     assert tried(found, 0.5)
     held = []
     for _ in range(3):
@@ -51,7 +51,7 @@ def test_a_choice_that_holds_is_measured_again_less_and_less_often_also_in_later
 def test_what_was_measured_in_a_slow_moment_does_not_decide_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(Run, "clock", staticmethod(lambda: now))
-    found = Trial(1, 0.9)
+    found = ThreadTrial(1, 0.9)
     found.alone = 10.0  # something else had the processor; it is 0.5 else
     assert found.counted(1, 1.0)
     now += AGAIN

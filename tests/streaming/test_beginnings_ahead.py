@@ -13,7 +13,7 @@ import distinput as di
 from distinput.core.run import Run
 from distinput.files import mounts
 from distinput.files.hints import wanted_until
-from distinput.files.source import EMPTY, Source
+from distinput.files.source import EMPTY, FileStream
 from distinput.files.storage import stored
 from distinput.streaming import beginnings_ahead
 from distinput.streaming.beginnings_ahead import FILES_AHEAD, BeginningsAhead
@@ -123,7 +123,7 @@ def test_a_part_of_a_file_asks_for_nothing_behind_it(tmp_path: Path, monkeypatch
     (tmp_path / "a").write_bytes(bytes(1000))
     with RangeServer(tmp_path) as server:
         stored([f"{server.url}/a"], OPTIONS["storage_options"], "obstore")
-        with wanted_until(300), Source(f"{server.url}/a", first=200) as source:
+        with wanted_until(300), FileStream(f"{server.url}/a", first=200) as source:
             source.go_to(200)
             assert len(source.more(EMPTY, 100)[0]) == 100
         assert server.requests == [("a", 200, 300)]

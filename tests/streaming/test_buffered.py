@@ -10,7 +10,7 @@ import pytest
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
-from distinput.core.run import Counter, Run
+from distinput.core.run import OpCounters, Run
 from distinput.streaming.buffered import Buffer, Stopped, buffered
 
 
@@ -42,7 +42,9 @@ class Numbered:
 def test_blocks_come_in_order_with_their_states_and_are_made_on_another_thread() -> None:
     source = Numbered(20)
     with Run() as run:
-        found = [(int(made.row(0)), state) for made, state in buffered(source.stream(), Buffer(8, 1e9), run, Counter())]
+        found = [
+            (int(made.row(0)), state) for made, state in buffered(source.stream(), Buffer(8, 1e9), run, OpCounters())
+        ]
     assert found == [(number, {"row": 4 * number + 4}) for number in range(20)]
     assert len(source.threads) == 1
     assert threading.get_ident() not in source.threads
@@ -52,7 +54,7 @@ def test_blocks_come_in_order_with_their_states_and_are_made_on_another_thread()
 def test_no_more_rows_wait_than_there_is_room_for() -> None:
     source = Numbered(20)
     with Run() as run:
-        stream = buffered(source.stream(), Buffer(8, 1e9), run, Counter())
+        stream = buffered(source.stream(), Buffer(8, 1e9), run, OpCounters())
         next(stream)
         stream.close()  # type: ignore[attr-defined]
     assert len(source.made) <= 4  # one delivered, two that wait, and one that waits for room
@@ -61,7 +63,7 @@ def test_no_more_rows_wait_than_there_is_room_for() -> None:
 def test_an_error_comes_after_the_blocks_before_it() -> None:
     source = Numbered(20, fails_at=3)
     with Run() as run:
-        stream = buffered(source.stream(), Buffer(100, 1e9), run, Counter())
+        stream = buffered(source.stream(), Buffer(100, 1e9), run, OpCounters())
         assert [int(next(stream)[0].row(0)) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(ValueError, match="no block 3"):
             next(stream)
@@ -74,7 +76,7 @@ def test_a_buffer_that_is_stopped_gives_what_waits_and_leaves_the_stream_open() 
     found: list[int] = []
 
     def take_all(run: Run) -> None:
-        for made, _ in buffered(upstream, buffer, run, Counter()):
+        for made, _ in buffered(upstream, buffer, run, OpCounters()):
             found.append(int(made.row(0)))
             buffer.stop()
 
@@ -89,7 +91,7 @@ def test_a_consumer_that_is_dropped_ends_the_thread() -> None:
     before = threading.active_count()
     source = Numbered(20)
     with Run() as run:
-        stream = buffered(source.stream(), Buffer(8, 1e9), run, Counter())
+        stream = buffered(source.stream(), Buffer(8, 1e9), run, OpCounters())
         next(stream)
         del stream
         gc.collect()

@@ -13,7 +13,7 @@ from distinput.core.nest import LEAF
 from distinput.core.objects import Arrays, Objects, column_of
 from distinput.core.ragged import Ragged
 from distinput.core.spec import TensorSpec
-from distinput.streaming.packing import Packing, spans_of
+from distinput.streaming.packing import SequencePacking, spans_of
 
 ROWS = [np.array([1, 2], np.int32), np.array([3], np.int32), np.array([4, 5, 6], np.int32)]
 
@@ -42,7 +42,7 @@ def test_spans_of_rows_of_one_length() -> None:
 def packed(parts: list[list[Any]], inner: tuple[int, ...] = (), first: int = 0) -> list[Any]:
     blocks: list[Block] = [ColumnBlock(LEAF, [Arrays(rows, rows[0].dtype)], len(rows)) for rows in parts]
     sizes = np.array([len(row) for rows in parts for row in rows])
-    packing = Packing(4, True, (TensorSpec([None, *inner], parts[0][0].dtype),), (-1,))
+    packing = SequencePacking(4, True, (TensorSpec([None, *inner], parts[0][0].dtype),), (-1,))
     return [arrays for arrays, _, _ in packing.rows(blocks, sizes, first)]
 
 

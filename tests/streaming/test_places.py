@@ -11,7 +11,7 @@ from distinput.core.rows import RowQueue
 from distinput.core.run import Run
 from distinput.errors import DataLossError
 from distinput.formats.portion import Portion
-from distinput.streaming.places import Place, blocks_in, places, portions_in
+from distinput.streaming.places import ReadingPlace, blocks_in, places, portions_in
 
 FILES: dict[str, list[int]] = {"a": [1, 2, 3], "b": [], "c": [4, 5]}
 
@@ -21,13 +21,13 @@ def queue(names: list[str]) -> RowQueue:
     return RowQueue(iter([(block, {"row": block.size})]), {"input": {"row": 0}, "skip": 0})
 
 
-def opened(name: bytes, position: Any) -> Place:
+def opened(name: bytes, position: Any) -> ReadingPlace:
     if name.decode() not in FILES:
         raise FileNotFoundError(name.decode())
     return {"path": name.decode(), "position": position}
 
 
-def records(place: Place) -> Iterator[tuple[Block, int]]:
+def records(place: ReadingPlace) -> Iterator[tuple[Block, int]]:
     for row in range(place["position"] or 0, len(FILES[place["path"]])):
         number = FILES[place["path"]][row]
         if number == 2:
@@ -75,7 +75,7 @@ def test_a_tolerant_run_goes_on_with_the_next_file() -> None:
 
 @pytest.mark.parametrize("error", [IndexError, KeyError, TypeError, AttributeError, ValueError, AssertionError])
 def test_an_error_of_python_itself_is_no_damage(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(place: Place) -> Iterator[tuple[Block, int]]:
+    def broken(place: ReadingPlace) -> Iterator[tuple[Block, int]]:
         raise error("our defect")
         yield
 
@@ -85,7 +85,7 @@ def test_an_error_of_python_itself_is_no_damage(error: type[Exception], monkeypa
 
 
 def test_a_file_that_is_lost_has_no_further_portions() -> None:
-    def portions(place: Place) -> Iterator[Portion]:
+    def portions(place: ReadingPlace) -> Iterator[Portion]:
         for number in FILES[place["path"]]:
             yield Portion(1, 8, False, lambda number=number: number, lambda found: iter([]))
 

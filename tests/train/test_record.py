@@ -12,18 +12,18 @@ import pytest
 import distinput as di
 from distinput.errors import DataLossError, InputWarning
 from distinput.train import Checkpoint, CheckpointManager, latest_checkpoint
-from distinput.train.record import Record, is_whole
+from distinput.train.record import CheckpointIndex, is_whole
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Any) -> None:
-    record = Record(str(tmp_path), "b-2", {"a-1": 1.5, "b-2": 2.5}, ["c-3"], 0.25)
+    record = CheckpointIndex(str(tmp_path), "b-2", {"a-1": 1.5, "b-2": 2.5}, ["c-3"], 0.25)
     record.write()
-    assert Record.read(str(tmp_path)) == record
+    assert CheckpointIndex.read(str(tmp_path)) == record
     assert list(record.newest_first()) == ["b-2", "a-1", "c-3"]
 
 
 def test_an_empty_folder_has_nothing(tmp_path: Any) -> None:
-    assert Record.read(str(tmp_path / "nothing")) == Record(str(tmp_path / "nothing"))
+    assert CheckpointIndex.read(str(tmp_path / "nothing")) == CheckpointIndex(str(tmp_path / "nothing"))
     assert latest_checkpoint(tmp_path) is None
 
 
@@ -31,7 +31,7 @@ def test_numbers_tell_the_order_where_there_is_no_record(tmp_path: Any) -> None:
     for name in ("ckpt-9", "ckpt-10", "best"):
         Checkpoint(a=np.ones(1)).write(tmp_path / name)
     (tmp_path / ".ckpt-11.npz.0.distinput-unfinished").write_bytes(b"PK")
-    assert Record.read(str(tmp_path)).others == ["ckpt-9", "ckpt-10"]
+    assert CheckpointIndex.read(str(tmp_path)).others == ["ckpt-9", "ckpt-10"]
     assert latest_checkpoint(str(tmp_path)) == f"{tmp_path}/ckpt-10"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.writers.job import Job
+from distinput.writers.job import WriteJob
 from distinput.writers.manifest import MANIFEST, read_written
 
 Dataset = di.data.Dataset
@@ -67,7 +67,7 @@ def test_parts_of_another_run_are_not_mixed_in(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_is_refused(given: Any, says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
-        Job(**given)
+        WriteJob(**given)
 
 
 def test_workers_need_a_folder_that_they_share() -> None:

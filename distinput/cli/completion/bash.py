@@ -4,7 +4,7 @@
 import re
 from collections.abc import Sequence
 
-from distinput.cli.completion.words import CommandWords, Place
+from distinput.cli.completion.words import CommandWords, Completions
 
 __all__ = ["bash_script"]
 
@@ -59,7 +59,7 @@ def bash_script(commands: Sequence[CommandWords]) -> str:
             if option.value is not None:
                 cases = "|".join(f"'{command.name} {name}'" for name in option.names)
                 values.append(f"        {cases}) {_set(option.value)} ;;")
-        words = Place((*command.rest.words, *plain), command.rest.files)
+        words = Completions((*command.rest.words, *plain), command.rest.files)
         rest.append(f"                '{command.name}') {_set(words)} ;;")
     names = [command.name for command in commands]
     return _SCRIPT.format(
@@ -70,7 +70,7 @@ def bash_script(commands: Sequence[CommandWords]) -> str:
     )
 
 
-def _set(place: Place) -> str:
+def _set(place: Completions) -> str:
     files = "*" if "*" in place.files else " ".join(place.files)
     return f"words='{' '.join(map(_quoted, place.words))}' files='{files}'"
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from distinput.cli.completion.words import CommandWords, Option, Place
+from distinput.cli.completion.words import CommandWords, Completions, Option
 
 __all__ = ["fish_script"]
 
@@ -35,7 +35,7 @@ def _option(option: Option) -> str:
     return f"{names}{value}{given} -d {_quoted(option.help)}"
 
 
-def _value(place: Place) -> str:
+def _value(place: Completions) -> str:
     found = []
     if place.words:
         found.append(f"-a {_quoted(' '.join(place.words))}")

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from distinput.cli.commands import COMMANDS, Command
 
-__all__ = ["CommandWords", "Option", "Place", "table"]
+__all__ = ["CommandWords", "Completions", "Option", "table"]
 
 _FILES = {"DIR": ("/",), "FILE": ("*",), "FOLDER": ("/",)}
 """What the name of a value in the help says of it, where nothing else was suggested."""
 
 
-class Place(NamedTuple):
+class Completions(NamedTuple):
     """What may stand somewhere.
 
     Attributes:
@@ -36,7 +36,7 @@ class Option(NamedTuple):
 
     names: tuple[str, ...]
     help: str
-    value: Place | None
+    value: Completions | None
 
 
 class CommandWords(NamedTuple):
@@ -52,7 +52,7 @@ class CommandWords(NamedTuple):
     name: str
     help: str
     options: tuple[Option, ...]
-    rest: Place
+    rest: Completions
 
 
 def table(
@@ -88,12 +88,12 @@ def _of(name: str, text: str, parser: argparse.ArgumentParser) -> list[CommandWo
             place = _place(action)
             words += place.words
             files += place.files
-    return [CommandWords(name, text, tuple(options), Place(tuple(words), tuple(dict.fromkeys(files)))), *below]
+    return [CommandWords(name, text, tuple(options), Completions(tuple(words), tuple(dict.fromkeys(files)))), *below]
 
 
-def _place(action: argparse.Action) -> Place:
+def _place(action: argparse.Action) -> Completions:
     words, files = getattr(action, "suggested", ((), _FILES.get(str(action.metavar), ())))
-    return Place(tuple(map(str, action.choices)) if action.choices else tuple(words), tuple(files))
+    return Completions(tuple(map(str, action.choices)) if action.choices else tuple(words), tuple(files))
 
 
 def _help(action: argparse.Action) -> str:

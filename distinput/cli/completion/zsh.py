@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from distinput.cli.completion.words import CommandWords, Option, Place
+from distinput.cli.completion.words import CommandWords, Completions, Option
 
 __all__ = ["zsh_script"]
 
@@ -60,7 +60,7 @@ def _option(option: Option, name: str) -> str:
     return text if option.value is None else f"{text}:value{_action(option.value)}"
 
 
-def _action(place: Place) -> str:
+def _action(place: Completions) -> str:
     """What completes a place: `:` and words in brackets, or a function that finds files."""
     if place.words:
         return ":(" + " ".join(_plain(word) for word in place.words) + ")"

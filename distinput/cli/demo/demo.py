@@ -14,7 +14,7 @@ import distinput as di
 from distinput.cli.demo.digits import Digits
 from distinput.cli.demo.files import FORMATS, SPLITS, paths_of, write_files
 from distinput.cli.demo.pipelines import evaluation_batches, training_batches
-from distinput.cli.demo.report import Report, differences
+from distinput.cli.demo.report import DemoReport, differences
 from distinput.cli.demo.resume import stop_and_resume
 from distinput.cli.demo.softmax import Softmax
 from distinput.cli.demo.training import Pass, evaluate, mirrored, train_epoch
@@ -43,7 +43,7 @@ def run_demo(replicas: int, epochs: int, directory: Path | None, *, quick: bool)
       True if every check passed.
     """
     began = perf_counter()
-    report = Report()
+    report = DemoReport()
     strategy = mirrored(replicas)
     report.say(f"distinput {di.__version__}: hand-written digits, from files to {count_of(replicas, 'replica')}")
     with place_of(directory) as place:
@@ -68,7 +68,7 @@ def place_of(directory: Path | None) -> Iterator[Path]:
         yield directory
 
 
-def files_of(report: Report, place: Path, *, kept: bool) -> dict[str, Digits]:
+def files_of(report: DemoReport, place: Path, *, kept: bool) -> dict[str, Digits]:
     """Write the files, unless they exist, and describe them; return the contents of each part of the data."""
     report.heading("Files")
     parts, written = write_files(place)
@@ -83,7 +83,7 @@ def files_of(report: Report, place: Path, *, kept: bool) -> dict[str, Digits]:
     return parts
 
 
-def _training(report: Report, strategy: di.distribute.Strategy, place: Path, part: Digits, epochs: int) -> Softmax:
+def _training(report: DemoReport, strategy: di.distribute.Strategy, place: Path, part: Digits, epochs: int) -> Softmax:
     replicas = strategy.num_replicas_in_sync
     report.heading(
         f"Training: TFRecord files -> parse -> shuffle -> batches of {TRAINING_BATCH} -> {count_of(replicas, 'replica')}"
@@ -123,7 +123,9 @@ def _training(report: Report, strategy: di.distribute.Strategy, place: Path, par
     return model
 
 
-def _evaluation(report: Report, strategy: di.distribute.Strategy, place: Path, part: Digits, model: Softmax) -> None:
+def _evaluation(
+    report: DemoReport, strategy: di.distribute.Strategy, place: Path, part: Digits, model: Softmax
+) -> None:
     replicas = strategy.num_replicas_in_sync
     strategies = {replicas: strategy, 1: mirrored(1)}
     where = " and on ".join(count_of(n, "replica") for n in strategies)
@@ -173,7 +175,7 @@ def _evaluation(report: Report, strategy: di.distribute.Strategy, place: Path, p
     )
 
 
-def _resuming(report: Report, place: Path, replicas: int, part: Digits) -> None:
+def _resuming(report: DemoReport, place: Path, replicas: int, part: Digits) -> None:
     steps = ceil(len(part.id) / TRAINING_BATCH)
     report.heading("Stopping in the middle of an epoch, and going on in a new process")
     found = stop_and_resume(place, replicas, TRAINING_BATCH, steps // 3)
@@ -197,7 +199,7 @@ _KERNELS = (
 _LONGEST_COMPILATION = 20.0
 
 
-def _speed(report: Report, strategy: di.distribute.Strategy, place: Path, seconds: float) -> None:
+def _speed(report: DemoReport, strategy: di.distribute.Strategy, place: Path, seconds: float) -> None:
     report.heading(f"Speed, from files to {count_of(strategy.num_replicas_in_sync, 'replica')}")
     for name in _KERNELS:  # on a new machine kernels may still be compiling, with their slow references in use
         KERNELS[name].wait(_LONGEST_COMPILATION)

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import distinput as di
 
-__all__ = ["ENGINES", "Job", "check_engine"]
+__all__ = ["ENGINES", "DemoJob", "check_engine"]
 
 ENGINES = {"jax": "jax", "mpi": "mpi4py", "torch": "torch"}
 """The engines of the demo, with the package that each of them needs."""
@@ -46,7 +46,7 @@ def check_engine(engine: str) -> None:
         )
 
 
-class Job:
+class DemoJob:
     """Processes that run `distinput demo --job FILE`; each logs its progress to a file of its own.
 
     Args:

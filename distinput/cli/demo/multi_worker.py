@@ -12,9 +12,9 @@ from typing import Any
 import distinput as di
 from distinput.cli.demo.demo import EVALUATION_BATCH, LEARNED, TRAINING_BATCH, count_of, files_of, percent, place_of
 from distinput.cli.demo.digits import Digits
-from distinput.cli.demo.job import Job, check_engine
+from distinput.cli.demo.job import DemoJob, check_engine
 from distinput.cli.demo.pipelines import evaluation_batches
-from distinput.cli.demo.report import Report, differences
+from distinput.cli.demo.report import DemoReport, differences
 from distinput.cli.demo.training import Pass, evaluate, mirrored
 from distinput.cli.demo.worker import Training, train
 
@@ -25,7 +25,7 @@ TIMEOUT = 30.0
 LIMIT = 240.0
 """Seconds after which a job that makes no progress is given up."""
 
-Steps = list[list[int]]
+StepIds = list[list[int]]
 """For each step, the ids delivered to all workers together."""
 
 
@@ -46,7 +46,7 @@ def run_multi_worker_demo(workers: int, engine: str, epochs: int, directory: Pat
       ChildProcessError: the workers ended or stopped making progress too early.
     """
     began = perf_counter()
-    report = Report()
+    report = DemoReport()
     check_engine(engine)
     report.say(
         f"distinput {di.__version__}: hand-written digits, on {workers} processes that speak through {engine}; one is killed"
@@ -66,18 +66,18 @@ def run_multi_worker_demo(workers: int, engine: str, epochs: int, directory: Pat
             "kill": None,
         }
         before = _killed(report, place / "job-1", workers, engine, order, steps)
-        with Job(place / "job-2", workers - 1, engine, order) as job:
+        with DemoJob(place / "job-2", workers - 1, engine, order) as job:
             after, evaluated = _going_on(report, job, workers - 1, saved, steps)
         _together(report, place, before + after, Training.load(saved), evaluated, parts, order)
     return report.conclude(perf_counter() - began)
 
 
-def _killed(report: Report, folder: Path, workers: int, engine: str, order: dict[str, Any], steps: int) -> Steps:
+def _killed(report: DemoReport, folder: Path, workers: int, engine: str, order: dict[str, Any], steps: int) -> StepIds:
     """Run a job that loses a worker half way; return the ids delivered up to the last save."""
     victim, at = workers - 1, steps // 2
     saved = Path(order["saved"])
     report.heading(f"Training on {count_of(workers, 'worker')}, until one is killed")
-    with Job(folder, workers, engine, order | {"kill": [victim, at]}) as job:
+    with DemoJob(folder, workers, engine, order | {"kill": [victim, at]}) as job:
         everybody = range(workers)
         job.wait_until(lambda: all(job.found(w, "ready") for w in everybody), "the start of all workers", LIMIT)
         slowest = max(job.found(w, "ready") for w in everybody)
@@ -123,7 +123,7 @@ def _killed(report: Report, folder: Path, workers: int, engine: str, order: dict
         return _given(job, everybody, 1, done)
 
 
-def _errors(report: Report, job: Job, survivors: Sequence[int], victim: int, when: float) -> str:
+def _errors(report: DemoReport, job: DemoJob, survivors: Sequence[int], victim: int, when: float) -> str:
     """Print the error of every survivor, and return what is wrong with these errors."""
     wrong = []
     for worker in survivors:
@@ -140,7 +140,9 @@ def _errors(report: Report, job: Job, survivors: Sequence[int], victim: int, whe
     return "; ".join(wrong)
 
 
-def _going_on(report: Report, job: Job, workers: int, saved: Path, steps: int) -> tuple[Steps, list[dict[str, Any]]]:
+def _going_on(
+    report: DemoReport, job: DemoJob, workers: int, saved: Path, steps: int
+) -> tuple[StepIds, list[dict[str, Any]]]:
     """Run a job of fewer workers from the save; return the ids delivered, and each worker's evaluation of the model."""
     first = Training.load(saved).step + 1
     report.heading(f"Going on with {count_of(workers, 'worker')}")
@@ -155,7 +157,7 @@ def _going_on(report: Report, job: Job, workers: int, saved: Path, steps: int) -
     return _given(job, everybody, first, steps), [job.found(w, "evaluated") for w in everybody]
 
 
-def _given(job: Job, workers: Iterable[int], first: int, last: int) -> Steps:
+def _given(job: DemoJob, workers: Iterable[int], first: int, last: int) -> StepIds:
     """The ids delivered to all workers together in these steps."""
     steps: dict[int, list[int]] = {step: [] for step in range(first, last + 1)}
     for worker in workers:
@@ -166,9 +168,9 @@ def _given(job: Job, workers: Iterable[int], first: int, last: int) -> Steps:
 
 
 def _together(
-    report: Report,
+    report: DemoReport,
     place: Path,
-    steps: Steps,
+    steps: StepIds,
     done: Training,
     evaluated: list[dict[str, Any]],
     parts: dict[str, Digits],
@@ -205,7 +207,7 @@ def _together(
     _evaluation(report, evaluated, found, parts["test"])
 
 
-def _evaluation(report: Report, evaluated: list[dict[str, Any]], alone: Pass, part: Digits) -> None:
+def _evaluation(report: DemoReport, evaluated: list[dict[str, Any]], alone: Pass, part: Digits) -> None:
     ids = list(chain(*[one["ids"] for one in evaluated]))
     report.table(
         [count_of(len(evaluated), "worker"), "1 worker"],

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Report", "differences"]
+__all__ = ["DemoReport", "differences"]
 
 _WIDTH = 100
 _NAMES = 26
 
 
-class Report:
+class DemoReport:
     """Prints at once, and remembers the checks."""
 
     def __init__(self) -> None:

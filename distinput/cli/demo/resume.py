@@ -13,7 +13,7 @@ from distinput.cli.demo.training import ids_of, mirrored
 
 __all__ = ["Interrupted", "ids_after", "stop_and_resume"]
 
-Steps = list[list[list[int]]]
+ReplicaStepIds = list[list[list[int]]]
 """For each step and each replica, the ids it got."""
 
 
@@ -29,9 +29,9 @@ class Interrupted:
     """
 
     state_bytes: int
-    before: Steps
-    after: Steps
-    resumed: Steps
+    before: ReplicaStepIds
+    after: ReplicaStepIds
+    resumed: ReplicaStepIds
 
 
 def stop_and_resume(directory: Path, replicas: int, batch_size: int, stop_after: int) -> Interrupted:
@@ -55,7 +55,7 @@ def stop_and_resume(directory: Path, replicas: int, batch_size: int, stop_after:
     return Interrupted(len(state), before, after, json.loads(child.stdout))
 
 
-def ids_after(saved: Path) -> Steps:
+def ids_after(saved: Path) -> ReplicaStepIds:
     """The steps after a saved state: called in the new process; the data is in the same folder as the state."""
     job = json.loads(saved.read_text())
     strategy = mirrored(job["replicas"])

@@ -23,7 +23,7 @@ __all__ = [
     "unbatch",
 ]
 
-Step = Callable[[Dataset[Any]], Dataset[Any]]
+Transformation = Callable[[Dataset[Any]], Dataset[Any]]
 
 
 def bucket_by_sequence_length(
@@ -35,7 +35,7 @@ def bucket_by_sequence_length(
     pad_to_bucket_boundary: bool = False,
     no_padding: bool = False,
     drop_remainder: bool = False,
-) -> Step:
+) -> Transformation:
     """`Dataset.bucket_by_sequence_length`, for `apply`.
 
     Args:
@@ -67,7 +67,9 @@ def bucket_by_sequence_length(
     )
 
 
-def dense_to_ragged_batch(batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = "int64") -> Step:
+def dense_to_ragged_batch(
+    batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = "int64"
+) -> Transformation:
     """`Dataset.ragged_batch`, for `apply`.
 
     Args:
@@ -85,7 +87,7 @@ def dense_to_ragged_batch(batch_size: int, drop_remainder: bool = False, row_spl
     return lambda dataset: Dataset(RaggedBatch(dataset.node, batch_size, drop_remainder, row_splits_dtype))
 
 
-def dense_to_sparse_batch(batch_size: int, row_shape: Any) -> Step:
+def dense_to_sparse_batch(batch_size: int, row_shape: Any) -> Transformation:
     """`Dataset.sparse_batch`, for `apply`.
 
     Args:
@@ -108,7 +110,7 @@ def map_and_batch(
     num_parallel_batches: int | None = None,
     drop_remainder: bool = False,
     num_parallel_calls: int | None = None,
-) -> Step:
+) -> Transformation:
     """`map` and `batch`, for `apply`; the two together run as one step anyway.
 
     Args:
@@ -138,7 +140,7 @@ def map_and_batch(
     return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
 
 
-def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Step:
+def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformation:
     """A function for `apply` that adds elements of zeros until there are as many as said, and says which are real.
 
     Args:
@@ -199,7 +201,7 @@ def _zero(leaf: Any) -> Any:
     return made[()] if isinstance(made, np.ndarray) and not made.shape else made
 
 
-def unbatch() -> Step:
+def unbatch() -> Transformation:
     """`Dataset.unbatch`, for `apply`.
 
     >>> import distinput as di

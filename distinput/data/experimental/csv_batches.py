@@ -15,7 +15,7 @@ from distinput.data.experimental.features_dataset import _shuffled_and_repeated
 from distinput.data.file_datasets.csv import CsvDataset
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import as_compression
-from distinput.files.source import EMPTY, Source
+from distinput.files.source import EMPTY, FileStream
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.options import Options
 
@@ -150,7 +150,7 @@ def _lines(path: str, packed: str | None, encoding: str) -> Iterator[str]:
     """The lines of a text file, with their ends."""
     decoder = codecs.getincrementaldecoder(encoding)()
     rest, ended = "", False
-    with Source(path, as_compression(packed)) as source:
+    with FileStream(path, as_compression(packed)) as source:
         while not ended:
             data, ended = source.more(EMPTY, _CHUNK_BYTES)
             *whole, rest = (rest + decoder.decode(data.tobytes(), ended)).split("\n")

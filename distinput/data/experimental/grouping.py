@@ -12,7 +12,7 @@ from distinput.plan.check import callable_argument
 
 __all__ = ["Reducer", "group_by_reducer", "group_by_window", "rejection_resample"]
 
-Step = Callable[[Dataset[Any]], Dataset[Any]]
+Transformation = Callable[[Dataset[Any]], Dataset[Any]]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Reducer:
             callable_argument("Reducer", name, getattr(self, name))
 
 
-def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Step:
+def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Transformation:
     """A function for `apply` that reduces the elements of each key to one, in ascending order of the keys.
 
     Elements come once the input has ended; the reduced value of every key is kept in memory.
@@ -70,7 +70,7 @@ def group_by_window(
     reduce_func: Callable[[Any, Dataset[Any]], Dataset[Any]],
     window_size: int | None = None,
     window_size_func: Callable[[Any], Any] | None = None,
-) -> Step:
+) -> Transformation:
     """`Dataset.group_by_window`, for `apply`.
 
     Args:
@@ -96,7 +96,7 @@ def group_by_window(
 
 def rejection_resample(
     class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: int | None = None
-) -> Step:
+) -> Transformation:
     """`Dataset.rejection_resample`, for `apply`.
 
     Args:

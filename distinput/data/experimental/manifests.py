@@ -6,7 +6,7 @@ from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.files.manifest import load_manifest, save_manifest
-from distinput.ops.files import Files
+from distinput.ops.files import FileNames
 
 __all__ = ["read_manifest", "write_manifest"]
 
@@ -28,7 +28,7 @@ def read_manifest(path: str) -> Dataset:
     >>> di.data.TextLineDataset(di.data.experimental.read_manifest("files.json")).to_list()
     [b'one']
     """
-    return Dataset(Files.of(load_manifest(path)))
+    return Dataset(FileNames.of(load_manifest(path)))
 
 
 def write_manifest(path: str, file_pattern: Any, dataset: Callable[[str], Dataset] | None = None) -> Dataset:
@@ -57,4 +57,4 @@ def write_manifest(path: str, file_pattern: Any, dataset: Callable[[str], Datase
         with dataset(name).iter_blocks() as blocks:
             return sum(block.size for block in blocks)
 
-    return Dataset(Files.of(save_manifest(path, file_pattern, None if dataset is None else count)))
+    return Dataset(FileNames.of(save_manifest(path, file_pattern, None if dataset is None else count)))

@@ -26,10 +26,10 @@ __all__ = [
     "unique",
 ]
 
-Step = Callable[[Dataset[Any]], Dataset[Any]]
+Transformation = Callable[[Dataset[Any]], Dataset[Any]]
 
 
-def assert_cardinality(expected_cardinality: int) -> Step:
+def assert_cardinality(expected_cardinality: int) -> Transformation:
     """A function for `apply` that states how many elements a dataset has.
 
     Args:
@@ -48,7 +48,7 @@ def assert_cardinality(expected_cardinality: int) -> Step:
     return lambda dataset: Dataset(AssertCardinality(dataset.node, expected_cardinality))
 
 
-def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Step:
+def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Transformation:
     """A function for `apply` that leaves elements where they are: in the memory of the host.
 
     Args:
@@ -69,7 +69,7 @@ def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Step:
     return lambda dataset: dataset
 
 
-def enumerate_dataset(start: int = 0) -> Step:
+def enumerate_dataset(start: int = 0) -> Transformation:
     """`Dataset.enumerate`, for `apply`.
 
     Args:
@@ -84,7 +84,7 @@ def enumerate_dataset(start: int = 0) -> Step:
     return lambda dataset: dataset.enumerate(start)
 
 
-def ignore_errors(log_warning: bool = False) -> Step:
+def ignore_errors(log_warning: bool = False) -> Transformation:
     """`Dataset.ignore_errors`, for `apply`.
 
     Args:
@@ -107,7 +107,7 @@ def parallel_interleave(
     sloppy: bool = False,
     buffer_output_elements: int | None = None,
     prefetch_input_elements: int | None = None,
-) -> Step:
+) -> Transformation:
     """`Dataset.interleave` with a thread for each open dataset, for `apply`.
 
     Args:
@@ -133,7 +133,7 @@ def parallel_interleave(
 
 def parse_example_dataset(
     features: Mapping[str, Feature], num_parallel_calls: int | None = 1, deterministic: bool | None = None
-) -> Step:
+) -> Transformation:
     """`Dataset.parse_example`, for `apply`.
 
     Args:
@@ -152,7 +152,7 @@ def parse_example_dataset(
     return lambda dataset: Dataset(ParseExample(dataset.node, features, num_parallel_calls, deterministic).added())
 
 
-def prefetch_to_device(device: str, buffer_size: int | None = None) -> Step:
+def prefetch_to_device(device: str, buffer_size: int | None = None) -> Transformation:
     """A function for `apply` that makes elements ahead of time, in the memory of the host.
 
     Args:
@@ -172,7 +172,7 @@ def prefetch_to_device(device: str, buffer_size: int | None = None) -> Step:
     return lambda dataset: dataset.prefetch(AUTOTUNE if buffer_size is None else buffer_size)
 
 
-def scan(initial_state: Any, scan_func: Callable[[Any, Any], tuple[Any, Any]]) -> Step:
+def scan(initial_state: Any, scan_func: Callable[[Any, Any], tuple[Any, Any]]) -> Transformation:
     """`Dataset.scan`, for `apply`.
 
     Args:
@@ -189,7 +189,7 @@ def scan(initial_state: Any, scan_func: Callable[[Any, Any], tuple[Any, Any]]) -
     return lambda dataset: dataset.scan(initial_state, scan_func)
 
 
-def shuffle_and_repeat(buffer_size: int, count: int | None = None, seed: int | None = None) -> Step:
+def shuffle_and_repeat(buffer_size: int, count: int | None = None, seed: int | None = None) -> Transformation:
     """`shuffle` and `repeat`, for `apply`.
 
     Args:
@@ -212,7 +212,7 @@ def shuffle_and_repeat(buffer_size: int, count: int | None = None, seed: int | N
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
-def take_while(predicate: Callable[..., Any]) -> Step:
+def take_while(predicate: Callable[..., Any]) -> Transformation:
     """`Dataset.take_while`, for `apply`.
 
     Args:
@@ -227,7 +227,7 @@ def take_while(predicate: Callable[..., Any]) -> Step:
     return lambda dataset: dataset.take_while(predicate)
 
 
-def unique() -> Step:
+def unique() -> Transformation:
     """`Dataset.unique`, for `apply`.
 
     >>> import distinput as di

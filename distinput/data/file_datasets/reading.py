@@ -17,7 +17,7 @@ from distinput.files.storage import Storage, stored
 from distinput.formats.compressed import decompressing
 from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
-from distinput.ops.files import Files
+from distinput.ops.files import FileNames
 from distinput.ops.on_error import guarded
 from distinput.ops.reader import Reader
 from distinput.ops.slices import Slices, from_tensor_slices
@@ -43,7 +43,7 @@ def reading(
 ) -> Node:
     """A reader of the named files, or several readers that take turns; without what cannot be read, if `on_error` says so."""
     names = _named(filenames, storage_options, filesystem, file_format.of_folder)
-    table = names.table if isinstance(names, Files) else None
+    table = names.table if isinstance(names, FileNames) else None
     if isinstance(names, Slices):  # others may be of any number, and their names made only as they are read
         paths = list(_paths(names))
         file_format = partitioned(decompressing(file_format, paths), paths, partitioning)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from distinput.core.html import html
 from distinput.core.run import Run
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.data.recording.chrome_trace import chrome_trace
 from distinput.data.recording.trace import Trace
 from distinput.data.recording.traced_run import TracedRun
@@ -27,7 +27,7 @@ __all__ = ["Recording", "recorded"]
 class Watchable(Protocol):
     """A distributed dataset."""
 
-    def _watched(self, make_run: Callable[..., Run]) -> tuple[Handle[Any], Any, int]: ...
+    def _watched(self, make_run: Callable[..., Run]) -> tuple[DatasetHandle[Any], Any, int]: ...
 
     def _row_counts(self, step: Any) -> tuple[int, ...]: ...
 
@@ -61,7 +61,7 @@ class Recording:
     >>> recording.write_report("report.html")
     """
 
-    def __init__(self, dataset: "Handle[Any] | Watchable") -> None:
+    def __init__(self, dataset: "DatasetHandle[Any] | Watchable") -> None:
         self.given, self.trace, self.delivered, self.epoch = dataset, Trace(), 0, 0
         self.rows: list[int] = []
         self._begin: float | None = None
@@ -81,7 +81,7 @@ class Recording:
         self.trace.look(self._begin)
         elements = iter(self._iterated)
         self.epoch = self._passes.begun - 1
-        if isinstance(self.given, Handle):
+        if isinstance(self.given, DatasetHandle):
             self.given._counted = self.dataset._counted  # so that its `stats` are of the latest pass
         return self._delivered(elements)
 
@@ -90,7 +90,7 @@ class Recording:
             with elements:
                 for element in elements:
                     self.delivered += 1
-                    if self.rows and not isinstance(self.given, Handle):
+                    if self.rows and not isinstance(self.given, DatasetHandle):
                         self._count(self.given, element)
                     yield element
         finally:
@@ -108,7 +108,7 @@ class Recording:
     @property
     def distributed(self) -> bool:
         """Whether what is delivered are the steps of a distributed dataset."""
-        return not isinstance(self.given, Handle)
+        return not isinstance(self.given, DatasetHandle)
 
     @property
     def begin(self) -> float:
@@ -146,7 +146,7 @@ class Recording:
             sink.write(text.encode())
 
 
-def recorded(dataset: Handle[Any], seconds: float | None = None, elements: int | None = None) -> Recording:
+def recorded(dataset: DatasetHandle[Any], seconds: float | None = None, elements: int | None = None) -> Recording:
     """A recording of a pass that nothing is done with.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from distinput.core.pool import Pool, Task
 from distinput.core.rows import Stream
-from distinput.core.run import Counter, Run, Step
+from distinput.core.run import OpCounters, Run, Step
 from distinput.core.state import State
 from distinput.data.recording.trace import Trace
 
@@ -18,7 +18,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _TracedCounter(Counter):
+class _TracedCounter(OpCounters):
     """A counter that also notes when its step waited, and how full its buffer was."""
 
     def __init__(self, trace: Trace, key: str) -> None:
@@ -51,10 +51,10 @@ class TracedRun(Run):
         self.trace = trace
         self._within: dict[int, list[str]] = {}  # by thread: the steps whose streams are running, outermost first
         for number, step in enumerate(listed):
-            if type(self.counters[id(step)]) is Counter:
+            if type(self.counters[id(step)]) is OpCounters:
                 self.counters[id(step)] = _TracedCounter(trace, f"{number}:{step.op}")
 
-    def counter(self, step: Step) -> Counter:
+    def counter(self, step: Step) -> OpCounters:
         if id(step) not in self.counters and (step.op, step.origin) not in self.counters:
             self.counters.setdefault((step.op, step.origin), _TracedCounter(self.trace, f"inner:{step.op}"))
         return super().counter(step)
@@ -62,7 +62,7 @@ class TracedRun(Run):
     def watch(self, step: Step, stream: Stream, state: State | None = None) -> Stream:
         return super().watch(step, self._noted(self.counter(step), stream), state)
 
-    def _noted(self, counter: Counter, stream: Stream) -> Stream:
+    def _noted(self, counter: OpCounters, stream: Stream) -> Stream:
         """The stream, with a span for each block."""
         key, add, clock = getattr(counter, "key", ""), self.trace.add, Run.clock
         try:

@@ -17,7 +17,7 @@ from distinput.core.state import State
 from distinput.distribute.coordinator.closure import Closure
 from distinput.distribute.coordinator.closure_queue import ClosureQueue
 from distinput.distribute.coordinator.resources import Resource, Resources
-from distinput.distribute.coordinator.worker_seat import Outcome, WorkerSeat
+from distinput.distribute.coordinator.worker_seat import CallOutcome, WorkerSeat
 from distinput.distribute.seats.seats import Placed, SeatLost, Seats
 from distinput.distribute.variables.server_store import server_lost
 from distinput.errors import AbortedError, UnavailableError
@@ -205,8 +205,8 @@ class Lane:
             error.add_note(f"while {resource.name} made a per-worker value on {self._name}")
         return error
 
-    def _unpacked(self, packed: Any) -> Outcome:
-        outcome: Outcome = self._packing.unpack(packed)
+    def _unpacked(self, packed: Any) -> CallOutcome:
+        outcome: CallOutcome = self._packing.unpack(packed)
         return outcome
 
     def _run(self, placed: Placed, closure: Closure) -> None:
@@ -219,7 +219,7 @@ class Lane:
                 self._put_back(closure, loss)
                 return
             except Exception as failure:  # noqa: BLE001 - the engine could not send it, or the result could not be read
-                outcome = Outcome(error=failure)
+                outcome = CallOutcome(error=failure)
             self._keep(outcome.states)
             if outcome.server:
                 self._queue.fail_for_good(partial(server_lost, outcome.server))

@@ -16,7 +16,7 @@ from distinput.distribute.seats.packing import AsIs
 from distinput.distribute.seats.seats import Packing, SeatLost
 from distinput.errors import OutOfRangeError, StateError
 
-__all__ = ["Call", "Outcome", "WorkerSeat"]
+__all__ = ["Call", "CallOutcome", "WorkerSeat"]
 
 
 _SLOT = (Slot,)
@@ -42,7 +42,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """The outcome of a call: a result or an error.
 
     Args:
@@ -82,17 +82,17 @@ class WorkerSeat:
           state: where an iterator continues, given to the function as `state`; None for its start.
 
         Returns:
-          A packed `Outcome`, without the value.
+          A packed `CallOutcome`, without the value.
         """
 
-        def made(call: Call) -> Outcome:
+        def made(call: Call) -> CallOutcome:
             kwargs = dict(call.kwargs) if state is None else {**call.kwargs, "state": state}
             value = call.function(*call.args, **kwargs)
             with self._lock:
                 self._made[key] = value
                 if exact:
                     self._exact.add(key)
-            return Outcome()
+            return CallOutcome()
 
         return self._outcome(packed, made)
 
@@ -106,12 +106,12 @@ class WorkerSeat:
             self._exact.discard(key)
 
     def fetch(self, key: int) -> Any:
-        """A packed `Outcome` with a per-worker value as it is now."""
+        """A packed `CallOutcome` with a per-worker value as it is now."""
         try:
-            return self._packing.pack(Outcome(self._made[key]))
+            return self._packing.pack(CallOutcome(self._made[key]))
         except Exception as error:  # noqa: BLE001 - it goes to the coordinator, which raises it
             problem = f"this per-worker value cannot be sent to the coordinator: {type(error).__name__}: {error}"
-            return self._packing.pack(Outcome(error=TypeError(problem)))
+            return self._packing.pack(CallOutcome(error=TypeError(problem)))
 
     def run(self, packed: Any) -> Any:
         """Run a closure.
@@ -120,24 +120,24 @@ class WorkerSeat:
           packed: a packed `Call`.
 
         Returns:
-          A packed `Outcome`.
+          A packed `CallOutcome`.
         """
         return self._outcome(packed, self._called)
 
-    def _called(self, call: Call) -> Outcome:
+    def _called(self, call: Call) -> CallOutcome:
         if not call.keys:
-            return Outcome(call.function(*call.args, **call.kwargs))
+            return CallOutcome(call.function(*call.args, **call.kwargs))
         args = [replaced(_SLOT, value, self._own) for value in call.args]
         kwargs = {name: replaced(_SLOT, value, self._own) for name, value in call.kwargs.items()}
         try:
             value = call.function(*args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - what it took from its iterators is gone all the same
             return self._failed(error, self._positions(call.keys))
-        return Outcome(value, states=self._positions(call.keys))
+        return CallOutcome(value, states=self._positions(call.keys))
 
-    def _failed(self, error: BaseException, states: Mapping[int, State] | None = None) -> Outcome:
+    def _failed(self, error: BaseException, states: Mapping[int, State] | None = None) -> CallOutcome:
         """The outcome of a call that raised."""
-        outcome = Outcome(error=_told(error), server=_lost_server(error), states=states)
+        outcome = CallOutcome(error=_told(error), server=_lost_server(error), states=states)
         if not isinstance(self._packing, AsIs):
             _note_lines(error, outcome)
         return outcome
@@ -153,7 +153,7 @@ class WorkerSeat:
     def _own(self, slot: Slot) -> Any:
         return self._made[slot.key]
 
-    def _outcome(self, packed: Any, act: Callable[[Call], Outcome]) -> Any:
+    def _outcome(self, packed: Any, act: Callable[[Call], CallOutcome]) -> Any:
         name = "the function"
         try:
             call: Call = self._packing.unpack(packed)
@@ -167,7 +167,9 @@ class WorkerSeat:
         except Exception as error:  # noqa: BLE001 - the same
             what = f"raised {outcome.error!r}" if outcome.error is not None else "returned"
             problem = f"schedule: what {name} {what} cannot be sent to the coordinator: {type(error).__name__}: {error}"
-            return self._packing.pack(Outcome(error=TypeError(problem), server=outcome.server, states=outcome.states))
+            return self._packing.pack(
+                CallOutcome(error=TypeError(problem), server=outcome.server, states=outcome.states)
+            )
 
 
 def _told(error: BaseException) -> BaseException:
@@ -179,7 +181,7 @@ def _told(error: BaseException) -> BaseException:
     return error
 
 
-def _note_lines(error: BaseException, outcome: Outcome) -> None:
+def _note_lines(error: BaseException, outcome: CallOutcome) -> None:
     """Keep the lines of the function that raised an error, since a traceback cannot be sent to another process."""
     assert outcome.error is not None
     frames = traceback.extract_tb(error.__traceback__)

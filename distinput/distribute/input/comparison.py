@@ -10,7 +10,7 @@ from typing import Any
 from distinput.core.digest import Digest
 from distinput.core.random import fresh_seed
 from distinput.core.spec import Spec
-from distinput.distribute.input.facts import PYTHON, Facts, differing_files, file_names, groups, of_pipeline, said
+from distinput.distribute.input.facts import PYTHON, JobFacts, differing_files, file_names, groups, of_pipeline, said
 from distinput.distribute.input.names import NameList
 from distinput.distribute.input.options import InputOptions
 from distinput.distribute.peers import CallDescription, Peers
@@ -44,7 +44,7 @@ def compare_datasets(
       FailedPreconditionError: the workers built different datasets.
     """
 
-    def facts() -> tuple[Facts, Node]:
+    def facts() -> tuple[JobFacts, Node]:
         if refusal is not None:
             raise refusal
         node, policy = dataset.node, policy_of(dataset.node)
@@ -86,15 +86,15 @@ def _about(datasets: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _facts(about: dict[str, Any], steps: list[Any] | None) -> Facts:
+def _facts(about: dict[str, Any], steps: list[Any] | None) -> JobFacts:
     return {"about": about, "steps": steps, "python": PYTHON}
 
 
 def _compare(
-    peers: Peers, call: str, make: Callable[[], tuple[Facts, Node | None]], cure: str
+    peers: Peers, call: str, make: Callable[[], tuple[JobFacts, Node | None]], cure: str
 ) -> tuple[int, Sequence[str]]:
     """Compare digests of all facts; if they differ, the facts themselves; and if files differ, their names."""
-    made: list[tuple[Facts, Node | None]] = []
+    made: list[tuple[JobFacts, Node | None]] = []
 
     def word() -> tuple[Any, Sequence[Any]]:
         made.append(make())

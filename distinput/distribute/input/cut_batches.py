@@ -12,7 +12,7 @@ from distinput.distribute.input.dealing import Cutter
 from distinput.distribute.input.drawing import END, mark_of, rows_in
 from distinput.distribute.input.source import (
     WHOLE,
-    Seen,
+    SeenShapes,
     close_input,
     cut_in_words,
     lockstep_of,
@@ -73,7 +73,9 @@ class CutBatches:
     def begin(self) -> "CutSteps":
         return CutSteps(self, iter(self.dataset), None)
 
-    def restore(self, inputs: Sequence[State], step: int, seen: Seen, may_differ: str | Collection[str]) -> "CutSteps":
+    def restore(
+        self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]
+    ) -> "CutSteps":
         return CutSteps(self, resumed_input(self.dataset, inputs[0], may_differ), seen)
 
 
@@ -89,7 +91,7 @@ class CutSteps:
 
     partial = False
 
-    def __init__(self, source: CutBatches, iterator: Any, seen: Seen) -> None:
+    def __init__(self, source: CutBatches, iterator: Any, seen: SeenShapes) -> None:
         terms = self._terms = source.terms
         self._iterator, self._cutter = iterator, source.cutter
         self._full = terms.full_rows > 0
@@ -130,7 +132,7 @@ class CutSteps:
         return self._build([], self._terms.replicas.count)
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> SeenShapes:
         return self._seen if self._build is None else self._build.seen
 
     @property

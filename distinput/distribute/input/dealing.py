@@ -17,7 +17,7 @@ from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError
 from distinput.partition.assignment import Assignment
 
-__all__ = ["Cutter", "StandIn", "dealer", "equal_slices", "has_rows", "per_replica_spec"]
+__all__ = ["Cutter", "Placeholders", "dealer", "equal_slices", "has_rows", "per_replica_spec"]
 
 
 def dealer(structure: Structure, replicas: int) -> Callable[..., Any]:
@@ -133,7 +133,7 @@ class Cutter:
         return leaf.with_shape((part, *leaf.shape[1:]))
 
 
-class StandIn:
+class Placeholders:
     """Makes placeholders for replicas without data: elements of no rows, with the right dtypes and inner shapes.
 
     A scalar has no rows to leave out, so its placeholder is zero. Inner dimensions that the spec leaves open are those

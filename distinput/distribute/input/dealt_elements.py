@@ -14,7 +14,7 @@ from distinput.distribute.input.drawing import END, mark_of, rows_in
 from distinput.distribute.input.source import (
     HALF_WAY,
     WHOLE,
-    Seen,
+    SeenShapes,
     close_input,
     lockstep_of,
     place_after,
@@ -98,7 +98,7 @@ class DealtElements:
         return DealtSteps(self, [iter(dataset) for dataset in self.datasets], 0, None)
 
     def restore(
-        self, inputs: Sequence[State], step: int, seen: Seen, may_differ: str | Collection[str]
+        self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]
     ) -> "DealtSteps":
         pairs = zip(self.datasets, inputs, strict=True)
         return DealtSteps(self, [resumed_input(dataset, state, may_differ) for dataset, state in pairs], step, seen)
@@ -115,7 +115,7 @@ class DealtSteps:
       seen: the shapes of the last element before.
     """
 
-    def __init__(self, source: DealtElements, iterators: Sequence[Any], step: int, seen: Seen) -> None:
+    def __init__(self, source: DealtElements, iterators: Sequence[Any], step: int, seen: SeenShapes) -> None:
         terms = self._terms = source.terms
         self._iterators = iterators
         self._one = iterators[0] if len(iterators) == 1 else None
@@ -183,7 +183,7 @@ class DealtSteps:
         seen = self._shapes_of_others(parts) if lockstep.lacking else None
         return self._build(parts, self._replicas - len(parts), seen)
 
-    def _shapes_of_others(self, parts: list[Any]) -> Seen:
+    def _shapes_of_others(self, parts: list[Any]) -> SeenShapes:
         """The shapes of the rows of the first worker that has some; empty pieces of this worker become placeholders of them.
 
         All workers call this in the same step.
@@ -193,14 +193,14 @@ class DealtSteps:
         mine = [stand_in.shapes(part) for part in parts]
         own = next((shapes for shapes in mine if has_rows(shapes)), None)
         told = peers.exchange(_SHAPES, lambda: (own, []), peers.control)
-        seen: Seen = next((shapes for shapes, _ in told if shapes is not None), None)
+        seen: SeenShapes = next((shapes for shapes, _ in told if shapes is not None), None)
         if seen is not None and self._cut:
             empty = stand_in.element(seen)
             parts[:] = [part if has_rows(shapes) else empty for part, shapes in zip(parts, mine, strict=True)]
         return seen
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> SeenShapes:
         return self._build.seen
 
     @property

@@ -8,9 +8,9 @@ from typing import Any
 from distinput.core.spec import LeafSpec, TensorSpec
 from distinput.distribute.input.consumer import Consumer
 from distinput.distribute.input.dealing import per_replica_spec
-from distinput.distribute.input.source import Source, Steps
+from distinput.distribute.input.source import Steps, StepSource
 from distinput.distribute.input.steps_ahead import StepsAhead
-from distinput.distribute.input.tail import Padding
+from distinput.distribute.input.tail import StepPadding
 from distinput.distribute.values import PartialPerReplica, PerReplica, marked, replica_leaves
 
 __all__ = ["Delivery"]
@@ -28,7 +28,7 @@ class Delivery:
     """
 
     consumer: Consumer
-    padding: Padding | None = None
+    padding: StepPadding | None = None
     fetch: bool = True
     ahead: int = 0
 
@@ -41,7 +41,7 @@ class Delivery:
     def _puts(self) -> bool:
         return self.fetch and not self.consumer.replicas.devices.host_memory
 
-    def steps(self, source: Source, steps: Steps) -> Steps:
+    def steps(self, source: StepSource, steps: Steps) -> Steps:
         """An iteration whose steps are as they are delivered, some of them made ahead."""
         if not self.changes:
             return steps
@@ -68,7 +68,7 @@ class Delivery:
         put = self.consumer.replicas.devices.put
         return [PerReplica([put(part, i, owned=True) for i, part in enumerate(parts)]) for parts in leaves]
 
-    def element_spec(self, source: Source) -> Any:
+    def element_spec(self, source: StepSource) -> Any:
         """The nest of specs of a step: `PerReplicaSpec` leaves, or plain ones for a single replica."""
         replicas, terms = self.consumer.replicas, source.terms
         spec = source.spec if self.padding is None else self.padding.spec

@@ -7,13 +7,13 @@ from typing import Any, Self
 from distinput.core.html import html
 from distinput.core.run import Run
 from distinput.core.state import State
-from distinput.data.handle import Handle
+from distinput.data.handle import DatasetHandle
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.distributed_iterator import DistributedIterator
 from distinput.distribute.input.explanation import explanation
 from distinput.distribute.input.replayed import replayed
 from distinput.distribute.input.skipped import Ranges
-from distinput.distribute.input.source import Source
+from distinput.distribute.input.source import StepSource
 from distinput.distribute.input.step_records import StepRecords
 from distinput.distribute.input.terms import INFINITE
 from distinput.distribute.input.watched import watched
@@ -42,7 +42,7 @@ class DistributedDataset:
     Source: `tf.distribute.DistributedDataset`.
     """
 
-    def __init__(self, source: Source, delivery: Delivery) -> None:
+    def __init__(self, source: StepSource, delivery: Delivery) -> None:
         self._source, self._delivery = source, delivery
         self._made_records: dict[bool, StepRecords] = {}
 
@@ -218,7 +218,7 @@ class DistributedDataset:
                 state = reduce_func(state, step.get_value())
         return state
 
-    def _watched(self, make_run: Callable[..., Run]) -> tuple[Handle[Any], Self, int]:
+    def _watched(self, make_run: Callable[..., Run]) -> tuple[DatasetHandle[Any], Self, int]:
         """What of it is recorded: the dataset whose steps are, what is iterated, and how many replicas get rows."""
         source, inputs = watched(self._source, make_run)
         if not inputs:

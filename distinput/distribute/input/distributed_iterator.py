@@ -14,7 +14,7 @@ from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.drawing import END
 from distinput.distribute.input.saved import opened_state, sealed_state
 from distinput.distribute.input.skipped import Ranges, ranges_of_steps, steps_left_out
-from distinput.distribute.input.source import Source, Steps
+from distinput.distribute.input.source import Steps, StepSource
 from distinput.distribute.input.step_records import StepRecords
 from distinput.distribute.input.terms import INFINITE
 from distinput.distribute.modes import in_replica_of, modes
@@ -57,7 +57,7 @@ class DistributedIterator:
 
     def __init__(
         self,
-        source: Source,
+        source: StepSource,
         delivery: Delivery,
         steps: Steps,
         step: int = 0,
@@ -81,7 +81,7 @@ class DistributedIterator:
     @classmethod
     def restored(
         cls,
-        source: Source,
+        source: StepSource,
         delivery: Delivery,
         state: State,
         may_differ: str | Collection[str] = (),

@@ -21,16 +21,16 @@ from distinput.distribute.input.checks import (
 from distinput.distribute.input.comparison import compare_datasets, compare_inputs
 from distinput.distribute.input.consumer import Consumer
 from distinput.distribute.input.cut_batches import CutBatches
-from distinput.distribute.input.dealing import Cutter, StandIn
+from distinput.distribute.input.dealing import Cutter, Placeholders
 from distinput.distribute.input.dealt_elements import DealtElements
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
 from distinput.distribute.input.input_context import InputContext
 from distinput.distribute.input.options import InputOptions
 from distinput.distribute.input.own_batches import OwnBatches
-from distinput.distribute.input.own_pieces import OwnPieces
-from distinput.distribute.input.source import Source
-from distinput.distribute.input.tail import Padding, check_rows, global_batch_size, only_full
+from distinput.distribute.input.own_pieces import OwnPiecesSource
+from distinput.distribute.input.source import StepSource
+from distinput.distribute.input.tail import StepPadding, check_rows, global_batch_size, only_full
 from distinput.distribute.input.terms import INFINITE, Terms
 from distinput.distribute.peers import CallDescription
 from distinput.ops.balance_rows import BalanceRows
@@ -89,7 +89,7 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
         terms, tail=options.tail, full_rows=full_rows, hints=hints,
         alike=options.balanced_split or decision is None or decision.asked.divides,
     )  # fmt: skip
-    source: Source
+    source: StepSource
     if decision is None or by_batch:
         source = _of_global_batches(consumer, terms, dataset, options, _assignment(consumer, options))
     else:
@@ -97,7 +97,7 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
     if consumer.only_numbers:
         check_same_shapes(source.spec, options, consumer, agrees=source.agrees)
     ahead = options.experimental_per_replica_buffer_size
-    padding = Padding(source.spec, -(-rows // replicas.total)) if options.tail == "pad" else None
+    padding = StepPadding(source.spec, -(-rows // replicas.total)) if options.tail == "pad" else None
     return DistributedDataset(source, Delivery(consumer, padding, options.experimental_fetch_to_device, ahead))
 
 
@@ -115,7 +115,7 @@ def _terms(consumer: Consumer, dataset: Any) -> Terms:
 
 def pieces_of_batches(
     consumer: Consumer, dataset: Any, options: InputOptions, assignment: Assignment, rows: int
-) -> Source:
+) -> StepSource:
     """The pieces of each global batch that a process needs, for callers that place rows on devices themselves.
 
     Args:
@@ -149,7 +149,7 @@ def _of_global_batches(
     options: InputOptions,
     assignment: Assignment,
     rows: int | None = None,
-) -> Source:
+) -> StepSource:
     """Every worker takes its own pieces of each global batch: all have the same steps, and states are batch positions.
 
     With random access, a worker reads only its own rows, unless each batch must be examined as a whole.
@@ -170,7 +170,7 @@ def _of_global_batches(
     if not terms.full_rows:
         own = _own(consumer, lambda: OwnBatches.of(whole, dataset.node, assignment, ahead * replicas.count))
         if own is not None:
-            return OwnPieces(terms, own, part, assignment.balanced)
+            return OwnPiecesSource(terms, own, part, assignment.balanced)
     return CutBatches(terms, whole, cutter, part, assignment.balanced)
 
 
@@ -225,7 +225,7 @@ def _of_own_elements(
     counts = None if replicas.workers == 1 or terms.full_rows else _counted(consumer, mine)
     spec = Spec.of(rebatched.element_spec)
     if counts is not None:
-        terms = replace(terms, steps=max(counts), open_ends=len(set(counts)) > 1 and StandIn(spec).watches)
+        terms = replace(terms, steps=max(counts), open_ends=len(set(counts)) > 1 and Placeholders(spec).watches)
     if replicas.total == replicas.workers == 1:  # its own part is everything, and its elements are the global batches
         elements = int(mine.cardinality())
         return DealtElements(replace(terms, steps=elements if elements >= 0 else None), [mine], spec, whole=True)

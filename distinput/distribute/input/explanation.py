@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text of `DistributedDataset.explain`."""
 
-from distinput.distribute.input.source import Source
+from distinput.distribute.input.source import StepSource
 from distinput.distribute.input.terms import INFINITE
 
 __all__ = ["explanation"]
@@ -14,7 +14,7 @@ _TAILS = {
 }
 
 
-def explanation(source: Source) -> str:
+def explanation(source: StepSource) -> str:
     """The text of `DistributedDataset.explain`."""
     replicas, tail = source.terms.replicas, source.terms.tail
     mine = ", ".join(map(str, range(replicas.first, replicas.first + replicas.count)))
@@ -32,7 +32,7 @@ def explanation(source: Source) -> str:
     return "\n".join(lines)
 
 
-def _end(source: Source) -> str:
+def _end(source: StepSource) -> str:
     steps = source.num_steps
     if steps >= 0:
         return f"known beforehand: {steps} steps"

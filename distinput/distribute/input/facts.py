@@ -13,9 +13,9 @@ from distinput.distribute.input.names import NameList, names_said
 from distinput.plan.describe import describe
 from distinput.plan.node import Node
 
-__all__ = ["Facts", "differing_files", "file_names", "groups", "of_pipeline", "said"]
+__all__ = ["JobFacts", "differing_files", "file_names", "groups", "of_pipeline", "said"]
 
-Facts = Mapping[str, Any]
+JobFacts = Mapping[str, Any]
 """`about`: named values that must be equal; `steps`: the pipeline, None if it may differ; `python`: for functions."""
 
 _LETTERS = 100
@@ -65,7 +65,7 @@ def groups(facts: Sequence[Any]) -> list[list[int]]:
     return [[worker for worker, text in enumerate(texts) if text == one] for one in order]
 
 
-def said(facts: Sequence[Facts], names: Mapping[int, Mapping[int, NameList]]) -> tuple[list[str], list[str]]:
+def said(facts: Sequence[JobFacts], names: Mapping[int, Mapping[int, NameList]]) -> tuple[list[str], list[str]]:
     """The differences between workers: a sentence for each, and hints about harmless ones that may explain a mismatch.
 
     Args:
@@ -90,7 +90,7 @@ def _who(workers: Sequence[int]) -> str:
     return f"workers {some}" + (f" and {len(workers) - _MOST} more" if len(workers) > _MOST else "")
 
 
-def differing_files(facts: Sequence[Facts]) -> list[int]:
+def differing_files(facts: Sequence[JobFacts]) -> list[int]:
     """The steps whose lists of files differ, so that workers have to exchange the names."""
     pipelines = [fact["steps"] for fact in facts]
     if any(steps is None for steps in pipelines) or len({len(steps) for steps in pipelines}) > 1:
@@ -111,7 +111,7 @@ def file_names(node: Node, steps: Sequence[int]) -> dict[str, Any]:
 class _Pair:
     """A comparison of two workers, the second of which is in the majority."""
 
-    def __init__(self, here: Facts, there: Facts, who: str, whom: str) -> None:
+    def __init__(self, here: JobFacts, there: JobFacts, who: str, whom: str) -> None:
         self._here, self._there, self._who, self._whom = here, there, who, whom
 
     def about(self) -> list[str]:

@@ -12,7 +12,7 @@ from distinput.distribute.input.cut_batches import CutBatches
 from distinput.distribute.input.dealt_elements import DealtElements
 from distinput.distribute.input.located_rows import cut_rows, located_part, located_rows
 from distinput.distribute.input.replayed import described
-from distinput.distribute.input.source import Source
+from distinput.distribute.input.source import StepSource
 from distinput.errors import UnimplementedError
 from distinput.lineage.followed import Followed, followed
 from distinput.lineage.located import Located
@@ -30,7 +30,7 @@ class KeptRecords:
       epoch: the pass.
     """
 
-    def __init__(self, source: Source, epoch: int) -> None:
+    def __init__(self, source: StepSource, epoch: int) -> None:
         self._source, self._epoch = source, epoch
         self._made: dict[int, Followed] = {}
 

@@ -13,7 +13,7 @@ from distinput.distribute.input.saved import opened_state
 from distinput.distribute.input.source import WHOLE
 from distinput.distribute.input.step_records import StepRecords
 from distinput.errors import UnimplementedError
-from distinput.lineage.history import History, Part
+from distinput.lineage.history import History, PassSegment
 from distinput.lineage.located import Located
 
 __all__ = ["LedgerView", "beginning", "places"]
@@ -90,13 +90,13 @@ class LedgerView:
         first, states = self._before(part, max(part.began, step - looks_back(self._source, step)))
         return step_from(self._source, self._delivery, states, first, step)
 
-    def _before(self, part: Part, step: int) -> tuple[int, list[State]]:
+    def _before(self, part: PassSegment, step: int) -> tuple[int, list[State]]:
         """The states that are kept of the last place before a step, and before which step that is."""
         first, kept = part.inputs_before(step)
         pairs = zip(self._state_of(part)["inputs"], kept, strict=True)
         return first, [resealed(given, place) for given, place in pairs]
 
-    def _state_of(self, part: Part) -> State:
+    def _state_of(self, part: PassSegment) -> State:
         """The state at the beginning of a part.
 
         Raises:

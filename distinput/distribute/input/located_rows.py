@@ -15,7 +15,7 @@ from distinput.lineage.located import Located
 __all__ = ["cut_rows", "located_part", "located_rows"]
 
 
-class Records(Protocol):
+class RecordNumbering(Protocol):
     """What the numbers of records stand for."""
 
     @property
@@ -62,7 +62,7 @@ def cut_rows(rows: int, replica: int | None, total: int, workers: int, balanced:
 
 
 def located_part(
-    step: int, epoch: int, replica: int, numbers: Ints, records: Records, assumes: tuple[str, ...]
+    step: int, epoch: int, replica: int, numbers: Ints, records: RecordNumbering, assumes: tuple[str, ...]
 ) -> Located:
     """`located_rows` of the part of one replica."""
     rows = 1 if numbers.ndim == 1 else len(numbers)
@@ -70,7 +70,7 @@ def located_part(
 
 
 def located_rows(
-    step: int, epoch: int, replica: Ints, row: Ints, numbers: Ints, records: Records, assumes: tuple[str, ...]
+    step: int, epoch: int, replica: Ints, row: Ints, numbers: Ints, records: RecordNumbering, assumes: tuple[str, ...]
 ) -> Located:
     """The rows of replicas.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from distinput.core.digest import common_folder
-from distinput.files.facts import Names
+from distinput.files.facts import NamesFingerprint
 from distinput.files.paths import local_path
 
 __all__ = ["NameList", "names_said"]
@@ -33,7 +33,7 @@ class NameList:
     count: int
 
     @classmethod
-    def of(cls, names: Names) -> Self:
+    def of(cls, names: NamesFingerprint) -> Self:
         """The list of the files named by a step."""
         count = int(names.words["files"])
         paths = [names.path(i) for i in range(min(count, MOST))]

@@ -10,18 +10,18 @@ from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.distribute.input.drawing import END
 from distinput.distribute.input.own_batches import OwnBatches
-from distinput.distribute.input.source import HALF_WAY, WHOLE, Seen, cut_in_words
+from distinput.distribute.input.source import HALF_WAY, WHOLE, SeenShapes, cut_in_words
 from distinput.distribute.input.step_builder import StepBuilder
 from distinput.distribute.input.terms import INFINITE, UNKNOWN, Terms
 from distinput.errors import StateError
 from distinput.plan.fingerprint import allowances
 
-__all__ = ["OwnPieces", "OwnSteps"]
+__all__ = ["OwnPiecesSource", "OwnSteps"]
 
 
 @final
 @dataclass(frozen=True)
-class OwnPieces:
+class OwnPiecesSource:
     """Each worker reads only its own pieces of the global batches; all workers know the number of steps beforehand.
 
     Args:
@@ -56,14 +56,16 @@ class OwnPieces:
     def begin(self) -> "OwnSteps":
         return OwnSteps(self, self.batches, iter(self.batches), 0, None)
 
-    def restore(self, inputs: Sequence[State], step: int, seen: Seen, may_differ: str | Collection[str]) -> "OwnSteps":
+    def restore(
+        self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]
+    ) -> "OwnSteps":
         batches, iterator = self.batches.restore(inputs[0], step, allowances(may_differ))
         return OwnSteps(self, batches, iterator, step, seen)
 
 
 @final
 class OwnSteps:
-    """One iteration over `OwnPieces`.
+    """One iteration over `OwnPiecesSource`.
 
     Args:
       source: the source to iterate.
@@ -73,7 +75,9 @@ class OwnSteps:
       seen: the shapes of the last element before.
     """
 
-    def __init__(self, source: OwnPieces, batches: OwnBatches, iterator: Any, step: int, seen: Seen) -> None:
+    def __init__(
+        self, source: OwnPiecesSource, batches: OwnBatches, iterator: Any, step: int, seen: SeenShapes
+    ) -> None:
         terms = source.terms
         self._batches, self._iterator, self._alike = batches, iterator, terms.alike
         self._replicas = terms.replicas.count
@@ -105,7 +109,7 @@ class OwnSteps:
         return step  # no function is called before it is taken
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> SeenShapes:
         return self._build.seen
 
     @property

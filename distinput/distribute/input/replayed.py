@@ -9,20 +9,20 @@ from typing import Any
 from distinput.core.seal import sealed
 from distinput.core.state import State
 from distinput.data.seal import Seal
-from distinput.distribute.input.dealing import StandIn
+from distinput.distribute.input.dealing import Placeholders
 from distinput.distribute.input.dealt_elements import DealtElements
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.drawing import END
 from distinput.distribute.input.own_batches import OwnBatches
-from distinput.distribute.input.own_pieces import OwnPieces
-from distinput.distribute.input.source import Source, Steps
+from distinput.distribute.input.own_pieces import OwnPiecesSource
+from distinput.distribute.input.source import Steps, StepSource
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite.running import Running
 
 __all__ = ["described", "looks_back", "replayed", "resealed", "states_at", "step_from"]
 
 
-def replayed(source: Source, delivery: Delivery, step: int, epoch: int, seeds: Sequence[Sequence[int]] = ()) -> Any:
+def replayed(source: StepSource, delivery: Delivery, step: int, epoch: int, seeds: Sequence[Sequence[int]] = ()) -> Any:
     """See `DistributedDataset.replay`.
 
     Args:
@@ -42,12 +42,12 @@ def replayed(source: Source, delivery: Delivery, step: int, epoch: int, seeds: S
     return step_from(source, delivery, states, first, step)
 
 
-def looks_back(source: Source, step: int) -> int:
+def looks_back(source: StepSource, step: int) -> int:
     """How many steps before it a step has to begin: what stands for missing elements has the shape of the last one seen."""
-    return min(step, int(StandIn(source.spec).watches))
+    return min(step, int(Placeholders(source.spec).watches))
 
 
-def step_from(source: Source, delivery: Delivery, states: Sequence[State], first: int, step: int) -> Any:
+def step_from(source: StepSource, delivery: Delivery, states: Sequence[State], first: int, step: int) -> Any:
     """A step, from the states of the input pipelines before an earlier one, or before itself.
 
     Raises:
@@ -70,7 +70,7 @@ def _each(steps: Steps, keeps_partial: bool) -> Any:
         yield step
 
 
-def states_at(source: Source, step: int, epoch: int, seeds: Sequence[Sequence[int]] = ()) -> list[State] | None:
+def states_at(source: StepSource, step: int, epoch: int, seeds: Sequence[Sequence[int]] = ()) -> list[State] | None:
     """The states of the input pipelines before a step; None if they cannot be computed."""
     datasets = described(source)
     each = source.terms.replicas.count if isinstance(source, DealtElements) and len(datasets) == 1 else 1
@@ -101,20 +101,20 @@ def resealed(state: State, place: State) -> State:
     return sealed(place, state["plan"])
 
 
-def described(source: Source) -> list[Any]:
+def described(source: StepSource) -> list[Any]:
     """The datasets that the states of a source belong to."""
     return [one.whole if isinstance(one, OwnBatches) else one for one in _datasets(source)]
 
 
 def _datasets(source: Any) -> list[Any]:
     """What a source reads."""
-    if isinstance(source, OwnPieces):
+    if isinstance(source, OwnPiecesSource):
         return [source.batches]
     return list(source.datasets) if isinstance(source, DealtElements) else [source.dataset]
 
 
 @contextmanager
-def _passes_as_they_are(source: Source) -> Iterator[None]:
+def _passes_as_they_are(source: StepSource) -> Iterator[None]:
     """The next iteration is the pass that it would have been."""
     passes = [dataset._passes for dataset in _datasets(source)]
     begun = [each.begun for each in passes]

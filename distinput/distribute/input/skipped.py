@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from distinput.core.state import State
 from distinput.distribute.input.dealt_elements import DealtElements
-from distinput.distribute.input.source import Source
+from distinput.distribute.input.source import StepSource
 from distinput.distribute.input.step_records import StepRecords
 from distinput.errors import UnimplementedError
 from distinput.lineage.records import Records
@@ -34,7 +34,7 @@ def ranges_of_steps(skip: Iterable[range]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted([(each.start, each.stop) for each in given if len(each)]))
 
 
-def steps_left_out(skip: Ranges, source: Source, inputs: Sequence[State]) -> list[range]:
+def steps_left_out(skip: Ranges, source: StepSource, inputs: Sequence[State]) -> list[range]:
     """Ranges of steps, with each group of records replaced by the steps that hold one of them.
 
     Args:
@@ -56,7 +56,7 @@ def steps_left_out(skip: Ranges, source: Source, inputs: Sequence[State]) -> lis
     return found
 
 
-def _steps_of(given: Records, source: Source, inputs: Sequence[State]) -> list[int]:
+def _steps_of(given: Records, source: StepSource, inputs: Sequence[State]) -> list[int]:
     cure = "give the ranges of steps instead"
     if isinstance(source, DealtElements) and source.terms.replicas.workers > 1 and source.tree_of is None:
         raise UnimplementedError(

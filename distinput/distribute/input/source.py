@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sources of the steps of one worker: the interface and functions common to the three kinds.
 
-`OwnPieces` reads only this worker's pieces of the global batches, `CutBatches` cuts them out of every global batch, and
+`OwnPiecesSource` reads only this worker's pieces of the global batches, `CutBatches` cuts them out of every global batch, and
 `DealtElements` gives one element of an input pipeline to each replica. A source is a description; its `Steps` are one
 iteration over it.
 """
@@ -20,8 +20,8 @@ from distinput.errors import StateError
 __all__ = [
     "HALF_WAY",
     "WHOLE",
-    "Seen",
-    "Source",
+    "SeenShapes",
+    "StepSource",
     "Steps",
     "close_input",
     "cut_in_words",
@@ -38,7 +38,7 @@ HALF_WAY = (
     "restart from a state taken before"
 )
 
-Seen = list[list[int]] | None
+SeenShapes = list[list[int]] | None
 """The shapes of the leaves of the last element, used for placeholders; None before the first element."""
 
 
@@ -65,7 +65,7 @@ class Steps(Protocol):
         ...
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> SeenShapes:
         """The shapes that a state saves."""
         ...
 
@@ -104,7 +104,7 @@ class Steps(Protocol):
         ...
 
 
-class Source(Protocol):
+class StepSource(Protocol):
     """The source of the steps of one worker."""
 
     @property
@@ -161,7 +161,7 @@ class Source(Protocol):
         """Begin a new pass."""
         ...
 
-    def restore(self, inputs: Sequence[State], step: int, seen: Seen, may_differ: str | Collection[str]) -> Steps:
+    def restore(self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]) -> Steps:
         """The rest of a pass, from the results of `Steps.inputs` and `Steps.seen` after `step` steps."""
         ...
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from distinput.core.spec import Spec, TensorSpec
-from distinput.distribute.input.dealing import StandIn, dealer
+from distinput.distribute.input.dealing import Placeholders, dealer
 from distinput.distribute.input.drawing import END
 from distinput.distribute.replicas import Replicas
 from distinput.distribute.values import PartialPerReplica, PerReplica
@@ -27,7 +27,7 @@ class StepBuilder:
     def __init__(self, spec: Spec, replicas: Replicas, seen: list[list[int]] | None) -> None:
         self._spec, self._replicas, self._seen = spec, replicas.count, seen
         self._deal = dealer(spec.structure, replicas.count) if replicas.wraps else None
-        self.stand_in = StandIn(spec)
+        self.stand_in = Placeholders(spec)
         """Makes the placeholders."""
         self._watches = self.stand_in.watches
         self._last: Any = None

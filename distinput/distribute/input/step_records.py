@@ -11,8 +11,8 @@ from distinput.core.column import Ints
 from distinput.distribute.input.cut_batches import CutBatches
 from distinput.distribute.input.dealt_elements import DealtElements
 from distinput.distribute.input.located_rows import cut_rows, located_part, located_rows
-from distinput.distribute.input.own_pieces import OwnPieces
-from distinput.distribute.input.source import Source
+from distinput.distribute.input.own_pieces import OwnPiecesSource
+from distinput.distribute.input.source import StepSource
 from distinput.errors import UnimplementedError
 from distinput.lineage.located import Located, Seen
 from distinput.lineage.numbered import Numbered, numbered
@@ -32,12 +32,12 @@ class StepRecords:
       read: count records that cannot be counted otherwise by reading all files once.
     """
 
-    def __init__(self, source: Source, trees: Sequence[Node] | None = None, *, read: bool = False) -> None:
+    def __init__(self, source: StepSource, trees: Sequence[Node] | None = None, *, read: bool = False) -> None:
         self._source, self._given, self._read = source, trees, read
         self._made: dict[int, Numbered] = {}
 
     @classmethod
-    def with_seeds(cls, source: Source, seeds: Sequence[Sequence[int]], *, read: bool = False) -> "StepRecords":
+    def with_seeds(cls, source: StepSource, seeds: Sequence[Sequence[int]], *, read: bool = False) -> "StepRecords":
         """The records where steps without a seed drew these, of each pipeline, as a state holds them."""
         plain = cls(source, read=read)._nodes
         return cls(source, [_drawn(node, given) for node, given in zip(plain, seeds, strict=True)], read=read)
@@ -185,7 +185,7 @@ class StepRecords:
         if isinstance(source, DealtElements):
             cut = cut_rows(rows, None, 1, 1, False)
         else:
-            assert isinstance(source, OwnPieces | CutBatches)
+            assert isinstance(source, OwnPiecesSource | CutBatches)
             replicas = terms.replicas
             cut = cut_rows(rows, replica, replicas.total, replicas.workers, source.balanced)
         return located_rows(step, epoch, *cut[1:], numbers_at(cut[0]), tree, self._assumes(tree))
@@ -240,7 +240,7 @@ class StepRecords:
         source: Any = self._source
         if self._given is not None:
             return list(self._given)
-        if isinstance(source, OwnPieces):
+        if isinstance(source, OwnPiecesSource):
             return [source.batches.node]
         return [dataset.node for dataset in ([source.dataset] if isinstance(source, CutBatches) else source.datasets)]
 

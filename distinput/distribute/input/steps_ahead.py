@@ -16,7 +16,7 @@ from typing import Any, final
 from distinput.core.ending import Ending
 from distinput.core.state import State
 from distinput.distribute.input.drawing import END
-from distinput.distribute.input.source import Seen, Steps
+from distinput.distribute.input.source import SeenShapes, Steps
 from distinput.errors import StateError
 
 __all__ = ["StepsAhead"]
@@ -35,7 +35,7 @@ class _After:
     """
 
     places: Sequence[State] | StateError
-    seen: Seen
+    seen: SeenShapes
 
     @classmethod
     def of(cls, steps: Steps) -> "_After":
@@ -180,7 +180,7 @@ class StepsAhead:
         return False
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> SeenShapes:
         """The shapes of the leaves of the last element delivered."""
         return self._steps.seen if self._after is None else self._after.seen
 

@@ -17,7 +17,7 @@ from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError
 from distinput.sharding.batches import batch_size_of
 
-__all__ = ["Padding", "check_rows", "global_batch_size", "only_full", "short"]
+__all__ = ["StepPadding", "check_rows", "global_batch_size", "only_full", "short"]
 
 
 def global_batch_size(dataset: Any, tail: str) -> int:
@@ -61,7 +61,7 @@ def short(there: int, rows: int) -> InvalidArgumentError:
     )
 
 
-class Padding:
+class StepPadding:
     """Pads the parts of a step to the same number of rows: a step -> (step, mask).
 
     Args:

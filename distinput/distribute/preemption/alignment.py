@@ -15,7 +15,7 @@ from distinput.distribute.collectives.agreements import Agreement
 from distinput.distribute.collectives.collectives import Collectives
 from distinput.errors import CollectiveError
 
-__all__ = ["LATENCY", "Alignment", "Decision"]
+__all__ = ["LATENCY", "Alignment", "SaveDecision"]
 
 _EVERY_SECONDS = 0.1
 """About how long an agreement is posted after the one before: each costs some tenths of a millisecond of processor time."""
@@ -32,7 +32,7 @@ _LONGEST = 1 << 40  # microseconds; a sum of these fits into 64 bits
 
 
 @dataclass(frozen=True)
-class Decision:
+class SaveDecision:
     """What all workers do before the next call.
 
     Args:
@@ -75,7 +75,7 @@ class Alignment:
         self._posted_in, self._posted_at = call, now
         self._look = call + self._gap // 2
 
-    def after(self, call: int) -> Decision | None:
+    def after(self, call: int) -> SaveDecision | None:
         """What to do before the next call, None for nothing; to be called at the end of every call.
 
         Raises:
@@ -83,7 +83,7 @@ class Alignment:
           CollectiveError: a worker is gone or late.
         """
         if self._group is None:
-            return Decision(0, self._expired()) if self._noticed() else None
+            return SaveDecision(0, self._expired()) if self._noticed() else None
         if self._pending is None or call < self._look:
             return None
         pending, self._pending = self._pending, None
@@ -93,7 +93,7 @@ class Alignment:
         self._next = max(call + 1, self._posted_in + self._gap)
         if not noticed:
             return None
-        return Decision(ranks if noticed == 1 else None, expired > 0)
+        return SaveDecision(ranks if noticed == 1 else None, expired > 0)
 
     def close(self) -> None:
         """Wait for a pending agreement, and leave the group; may be called again."""

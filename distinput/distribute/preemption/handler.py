@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-from distinput.distribute.preemption.alignment import LATENCY, Alignment, Decision
+from distinput.distribute.preemption.alignment import LATENCY, Alignment, SaveDecision
 from distinput.distribute.preemption.notice import Notice
 from distinput.distribute.preemption.termination_config import EXIT_CODE, TerminationConfig
 
@@ -80,7 +80,7 @@ class PreemptionCheckpointHandler:
         self._rank, self._size = crew.rank, crew.size
         self._manager.restore_or_initialize()
         self._calls = 0  # in this process, of `run` and `save_checkpoint_if_preempted`
-        self._decision: Decision | None = None
+        self._decision: SaveDecision | None = None
         self._saved_at: float | None = None  # in a grace period
         self._save_seconds = self._step_seconds = 0.0
         self._ended: float | None = None  # the time of the end of the call before
@@ -185,7 +185,7 @@ class PreemptionCheckpointHandler:
         self._alignment.before(self._calls)
         return self._calls
 
-    def _end_call(self, call: int) -> Decision | None:
+    def _end_call(self, call: int) -> SaveDecision | None:
         if call == 0:
             return None
         now = time.monotonic()
@@ -241,7 +241,7 @@ class PreemptionCheckpointHandler:
             raise
         self._ending = False
 
-    def _named(self, decision: Decision) -> str:
+    def _named(self, decision: SaveDecision) -> str:
         if self._size == 1:
             return "this process"
         return "several workers" if decision.worker is None else f"worker {decision.worker}"

@@ -35,7 +35,7 @@ _PATIENCE = 10.0
 """Seconds that a new client waits for its server where it was given no time."""
 _RETRY = 0.05
 
-Outcome = tuple[int, str, Any]
+Reply = tuple[int, str, Any]
 
 
 class Client:
@@ -101,7 +101,7 @@ class Client:
         Source: `tf.distribute.experimental.rpc.Client.call`.
         """
         request = encoded({"call": method_name}, tuple(args or ()))
-        outcome: Future[Outcome] = Future()
+        outcome: Future[Reply] = Future()
 
         def run() -> None:
             found = self._outcome(request, timeout_in_ms)
@@ -159,7 +159,7 @@ class Client:
             else:
                 return methods
 
-    def _outcome(self, request: bytes, timeout_in_ms: int) -> Outcome:
+    def _outcome(self, request: bytes, timeout_in_ms: int) -> Reply:
         seconds = timeout_in_ms / 1000 if timeout_in_ms else self._timeout
         try:
             note, value = self._exchange(request, seconds)
@@ -224,7 +224,7 @@ class Client:
             connection.close()
 
 
-def _arranged(method: str, outcome: Outcome, specs: Any) -> Outcome:
+def _arranged(method: str, outcome: Reply, specs: Any) -> Reply:
     """The outcome with its value in the structure of the specs, or with an error if it does not fit."""
     code, _, value = outcome
     if code != OK:

@@ -223,7 +223,7 @@ def _wrapping(security: Any, role: str) -> Callable[[socket.socket, str], socket
 
 
 class DaskMembership:
-    """Which Dask worker is at which seat; see `Membership`.
+    """Which Dask worker is at which seat; see `SeatDirectory`.
 
     Args:
       scheduler: its address.
@@ -256,7 +256,7 @@ class DaskMembership:
         self._client.sync(self._look)
 
     def open_host(self, seat: str, cluster: str, secret: bytes, until: float) -> Address:
-        """Start a host at a seat; see `Membership`."""
+        """Start a host at a seat; see `SeatDirectory`."""
         name = self._names[seat]
         with self._changed:
             self._await(lambda: name in self._present, seat, until)
@@ -289,11 +289,11 @@ class DaskMembership:
         raise ConnectionError(f"{seat}: the Dask worker {worker} has left")
 
     def watch(self, gone: Callable[[str], None]) -> None:
-        """Have a function told of workers that left; see `Membership`."""
+        """Have a function told of workers that left; see `SeatDirectory`."""
         self._gone = gone
 
     def encryption(self) -> Callable[[socket.socket, str], socket.socket] | None:
-        """What encrypts connections; see `Membership`."""
+        """What encrypts connections; see `SeatDirectory`."""
         return _wrapping(self._security, "client")
 
     def close(self) -> None:

@@ -170,7 +170,7 @@ def _pickler() -> Any:
             "run `pip install 'distinput[dask]'`"
         ) from error
 
-    class Pickler(of_functions):  # type: ignore[misc, valid-type]
+    class ModulePickler(of_functions):  # type: ignore[misc, valid-type]
         """Notes the modules of the functions and classes that are pickled."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -192,7 +192,7 @@ def _pickler() -> Any:
                     self.modules.add(name)
             return reduced
 
-    return Pickler
+    return ModulePickler
 
 
 _BY_NAME: dict[int, Any] = {}

@@ -68,7 +68,7 @@ class RaySeat:
 
 
 class RayMembership:
-    """Which Ray actor is at which seat; see `Membership`.
+    """Which Ray actor is at which seat; see `SeatDirectory`.
 
     Args:
       spec: how many tasks "worker" and "ps" there are.
@@ -104,7 +104,7 @@ class RayMembership:
         }
 
     def open_host(self, seat: str, cluster: str, secret: bytes, until: float) -> Address:
-        """Start a host at a seat; see `Membership`."""
+        """Start a host at a seat; see `SeatDirectory`."""
         errors = self._ray.exceptions
         while True:
             if self._closed:

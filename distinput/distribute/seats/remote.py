@@ -28,10 +28,10 @@ from distinput.distribute.seats.pulse import Pulse
 from distinput.distribute.seats.seats import Packing, SeatLost
 from distinput.errors import UnavailableError
 
-__all__ = ["Membership", "RemoteSeats"]
+__all__ = ["RemoteSeats", "SeatDirectory"]
 
 
-class Membership(Protocol):
+class SeatDirectory(Protocol):
     """Which process is at which seat, as an engine knows it."""
 
     workers: tuple[str, ...]
@@ -81,7 +81,7 @@ class RemoteSeats:
       UnavailableError: not all of them came.
     """
 
-    def __init__(self, membership: Membership, worker_timeout_seconds: float, start_seconds: float) -> None:
+    def __init__(self, membership: SeatDirectory, worker_timeout_seconds: float, start_seconds: float) -> None:
         self._membership = membership
         self._cluster, self._secret = secrets.token_hex(8), secrets.token_bytes(32)
         join_cluster(self._cluster, self._secret, membership.encryption())

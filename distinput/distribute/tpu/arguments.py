@@ -18,7 +18,7 @@ from distinput.distribute.values import DistributedValues, replica_leaves
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["Arguments", "Constant", "Same", "Shared", "Split", "function_key", "is_array", "unshared"]
+__all__ = ["Constant", "RunArguments", "Same", "Shared", "Split", "function_key", "is_array", "unshared"]
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
 _FOLLOWED = (*_SCALARS, FunctionType, Variable)
@@ -142,7 +142,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Arguments:
+class RunArguments:
     """The arguments of a run.
 
     Args:
@@ -154,7 +154,7 @@ class Arguments:
     leaves: tuple[Constant | Shared | Split, ...]
 
     @classmethod
-    def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], mesh: ReplicaMesh) -> "Arguments":
+    def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], mesh: ReplicaMesh) -> "RunArguments":
         """Look at each argument.
 
         Raises:

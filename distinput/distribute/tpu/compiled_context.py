@@ -16,7 +16,7 @@ from distinput.distribute.reduction import check_axis
 from distinput.distribute.replica_context import ReplicaContext
 from distinput.distribute.sliced_values import has_slices, refuse_gather
 from distinput.distribute.tpu.mesh import REPLICA
-from distinput.distribute.tpu.trace import Trace, broadcast_from
+from distinput.distribute.tpu.trace import VariableTrace, broadcast_from
 from distinput.distribute.values import DistributedValues, PerReplica, is_distributed, replica_leaves
 from distinput.distribute.variables.indexed_slices import IndexedSlices
 from distinput.distribute.variables.policy import VariableAggregation
@@ -64,7 +64,7 @@ class CompiledReplicaContext(ReplicaContext):
 
     __slots__ = ("_trace",)
 
-    def __init__(self, strategy: Any, trace: Trace) -> None:
+    def __init__(self, strategy: Any, trace: VariableTrace) -> None:
         super().__init__(strategy, 0)
         self._trace = trace
 

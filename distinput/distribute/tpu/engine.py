@@ -15,7 +15,7 @@ from distinput.distribute.peers import Peers
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.replicas import Replicas
 from distinput.distribute.run import run_on_replicas
-from distinput.distribute.tpu.arguments import Arguments
+from distinput.distribute.tpu.arguments import RunArguments
 from distinput.distribute.tpu.compiled_context import TracedValues, gather_traced, reduce_traced
 from distinput.distribute.tpu.jax_store import JaxStore
 from distinput.distribute.tpu.logical_devices import LogicalDevices
@@ -91,7 +91,7 @@ class Engine(LogicalDevices):
 
     def run(self, replicas: Replicas, fn: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run a function on every replica; see `TPUStrategy.run`."""
-        arguments = Arguments.of(given, named, self._mesh)
+        arguments = RunArguments.of(given, named, self._mesh)
         if self._compile:
             found = self.runner.run(fn, arguments)
             if found is not None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.tpu.arguments import Arguments, Shared, Split
+from distinput.distribute.tpu.arguments import RunArguments, Shared, Split
 from distinput.distribute.tpu.equal_programs import equal_arrays, equal_literals
 from distinput.distribute.tpu.flat_program import FlatProgram, flattened, is_literal
 from distinput.distribute.tpu.mesh import ReplicaMesh
@@ -29,8 +29,8 @@ from distinput.distribute.tpu.padding_rules import (
     ROWS,
     UNKNOWN,
     ZERO,
-    Kind,
-    Step,
+    PairedStep,
+    ValueKind,
     is_free,
     kinds_of,
     rows_axis,
@@ -55,7 +55,7 @@ def padded_results(
     strategy: Any,
     mesh: ReplicaMesh,
     fn: Callable[..., Any],
-    arguments: Arguments,
+    arguments: RunArguments,
     rows: int,
     data_rows: int,
     traced: Traced | None,
@@ -98,7 +98,7 @@ class _Compared:
     """
 
     program: FlatProgram
-    known: dict[Any, Kind]
+    known: dict[Any, ValueKind]
 
 
 def _flat(traced: Traced) -> FlatProgram:
@@ -121,7 +121,7 @@ def _same_constant(a: Any, b: Any) -> bool:
     return type(a) is type(b) and isinstance(a, bool | int | float | complex | str | bytes) and repr(a) == repr(b)
 
 
-def _compared(small: Traced, large: Traced, arguments: Arguments) -> _Compared | None:
+def _compared(small: Traced, large: Traced, arguments: RunArguments) -> _Compared | None:
     """What is known of a program, compared with that for another number of rows; None if a result is unknown."""
     if not _same_outcome(small, large):
         return None
@@ -148,7 +148,7 @@ def _compared(small: Traced, large: Traced, arguments: Arguments) -> _Compared |
     return _Compared(a, known.kinds)
 
 
-def _arrays(arguments: Arguments) -> list[Any]:
+def _arrays(arguments: RunArguments) -> list[Any]:
     return [leaf for leaf in arguments.leaves if isinstance(leaf, Shared | Split)]
 
 
@@ -161,7 +161,7 @@ def _same_variables(small: Traced, large: Traced) -> bool:
     )
 
 
-def _constants(a: FlatProgram, b: FlatProgram, small: Traced, large: Traced) -> list[Kind]:
+def _constants(a: FlatProgram, b: FlatProgram, small: Traced, large: Traced) -> list[ValueKind]:
     """Arrays that are part of the programs: what stands for variables, and what the function made itself."""
     stand_ins = {id(x) for each in (small, large) for x in each.trace.stand_ins + each.trace.host_stand_ins}
     found = []
@@ -180,11 +180,11 @@ class _Known:
       pairs: the values of the second one that correspond to them.
     """
 
-    kinds: dict[Any, Kind]
+    kinds: dict[Any, ValueKind]
     pairs: dict[Any, Any]
 
 
-def _kind_of(known: _Known, x: Any, y: Any) -> Kind:
+def _kind_of(known: _Known, x: Any, y: Any) -> ValueKind:
     if is_literal(x) or is_literal(y):
         if not (is_literal(x) and is_literal(y)) or not equal_literals(x.val, y.val):
             return UNKNOWN
@@ -194,19 +194,19 @@ def _kind_of(known: _Known, x: Any, y: Any) -> Kind:
 
 
 def _known(
-    a: FlatProgram, b: FlatProgram, inputs: Sequence[Kind], constants: Sequence[Kind], sizes: tuple[int, int]
+    a: FlatProgram, b: FlatProgram, inputs: Sequence[ValueKind], constants: Sequence[ValueKind], sizes: tuple[int, int]
 ) -> _Known | None:
     """What is known of the values of two programs for these numbers of rows; None if their steps do not correspond."""
     if len(a.eqns) != len(b.eqns) or len(a.outvars) != len(b.outvars):
         return None
-    kinds: dict[Any, Kind] = dict(zip([*a.invars, *a.constvars], [*inputs, *constants], strict=True))
+    kinds: dict[Any, ValueKind] = dict(zip([*a.invars, *a.constvars], [*inputs, *constants], strict=True))
     known = _Known(kinds, dict(zip([*a.invars, *a.constvars], [*b.invars, *b.constvars], strict=True)))
     for x, y in zip(a.eqns, b.eqns, strict=True):
         name = x.primitive.name
         if name != y.primitive.name or len(x.invars) != len(y.invars) or len(x.outvars) != len(y.outvars):
             return None
         operands = tuple([_kind_of(known, p, q) for p, q in zip(x.invars, y.invars, strict=True)])
-        step = Step(name, x, y, operands, sizes)
+        step = PairedStep(name, x, y, operands, sizes)
         for p, q, kind in zip(x.outvars, y.outvars, kinds_of(step), strict=True):
             known.kinds[p], known.pairs[p] = _checked(kind, p.aval.shape, q.aval.shape, sizes), q
     return known
@@ -261,7 +261,7 @@ def _written(value: Any) -> str:
 _EMPTY = "empty"
 
 
-def _checked(kind: Kind, small: Sequence[int], large: Sequence[int], sizes: tuple[int, int]) -> Kind:
+def _checked(kind: ValueKind, small: Sequence[int], large: Sequence[int], sizes: tuple[int, int]) -> ValueKind:
     """The kind, if the shapes agree with it."""
     if is_free(kind):
         return kind if tuple(small) == tuple(large) else UNKNOWN

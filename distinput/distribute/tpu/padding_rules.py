@@ -13,11 +13,23 @@ import numpy as np
 
 from distinput.distribute.tpu.equal_programs import equal_parameters
 
-__all__ = ["BY_ROWS", "CLEAN", "MASK", "ROWS", "UNKNOWN", "ZERO", "Kind", "Step", "is_free", "kinds_of", "rows_axis"]
+__all__ = [
+    "BY_ROWS",
+    "CLEAN",
+    "MASK",
+    "ROWS",
+    "UNKNOWN",
+    "ZERO",
+    "PairedStep",
+    "ValueKind",
+    "is_free",
+    "kinds_of",
+    "rows_axis",
+]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ValueKind:
     """What is known of a value.
 
     Args:
@@ -27,15 +39,15 @@ class Kind:
     name: str
 
 
-CLEAN = Kind("free of rows")
-ZERO = Kind("free of rows, and zero")
-ROWS = Kind("by rows")
-ZEROED = Kind("by rows, and added rows are zero")
-UNKNOWN = Kind("unknown")
+CLEAN = ValueKind("free of rows")
+ZERO = ValueKind("free of rows, and zero")
+ROWS = ValueKind("by rows")
+ZEROED = ValueKind("by rows, and added rows are zero")
+UNKNOWN = ValueKind("unknown")
 BY_ROWS = (ROWS, ZEROED)
 
 
-def is_free(kind: Kind) -> bool:
+def is_free(kind: ValueKind) -> bool:
     """True if the value is the same for any number of rows."""
     return kind is CLEAN or kind is ZERO
 
@@ -79,7 +91,7 @@ def rows_axis(small: Sequence[int], large: Sequence[int], sizes: tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Step:
+class PairedStep:
     """One step of both programs.
 
     Args:
@@ -93,7 +105,7 @@ class Step:
     name: str
     small: Any
     large: Any
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ValueKind, ...]
     sizes: tuple[int, int]
 
     def axis(self, operand: int) -> int | None:
@@ -115,7 +127,7 @@ class Step:
         return all(equal_parameters(self.small.params.get(name), self.large.params.get(name)) for name in names)
 
 
-def kinds_of(step: Step) -> list[Kind]:
+def kinds_of(step: PairedStep) -> list[ValueKind]:
     """What is known of each result of a step."""
     count = len(step.small.outvars)
     if UNKNOWN in step.kinds:
@@ -137,7 +149,7 @@ def kinds_of(step: Step) -> list[Kind]:
     return [UNKNOWN if rule is None else rule(step)] * count
 
 
-def _made(step: Step) -> Kind:
+def _made(step: PairedStep) -> ValueKind:
     """Rows made of what has none."""
     if step.name == "broadcast_in_dim" and step.same("broadcast_dimensions"):
         shape, target = step.small.invars[0].aval.shape, step.out
@@ -150,7 +162,7 @@ def _made(step: Step) -> Kind:
     return UNKNOWN
 
 
-def _elementwise(step: Step) -> Kind:
+def _elementwise(step: PairedStep) -> ValueKind:
     kinds = step.kinds
     if not _same_params(step):
         return UNKNOWN
@@ -174,7 +186,7 @@ def _elementwise(step: Step) -> Kind:
     return ZEROED if stays else ROWS
 
 
-def _reduction(step: Step) -> Kind:
+def _reduction(step: PairedStep) -> ValueKind:
     axes, axis = step.small.params["axes"], step.axis(0)
     if not step.same("axes") or axis is None:
         return UNKNOWN
@@ -183,13 +195,13 @@ def _reduction(step: Step) -> Kind:
     return ZEROED if step.kinds[0] is ZEROED and step.name in ("reduce_sum", "reduce_or", "reduce_and") else ROWS
 
 
-def _cumulative(step: Step) -> Kind:
+def _cumulative(step: PairedStep) -> ValueKind:
     if not step.same("axis", "reverse") or step.small.params["axis"] == step.axis(0):
         return UNKNOWN
     return ZEROED if step.kinds[0] is ZEROED and step.name == "cumsum" else ROWS
 
 
-def _dot(step: Step) -> Kind:
+def _dot(step: PairedStep) -> ValueKind:
     if not step.same("dimension_numbers"):
         return UNKNOWN
     contracted, batched = step.small.params["dimension_numbers"]
@@ -213,7 +225,7 @@ def _dot(step: Step) -> Kind:
     return (ZEROED if zero else ROWS) if sorted(found) == ["kept", "none"] else UNKNOWN
 
 
-def _convolution(step: Step) -> Kind:
+def _convolution(step: PairedStep) -> ValueKind:
     """Rows are the batch of a convolution; or they are summed over, as in the gradient of its kernel."""
     names = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers")
     if not step.same(*names, "feature_group_count", "batch_group_count"):
@@ -230,7 +242,7 @@ def _convolution(step: Step) -> Kind:
     return UNKNOWN
 
 
-def _moved(step: Step) -> Kind:
+def _moved(step: PairedStep) -> ValueKind:
     """Shapes change, but the dimension of rows stays a dimension of its own."""
     kind = step.kinds[0]
     if step.name == "reshape":
@@ -253,7 +265,7 @@ def _moved(step: Step) -> Kind:
     return UNKNOWN
 
 
-def _slice(step: Step) -> Kind:
+def _slice(step: PairedStep) -> ValueKind:
     axis, small, large = step.axis(0), step.small, step.large
     if axis is None or step.out is None or not step.same("strides"):
         return UNKNOWN
@@ -269,7 +281,7 @@ def _slice(step: Step) -> Kind:
     return step.kinds[0]
 
 
-def _concatenate(step: Step) -> Kind:
+def _concatenate(step: PairedStep) -> ValueKind:
     axes = {step.axis(i) for i in range(len(step.kinds))}
     if not step.same("dimension") or axes != {step.out} or step.out == step.small.params["dimension"]:
         return UNKNOWN
@@ -278,25 +290,25 @@ def _concatenate(step: Step) -> Kind:
     return ZEROED if set(step.kinds) == {ZEROED} else ROWS
 
 
-def _split(step: Step) -> Kind:
+def _split(step: PairedStep) -> ValueKind:
     return step.kinds[0] if step.same("axis", "sizes") and step.small.params["axis"] != step.axis(0) else UNKNOWN
 
 
-def _pad(step: Step) -> Kind:
+def _pad(step: PairedStep) -> ValueKind:
     axis = step.axis(0)
     if axis is None or not step.same("padding_config") or step.small.params["padding_config"][axis] != (0, 0, 0):
         return UNKNOWN
     return ZEROED if step.kinds[0] is ZEROED and step.kinds[1] is ZERO else ROWS
 
 
-def _sort(step: Step) -> Kind:
+def _sort(step: PairedStep) -> ValueKind:
     dimension = step.small.params["dimension"]
     axes = {step.axis(i) for i in range(len(step.kinds))}
     fits = step.same("dimension", "is_stable", "num_keys") and len(axes) == 1 and dimension not in axes
     return ROWS if fits and all(kind in BY_ROWS for kind in step.kinds) else UNKNOWN
 
 
-def _gather(step: Step) -> Kind:
+def _gather(step: PairedStep) -> ValueKind:
     """Rows of a table by indices, or one value of each row."""
     numbers = step.small.params["dimension_numbers"]
     if not step.same("dimension_numbers", "mode", "fill_value"):
@@ -319,7 +331,7 @@ def _gather(step: Step) -> Kind:
     return UNKNOWN
 
 
-def _scatter_add(step: Step) -> Kind:
+def _scatter_add(step: PairedStep) -> ValueKind:
     """Additions to a table, which zeros do not change; or to one place of each row."""
     numbers = step.small.params["dimension_numbers"]
     if not step.same("dimension_numbers", "mode"):
@@ -335,7 +347,7 @@ def _scatter_add(step: Step) -> Kind:
     return UNKNOWN
 
 
-def _window(step: Step) -> Kind:
+def _window(step: PairedStep) -> ValueKind:
     """Windows inside of each row, such as pooling."""
     axis = step.axis(0)
     if axis is None or axis != step.out:
@@ -350,7 +362,7 @@ def _window(step: Step) -> Kind:
     return ROWS if step.same(*names) else UNKNOWN
 
 
-_RULES: dict[str, Callable[[Step], Kind]] = {
+_RULES: dict[str, Callable[[PairedStep], ValueKind]] = {
     "broadcast_in_dim": _moved,
     "concatenate": _concatenate,
     "conv_general_dilated": _convolution,
@@ -371,6 +383,6 @@ _RULES: dict[str, Callable[[Step], Kind]] = {
 }
 
 
-def _same_params(step: Step) -> bool:
+def _same_params(step: PairedStep) -> bool:
     """True if a step without rows does the same in both programs, loops and branches inside of it included."""
     return set(step.small.params) == set(step.large.params) and step.same(*step.small.params)

@@ -14,12 +14,12 @@ from jax.sharding import PartitionSpec
 from distinput.core.nest import Structure
 from distinput.distribute.modes import Mode
 from distinput.distribute.sliced_values import has_slices
-from distinput.distribute.tpu.arguments import Arguments, Shared, Split, is_array, unshared
+from distinput.distribute.tpu.arguments import RunArguments, Shared, Split, is_array, unshared
 from distinput.distribute.tpu.compiled_context import CompiledReplicaContext
 from distinput.distribute.tpu.device_values import DeviceValues
 from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh
 from distinput.distribute.tpu.precision import as_device_array
-from distinput.distribute.tpu.trace import Trace
+from distinput.distribute.tpu.trace import VariableTrace
 from distinput.distribute.tpu.turns import in_turn
 from distinput.distribute.values import PerReplica, is_number, replica_leaves
 from distinput.distribute.variables.resource_variable import ResourceVariable
@@ -44,7 +44,7 @@ class Traced:
     """
 
     jaxpr: Any
-    trace: Trace
+    trace: VariableTrace
     structure: Structure
     places: tuple[int | None, ...]
     constants: tuple[Any, ...]
@@ -57,7 +57,7 @@ class Traced:
 
 
 def trace_function(
-    strategy: Any, mesh: ReplicaMesh, fn: Callable[..., Any], arguments: Arguments, rows: int | None
+    strategy: Any, mesh: ReplicaMesh, fn: Callable[..., Any], arguments: RunArguments, rows: int | None
 ) -> Traced:
     """Trace a function as one replica would run it.
 
@@ -74,7 +74,7 @@ def trace_function(
     found: dict[str, Any] = {}
 
     def replica(data_rows: Any, *arrays: Any) -> list[Any]:
-        trace = Trace(mesh, arguments.rows[0] if rows is None and arguments.rows else rows, data_rows)
+        trace = VariableTrace(mesh, arguments.rows[0] if rows is None and arguments.rows else rows, data_rows)
         given = iter(arrays)
         leaves = [next(given) if isinstance(x, Shared | Split) else x.value for x in arguments.leaves]
         args, kwargs = arguments.structure.build(leaves)
@@ -174,7 +174,7 @@ class Program:
       rows: the rows of each replica's arrays; None if they have no common number of rows.
     """
 
-    def __init__(self, traced: Traced, arguments: Arguments, mesh: ReplicaMesh, rows: int | None) -> None:
+    def __init__(self, traced: Traced, arguments: RunArguments, mesh: ReplicaMesh, rows: int | None) -> None:
         self.traced, self.rows = traced, rows
         self._mesh = mesh
         trace, closed = traced.trace, traced.jaxpr
@@ -226,7 +226,7 @@ class Program:
         """False if a variable has another shape than when the function was traced."""
         return all(store.shape == shape for store, shape in self._shapes)
 
-    def run(self, arguments: Arguments, data_rows: Sequence[int] | None, cut: Sequence[bool] | None = None) -> Any:
+    def run(self, arguments: RunArguments, data_rows: Sequence[int] | None, cut: Sequence[bool] | None = None) -> Any:
         """Run the program; variables have their new values when it returns, results may still be computed.
 
         Args:

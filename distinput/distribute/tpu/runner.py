@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from distinput.distribute.run_counts import RunCounts
-from distinput.distribute.tpu.arguments import Arguments, Constant, function_key
+from distinput.distribute.tpu.arguments import Constant, RunArguments, function_key
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.tpu.padding import PaddedResults, padded_results
 from distinput.distribute.tpu.program import Program, trace_function
@@ -49,7 +49,7 @@ class Runner:
         """What the runs so far took."""
         return RunCounts(**self._counts)
 
-    def run(self, fn: Callable[..., Any], arguments: Arguments) -> tuple[Any] | None:
+    def run(self, fn: Callable[..., Any], arguments: RunArguments) -> tuple[Any] | None:
         """The result of a program, in a tuple; None if no program can run these arguments, so each replica must."""
         with self._lock:
             which = (function_key(fn), bool(jax.config.jax_enable_x64))
@@ -72,7 +72,7 @@ class Runner:
         self._sizes.clear()
         self._proofs.clear()
 
-    def _even(self, fn: Callable[..., Any], which: Any, arguments: Arguments) -> Any:
+    def _even(self, fn: Callable[..., Any], which: Any, arguments: RunArguments) -> Any:
         """The program for these shapes; or a program for more rows, if that exists and gives the same."""
         key = which, arguments.key(None)
         program = self._programs.get(key)
@@ -86,7 +86,7 @@ class Runner:
             None,
         )
 
-    def _uneven(self, fn: Callable[..., Any], which: Any, arguments: Arguments) -> Any:
+    def _uneven(self, fn: Callable[..., Any], which: Any, arguments: RunArguments) -> Any:
         """A program for at least as many rows as the largest part has, if it gives the same; else None."""
         rows = arguments.rows
         if rows is None or not any(rows):
@@ -102,7 +102,7 @@ class Runner:
             return None
         return self._program(fn, (which, arguments.key(widest)), which, arguments, widest), rows, proof
 
-    def _larger(self, fn: Callable[..., Any], which: Any, arguments: Arguments, rows: tuple[int, ...]) -> Any:
+    def _larger(self, fn: Callable[..., Any], which: Any, arguments: RunArguments, rows: tuple[int, ...]) -> Any:
         least = max(rows)
         for size in sorted(self._sizes.get((which, arguments.key(-1)), ())):
             program = self._programs.get((which, arguments.key(size)))
@@ -113,7 +113,7 @@ class Runner:
                     return program, rows, proof
         return None
 
-    def _proof(self, fn: Callable[..., Any], which: Any, arguments: Arguments, rows: int) -> PaddedResults | None:
+    def _proof(self, fn: Callable[..., Any], which: Any, arguments: RunArguments, rows: int) -> PaddedResults | None:
         """What may be kept of the results of parts that are padded to `rows`; None if padding might change them."""
         assert arguments.rows is not None
         key = which, arguments.key(rows)
@@ -130,7 +130,9 @@ class Runner:
             found.append(self._proofs[key, data_rows])
         return found[0] if all(proof is not None and proof == found[0] for proof in found) else None
 
-    def _program(self, fn: Callable[..., Any], key: Any, which: Any, arguments: Arguments, rows: int | None) -> Program:
+    def _program(
+        self, fn: Callable[..., Any], key: Any, which: Any, arguments: RunArguments, rows: int | None
+    ) -> Program:
         found = self._programs.get(key)
         if found is not None:
             self._programs.move_to_end(key)
@@ -145,7 +147,7 @@ class Runner:
         self._warn_of_constants(fn, arguments)
         return program
 
-    def _warn_of_constants(self, fn: Callable[..., Any], arguments: Arguments) -> None:
+    def _warn_of_constants(self, fn: Callable[..., Any], arguments: RunArguments) -> None:
         code = getattr(fn, "__code__", fn)
         self._variants[code] += 1
         if self._variants[code] != _MANY:

@@ -16,23 +16,23 @@ from distinput.distribute.tpu.precision import as_device_array
 from distinput.distribute.variables.updates import UPDATES
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["Trace", "broadcast_from", "current_trace"]
+__all__ = ["VariableTrace", "broadcast_from", "current_trace"]
 
 
 class _Current(threading.local):
-    trace: "Trace | None" = None
+    trace: "VariableTrace | None" = None
 
 
 _current = _Current()
 
 
-def current_trace(mesh: ReplicaMesh) -> "Trace | None":
+def current_trace(mesh: ReplicaMesh) -> "VariableTrace | None":
     """The trace that this thread makes for these devices."""
     trace = _current.trace
     return trace if trace is not None and trace.mesh is mesh else None
 
 
-class Trace:
+class VariableTrace:
     """What happens to variables while a replica function is traced. Nothing of it reaches their stores.
 
     Args:

@@ -9,9 +9,9 @@ from distinput.core.failure import Failure
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.state import State
-from distinput.functions.claim import Made, behind
+from distinput.functions.claim import MadeBlock, behind
 from distinput.functions.parts import Calling
-from distinput.functions.vectorized.verdict import Verdict
+from distinput.functions.vectorized.verdict import Vectorizer
 
 __all__ = ["called_by_block"]
 
@@ -25,10 +25,10 @@ _FIRST, _FEWEST, _MOST = 64, 16, 32768
 def called_by_block(
     upstream: Stream,
     state: State,
-    verdict: Verdict,
+    verdict: Vectorizer,
     calling: Calling,
-    by_element: Callable[[Stream, State], Iterator[Made]],
-) -> Iterator[Made]:
+    by_element: Callable[[Stream, State], Iterator[MadeBlock]],
+) -> Iterator[MadeBlock]:
     """Blocks of results; `by_element` takes over with the first element for which the verdict is against whole blocks."""
     run, counter = calling.run, calling.counter
     latest: list[tuple[Block, State]] = []

@@ -5,7 +5,7 @@ from itertools import islice
 
 from distinput.core.block import Block
 from distinput.functions.samples import samples
-from distinput.functions.vectorized.verdict import Verdict
+from distinput.functions.vectorized.verdict import Vectorizer
 from distinput.plan.node import Node
 
 __all__ = ["tried"]
@@ -13,7 +13,7 @@ __all__ = ["tried"]
 _ELEMENTS = 4
 
 
-def tried(verdict: Verdict, source: Node) -> str:
+def tried(verdict: Vectorizer, source: Node) -> str:
     """What a fresh verdict says of some elements of `source`."""
     try:
         spec = source.spec

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Verdict`: whether the functions of a `map` are called for whole blocks, and if not, why not."""
+"""`Vectorizer`: whether the functions of a `map` are called for whole blocks, and if not, why not."""
 
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
@@ -12,7 +12,7 @@ from distinput.core.spec import Spec
 from distinput.functions.vectorized.refusal import Refused, Unfit
 from distinput.functions.vectorized.whole_block import WholeBlock
 
-__all__ = ["Verdict"]
+__all__ = ["Vectorizer"]
 
 _MOST_MISSES = 8
 """Blocks in a row that need calls for each element, after which it is not tried any more."""
@@ -21,7 +21,7 @@ _MOST_ROW_BYTES = 1 << 14
 """"auto" leaves out larger elements: there a call costs little besides its work."""
 
 
-class Verdict:
+class Vectorizer:
     """Calls functions for whole blocks as long as that works.
 
     Args:

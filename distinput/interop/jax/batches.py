@@ -22,9 +22,9 @@ from distinput.distribute.input.distribution import pieces_of_batches
 from distinput.distribute.input.drawing import END
 from distinput.distribute.input.options import InputOptions
 from distinput.distribute.input.skipped import Ranges
-from distinput.distribute.input.source import Source, Steps
+from distinput.distribute.input.source import Steps, StepSource
 from distinput.distribute.input.steps_ahead import StepsAhead
-from distinput.distribute.input.tail import Padding
+from distinput.distribute.input.tail import StepPadding
 from distinput.distribute.peers import Peers
 from distinput.distribute.replicas import Replicas
 from distinput.interop.jax.placement import Placement, replicated
@@ -102,7 +102,7 @@ def batches(
     consumer = Consumer(replicas, object(), _WHO)
     options = InputOptions(balanced_split=True, tail=tail, experimental_per_replica_buffer_size=max(1, ahead))
     source = pieces_of_batches(consumer, dataset, options, pieces.assignment, rows)
-    padding = Padding(source.spec, pieces.size) if tail == "pad" else None
+    padding = StepPadding(source.spec, pieces.size) if tail == "pad" else None
     placement = Placement(_WHO, spec, shardings, pieces, masked=padding is not None)
     return GlobalBatches(source, GlobalDelivery(consumer, placement, padding, ahead, spec, tuple(shardings), rows))
 
@@ -123,13 +123,13 @@ class GlobalDelivery:
 
     consumer: Consumer
     placement: Placement
-    padding: Padding | None
+    padding: StepPadding | None
     ahead: int
     spec: Spec
     shardings: tuple[Any, ...]
     rows: int
 
-    def steps(self, source: Source, steps: Steps) -> Steps:
+    def steps(self, source: StepSource, steps: Steps) -> Steps:
         """An iteration whose steps are as they are delivered, some of them made ahead."""
         # Agreements between processes must come in the order of the program, so no thread may make them.
         quick = _QUICK_SECONDS if self.placement.on_host else 0.0  # other devices copy while the program goes on
@@ -139,7 +139,7 @@ class GlobalDelivery:
         """The step as it is delivered."""
         return self.placement(step if self.padding is None else self.padding(step))
 
-    def element_spec(self, source: Source) -> Any:
+    def element_spec(self, source: StepSource) -> Any:
         """What a step looks like: `jax.ShapeDtypeStruct` leaves, `TensorSpec` ones where inner dimensions are unknown."""
         leaves = [
             _global_spec(leaf, sharding, self.rows)
@@ -164,7 +164,7 @@ class GlobalBatches(DistributedDataset):
 
     _delivery: Any
 
-    def __init__(self, source: Source, delivery: "GlobalDelivery") -> None:
+    def __init__(self, source: StepSource, delivery: "GlobalDelivery") -> None:
         super().__init__(source, cast("Any", delivery))  # it delivers in the same way
 
     def __iter__(self) -> "GlobalIterator":

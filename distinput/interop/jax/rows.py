@@ -11,10 +11,10 @@ from distinput.partition.assignment import Assignment
 
 __all__ = ["RowPieces", "device_rows", "pieces_of", "spans_processes"]
 
-Range = tuple[int, int]
+RowSpan = tuple[int, int]
 
 
-def device_rows(sharding: Any, shape: Sequence[int | None], who: str) -> dict[Any, Range]:
+def device_rows(sharding: Any, shape: Sequence[int | None], who: str) -> dict[Any, RowSpan]:
     """The rows that each device of this process holds of an array: first and stop.
 
     Args:
@@ -86,7 +86,7 @@ class RowPieces:
         return tuple([int(number) * self.size for number in self.assignment.numbers(0, self.count)])
 
 
-def pieces_of(ranges: Iterable[Range], rows: int) -> RowPieces:
+def pieces_of(ranges: Iterable[RowSpan], rows: int) -> RowPieces:
     """Divide a batch into the fewest equal pieces, some of which make up exactly these ranges of rows.
 
     The pieces of a process must be consecutive, or at equal distances throughout the batch; otherwise all pieces between the
@@ -108,8 +108,8 @@ def pieces_of(ranges: Iterable[Range], rows: int) -> RowPieces:
     return RowPieces(rows, _assignment(own, pieces))
 
 
-def _merged(ranges: Iterable[Range]) -> list[Range]:
-    found: list[Range] = []
+def _merged(ranges: Iterable[RowSpan]) -> list[RowSpan]:
+    found: list[RowSpan] = []
     for first, stop in sorted(set(ranges)):
         if found and first <= found[-1][1]:
             found[-1] = (found[-1][0], max(stop, found[-1][1]))

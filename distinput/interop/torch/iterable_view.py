@@ -14,7 +14,7 @@ from distinput.core.loader_worker import LoaderWorker, loader_worker
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
-from distinput.interop.rank_steps import Position, RankSteps, StepIterator, StepMark
+from distinput.interop.rank_steps import RankPosition, RankSteps, StepIterator, StepMark
 from distinput.interop.short_steps import ShortSteps, batched, empty_words
 from distinput.interop.torch.leaves import Convert, converter
 from distinput.interop.torch.loader_state import position_in
@@ -104,7 +104,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         self._passes = SharedPasses()
         self._sharder = ""  # the sharder that was seen when the view was sent to a loader worker
         self._unordered = False  # whether the DataLoader that sent it there delivers steps out of order
-        self._position: Position | None = None  # loaded, and not begun yet
+        self._position: RankPosition | None = None  # loaded, and not begun yet
         self._resumed = 0  # which pass begins there, counted from 1; 0: the next one of this process
         _VIEWS.add(self)
         self._made: tuple[tuple[int, int], RankSteps] | None = None
@@ -132,7 +132,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
             self._latest.begin()  # at once, as all workers of the DataLoader do
         return self._latest
 
-    def _begin(self, iterator: "ViewIterator", loaded: Position | None) -> tuple[Position, int]:
+    def _begin(self, iterator: "ViewIterator", loaded: RankPosition | None) -> tuple[RankPosition, int]:
         """Where an iterator begins, and which pass over the view it is, counted from 1.
 
         Args:
@@ -153,7 +153,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         if loaded is not None:
             return loaded, begun
         if passes.resumed != begun:
-            return Position(number), begun
+            return RankPosition(number), begun
         if pending is None or self._resumed != begun:
             raise StateError(
                 f"{_WHO}: load_state_dict was called after persistent loader workers had been started, and they cannot see it; "
@@ -241,18 +241,18 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         if latest is not None and (loader_worker() is not None or latest.begun in (0, self._passes.begun)):
             if loader_worker() is not None or not latest.ended:
                 return latest.state_dict()
-            return self._at(Position(latest.epoch + 1))
+            return self._at(RankPosition(latest.epoch + 1))
         if self._passes.begun:
             raise FailedPreconditionError(
                 f"{_WHO}: loader workers iterate this view, so only the loop knows how many steps it got: use "
                 "interop.torch.Loader or torchdata's StatefulDataLoader, whose state_dict() knows, or pass the number: "
                 "view.state_dict(steps=17)"
             )
-        return self._at(Position(self._passes.next))
+        return self._at(RankPosition(self._passes.next))
 
-    def _at(self, position: Position) -> State:
+    def _at(self, position: RankPosition) -> State:
         """The state of a position, without beginning the pass."""
-        with self._steps().begin(Position(position.epoch)) as whole:
+        with self._steps().begin(RankPosition(position.epoch)) as whole:
             return replace(position, state=whole.position().state).to_json()
 
     def state_after(self, steps: int, epoch: int | None = None) -> State:
@@ -264,7 +264,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         """
         if epoch is None:
             epoch = max(0, self._passes.next - (self._passes.begun > 0))
-        return self._at(Position(epoch, steps))
+        return self._at(RankPosition(epoch, steps))
 
     def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
         """The next pass continues at a saved position, and the passes after it are the following epochs.
@@ -415,7 +415,7 @@ class ViewIterator(Iterator[Any]):
         self.worker, self.number, self.begun = worker, number, 0
         self.ended = False
         self._view, self._steps, self._convert = view, steps, view._convert
-        self._loaded: Position | None = None
+        self._loaded: RankPosition | None = None
         self._may_differ: frozenset[str] = frozenset()
         self.numbers: tuple[int, int] | None = None
         """The number of the pass, and which pass over the view it is, once they were taken."""

@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from distinput.errors import StateError
-from distinput.interop.rank_steps import Position
+from distinput.interop.rank_steps import RankPosition
 
 __all__ = ["position_in"]
 
 
-def position_in(state: Any, who: str) -> Position:
+def position_in(state: Any, who: str) -> RankPosition:
     """The position in a state.
 
     A loader with workers saves a position of each of them. The steps went round the workers, so the first step that is not
@@ -23,14 +23,14 @@ def position_in(state: Any, who: str) -> Position:
         not isinstance(state, dict)
         or not {"_snapshot", "_dataset_state", "dataset_state", "fetcher_state"} & state.keys()
     ):
-        return Position.of(state, who)
+        return RankPosition.of(state, who)
     snapshot = state.get("_snapshot")
     if not isinstance(snapshot, dict):  # of a loader without workers
-        return Position.of(_of_view(state, who), who)
+        return RankPosition.of(_of_view(state, who), who)
     workers = snapshot.get("_worker_snapshots")
     if not isinstance(workers, dict) or not workers:
         raise StateError(f"{who}: the state of a StatefulDataLoader lacks those of its workers")
-    found = [Position.of(_of_view(worker, who), who) for worker in workers.values()]
+    found = [RankPosition.of(_of_view(worker, who), who) for worker in workers.values()]
     first = min(found, key=lambda position: position.step)
     since = int(state.get("_steps_since_snapshot", 0))
     return replace(first, step=first.step + since, stride=1)

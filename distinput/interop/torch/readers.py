@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Reader", "reader", "starts_worker"]
+__all__ = ["ViewReader", "reader", "starts_worker"]
 
 _SHARDERS = ("DataLoaderDispatcher", "IterableDatasetShard")
 _OF_WORKERS = "MultiProcessingDataLoaderIter"
@@ -15,7 +15,7 @@ _DEPTH = 100
 
 
 @dataclass(frozen=True)
-class Reader:
+class ViewReader:
     """What reads a view.
 
     Args:
@@ -29,7 +29,7 @@ class Reader:
     unordered: bool = False
 
 
-def reader() -> Reader:
+def reader() -> ViewReader:
     """What called a method of a view; PyTorch and Accelerate tell it nowhere else."""
     collates = unordered = False
     for caller in _callers():
@@ -39,8 +39,8 @@ def reader() -> Reader:
         elif name.endswith(_OF_WORKERS):
             unordered = unordered or not getattr(caller, "_in_order", True)
         elif name in _SHARDERS:
-            return Reader(collates, name, unordered)
-    return Reader(collates, unordered=unordered)
+            return ViewReader(collates, name, unordered)
+    return ViewReader(collates, unordered=unordered)
 
 
 def starts_worker() -> bool:

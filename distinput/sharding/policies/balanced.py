@@ -17,7 +17,7 @@ from distinput.files.table import FileTable
 from distinput.formats.format import Format
 from distinput.formats.tfrecord import TFRecords
 from distinput.functions.dataset_functions import node_of
-from distinput.ops.files import Files
+from distinput.ops.files import FileNames
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.interleave import Interleave
@@ -103,7 +103,7 @@ def _table(names: Node) -> FileTable:
     Raises:
       NotFoundError: a file is not there, or there is no end of names.
     """
-    if isinstance(names, Files):
+    if isinstance(names, FileNames):
         return names.table
     if names.cardinality == INFINITE:
         raise NotFoundError(f"policy BALANCED: the names of files must end, but {names.op} has no end")

@@ -29,7 +29,7 @@ class TooFewFilesError(InvalidArgumentError):
     """Policy FILE needs at least one file per worker."""
 
 
-Found = Callable[[Node], Node]
+Replacement = Callable[[Node], Node]
 """What replaces a tree of file names."""
 
 
@@ -72,7 +72,7 @@ def _shard(node: Node, share: Share) -> Node:
 POLICY = Policy("FILE", "whole files, file i to worker i modulo the number of workers", _shard, _decide)
 
 
-def _at_names(node: Node, found: Found, share: Share) -> Node:
+def _at_names(node: Node, found: Replacement, share: Share) -> Node:
     """The tree with `found` applied to each list of file names.
 
     Raises:

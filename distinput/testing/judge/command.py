@@ -14,7 +14,7 @@ from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders import LOADERS
 from distinput.testing.judge.loaders.known import EVERY, Known, made
 from distinput.testing.judge.processes import HOWS
-from distinput.testing.judge.report import Report
+from distinput.testing.judge.report import JudgeReport
 from distinput.testing.judge.tables import SUFFIXES, WRITERS
 
 __all__ = ["add_arguments", "main", "run"]
@@ -109,7 +109,7 @@ def run(given: argparse.Namespace) -> bool:
         return True
     if not given.loaders and not given.all:
         raise ValueError("name a function, MODULE:FUNCTION, or use --all")
-    reports: list[Report] = []
+    reports: list[JudgeReport] = []
     for report in _reports(given, chosen):
         if not given.json:
             print(f"{report}\n", flush=True)
@@ -121,7 +121,7 @@ def run(given: argparse.Namespace) -> bool:
     return bool(given.all) or all(report.ok for report in reports)
 
 
-def _reports(given: argparse.Namespace, chosen: Sequence[Known]) -> Iterator[Report]:
+def _reports(given: argparse.Namespace, chosen: Sequence[Known]) -> Iterator[JudgeReport]:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     options: dict[str, Any] = {"laws": given.law, "leave_out": given.leave_out, "patience": given.patience}

@@ -6,11 +6,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-__all__ = ["Delivery", "Difference", "Pass", "Step", "compared"]
+__all__ = ["Difference", "JobPasses", "RankPass", "RankStep", "compared"]
 
 
 @dataclass(frozen=True)
-class Step:
+class RankStep:
     """The records of one rank in one step, and what the batch looks like without its rows."""
 
     ids: tuple[Hashable, ...]
@@ -18,7 +18,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Pass:
+class RankPass:
     """The steps of one rank.
 
     Args:
@@ -28,7 +28,7 @@ class Pass:
       died: the error is not one that was raised.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[RankStep, ...]
     error: str | None = None
     ended: bool = True
     died: bool = False
@@ -40,10 +40,10 @@ class Pass:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class JobPasses:
     """The passes of all ranks of a job."""
 
-    passes: tuple[Pass, ...]
+    passes: tuple[RankPass, ...]
 
     @property
     def ids(self) -> list[Hashable]:
@@ -60,7 +60,7 @@ class Delivery:
         """The records of each step of each rank, to compare."""
         return tuple([tuple([step.ids for step in each.steps]) for each in self.passes])
 
-    def by_step(self) -> Iterator[tuple[Step | None, ...]]:
+    def by_step(self) -> Iterator[tuple[RankStep | None, ...]]:
         """Step after step, what each rank has of it; None from a rank that has ended."""
         return zip_longest(*[each.steps for each in self.passes])
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-__all__ = ["Finding", "Verdict", "broken", "kept", "not_judged", "refused"]
+__all__ = ["Ruling", "Verdict", "broken", "kept", "not_judged", "refused"]
 
 
 class Verdict(Enum):
@@ -26,7 +26,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Ruling:
     """What one law says.
 
     Args:
@@ -46,26 +46,26 @@ class Finding:
         return {"law": self.law, "verdict": self.verdict.value, "says": self.says, "figures": dict(self.figures)}
 
     @staticmethod
-    def from_json(value: Mapping[str, Any]) -> "Finding":
+    def from_json(value: Mapping[str, Any]) -> "Ruling":
         """What `to_json` gave."""
-        return Finding(Verdict(value["verdict"]), value["says"], value["figures"], value["law"])
+        return Ruling(Verdict(value["verdict"]), value["says"], value["figures"], value["law"])
 
 
-def kept(says: str, **figures: Any) -> Finding:
+def kept(says: str, **figures: Any) -> Ruling:
     """The law is kept."""
-    return Finding(Verdict.KEPT, says, figures)
+    return Ruling(Verdict.KEPT, says, figures)
 
 
-def broken(says: str, **figures: Any) -> Finding:
+def broken(says: str, **figures: Any) -> Ruling:
     """The law is broken."""
-    return Finding(Verdict.BROKEN, says, figures)
+    return Ruling(Verdict.BROKEN, says, figures)
 
 
-def refused(says: str, **figures: Any) -> Finding:
+def refused(says: str, **figures: Any) -> Ruling:
     """The loader says that it cannot do this."""
-    return Finding(Verdict.REFUSED, says, figures)
+    return Ruling(Verdict.REFUSED, says, figures)
 
 
-def not_judged(says: str) -> Finding:
+def not_judged(says: str) -> Ruling:
     """The law does not apply."""
-    return Finding(Verdict.NOT_JUDGED, says)
+    return Ruling(Verdict.NOT_JUDGED, says)

@@ -9,11 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from distinput.testing.judge.batch import Ids, ids_of
-from distinput.testing.judge.finding import Finding, broken, not_judged
+from distinput.testing.judge.finding import Ruling, broken, not_judged
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.processes import HOWS, unpicklable
-from distinput.testing.judge.report import Report
+from distinput.testing.judge.report import JudgeReport
 from distinput.testing.judge.trial import Trial
 from distinput.testing.judge.watch import Still, watched
 
@@ -36,7 +36,7 @@ def judge(
     packages: Sequence[str] = (),
     patience: float = 60.0,
     play: str = "in turn",
-) -> Report:
+) -> JudgeReport:
     """Try a loader of any library in jobs of several ranks, and say which laws it keeps. Only what it delivers counts.
 
     The laws, by name:
@@ -112,7 +112,7 @@ def judge(
     )
     began = time.monotonic()
     findings = tuple([ruling(trial, law) for law in chosen])
-    return Report(
+    return JudgeReport(
         name=name or _name(make_loader),
         findings=findings,
         jobs=tuple(map(str, trial.jobs)),
@@ -171,7 +171,7 @@ def _chosen(laws: Collection[str] | None, leave_out: Collection[str]) -> list[st
     return [law for law in LAWS if (laws is None or law in laws) and law not in leave_out]
 
 
-def ruling(trial: Trial, law: str) -> Finding:
+def ruling(trial: Trial, law: str) -> Ruling:
     """What one law says in a trial; once the loader has hung, nothing more is tried.
 
     >>> trial = begin(lambda: [[0, 1], [2]], 3, ranks=1, batch=2)

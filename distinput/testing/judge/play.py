@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from distinput.testing.judge.batch import Ids, UnknownBatch, look_of
-from distinput.testing.judge.delivery import Pass, Step
+from distinput.testing.judge.delivery import RankPass, RankStep
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.states import NoState, Saved, begun, restored, saved
 
-__all__ = ["Event", "Play", "Task", "Walk", "events", "folded", "said"]
+__all__ = ["Play", "PlayEvent", "PlayTask", "Walk", "events", "folded", "said"]
 
-Event = tuple[str, Any]
+PlayEvent = tuple[str, Any]
 """A word and its value; `folded` reads them."""
 
 
@@ -55,7 +55,7 @@ class Play:
 
 
 @dataclass(frozen=True)
-class Task:
+class PlayTask:
     """A run with all that is needed for it in another process.
 
     Args:
@@ -81,22 +81,22 @@ class Walk:
       killed: what was to be killed was killed.
     """
 
-    passes: tuple[Pass, ...]
+    passes: tuple[RankPass, ...]
     states: tuple[Saved, ...] = ()
     stateless: str | None = None
     one_pass: bool = False
     killed: bool = False
 
     @property
-    def whole(self) -> Pass:
+    def whole(self) -> RankPass:
         """The first pass."""
         return self.passes[0]
 
-    def before(self, stop: int) -> tuple[Step, ...]:
+    def before(self, stop: int) -> tuple[RankStep, ...]:
         """What was delivered up to a stop."""
         return self.whole.steps[:stop]
 
-    def after(self, stop: int) -> tuple[Step, ...]:
+    def after(self, stop: int) -> tuple[RankStep, ...]:
         """What must follow."""
         return self.whole.steps[stop:]
 
@@ -111,7 +111,7 @@ def said(error: BaseException) -> str:
     return text if len(text) <= 120 else text[:117] + "..."
 
 
-def events(task: Task, rank: int) -> Iterator[Event]:
+def events(task: PlayTask, rank: int) -> Iterator[PlayEvent]:
     """Make the loader of a rank and read it as the play says, to the end or to the first error, which is an event too."""
     yield "epoch", 0
     try:
@@ -124,7 +124,7 @@ def events(task: Task, rank: int) -> Iterator[Event]:
         yield "error", said(error)
 
 
-def _read(task: Task, rank: int) -> Iterator[Event]:
+def _read(task: PlayTask, rank: int) -> Iterator[PlayEvent]:
     play = task.play
     loader = task.make(play.job, rank)
     for epoch in range(play.epochs):
@@ -139,7 +139,7 @@ def _read(task: Task, rank: int) -> Iterator[Event]:
         yield from _pass(task, rank, loader, begun(loader) if state is None else restored(loader, state))
 
 
-def _pass(task: Task, rank: int, loader: Any, batches: Iterator[Any]) -> Iterator[Event]:
+def _pass(task: PlayTask, rank: int, loader: Any, batches: Iterator[Any]) -> Iterator[PlayEvent]:
     play = task.play
     kill = play.kill if rank == play.victim else None
     for number in range(play.job.most_steps if play.most is None else play.most):
@@ -150,7 +150,7 @@ def _pass(task: Task, rank: int, loader: Any, batches: Iterator[Any]) -> Iterato
             return
         if kill == "rank" and number == play.after:
             os.kill(os.getpid(), signal.SIGKILL)  # before a state after this step could be saved
-        yield "step", Step(tuple(task.ids(batch)), look_of(batch))
+        yield "step", RankStep(tuple(task.ids(batch)), look_of(batch))
         if play.save:
             yield "state", saved(loader, batches)
         if kill == "worker" and number + 1 == play.after:
@@ -173,7 +173,7 @@ def _tracker(process: int) -> bool:
     return b"resource_tracker" in Path(f"/proc/{process}/cmdline").read_bytes()
 
 
-def folded(found: Iterable[Event], beat: Callable[[], None] = lambda: None) -> Walk:
+def folded(found: Iterable[PlayEvent], beat: Callable[[], None] = lambda: None) -> Walk:
     """What became of a rank.
 
     Args:
@@ -183,7 +183,7 @@ def folded(found: Iterable[Event], beat: Callable[[], None] = lambda: None) -> W
     Raises:
       UnknownBatch: it cannot be told which records are in a batch.
     """
-    steps: list[list[Step]] = [[]]
+    steps: list[list[RankStep]] = [[]]
     ended: list[bool] = [False]
     states: list[Saved] = []
     last: dict[str, Any] = {}
@@ -203,8 +203,8 @@ def folded(found: Iterable[Event], beat: Callable[[], None] = lambda: None) -> W
                 raise UnknownBatch(value)
             case _:
                 last[word] = value
-    passes = [Pass(tuple(each), None, whole) for each, whole in zip(steps, ended, strict=True)]
+    passes = [RankPass(tuple(each), None, whole) for each, whole in zip(steps, ended, strict=True)]
     error = last.get("error", last.get("died"))
     if error is not None:
-        passes[-1] = Pass(tuple(steps[-1]), error, died="died" in last)
+        passes[-1] = RankPass(tuple(steps[-1]), error, died="died" in last)
     return Walk(tuple(passes), tuple(states), last.get("no state"), "one pass" in last, "killed" in last)

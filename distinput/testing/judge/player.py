@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from distinput.testing.judge import traces
-from distinput.testing.judge.play import Task, events, said
+from distinput.testing.judge.play import PlayTask, events, said
 
 __all__ = ["OVER", "TASK", "main"]
 
@@ -66,7 +66,7 @@ def _play(folder: Path, rank: int) -> None:
     failed = ""
     with Path(folder, str(rank)).open("wb", buffering=0) as file:
         try:
-            task: Task = pickle.loads(Path(folder, TASK).read_bytes())
+            task: PlayTask = pickle.loads(Path(folder, TASK).read_bytes())
             told: set[str] = set()
             for event in events(task, rank):
                 file.write(pickle.dumps(event))

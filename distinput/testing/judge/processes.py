@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from distinput.testing.judge import traces
-from distinput.testing.judge.play import Event, Play, Task, Walk, folded
+from distinput.testing.judge.play import Play, PlayEvent, PlayTask, Walk, folded
 from distinput.testing.judge.player import OVER, TASK
 from distinput.testing.judge.watch import Still
 
@@ -64,7 +64,7 @@ def unpicklable(*what: Any) -> str | None:
     return None
 
 
-def play_away(task: Task, how: str, patience: float, beat: Callable[[], None]) -> Played:
+def play_away(task: PlayTask, how: str, patience: float, beat: Callable[[], None]) -> Played:
     """Play ranks in new processes and wait for their end.
 
     What a rank prints is read only where it dies. A rank that fails ends the run, as with `torchrun`: others may come to their
@@ -203,7 +203,7 @@ class _Run:
         """What became of a rank."""
         return folded(self._events(rank))
 
-    def _events(self, rank: int) -> Iterator[Event]:
+    def _events(self, rank: int) -> Iterator[PlayEvent]:
         path = self._folder / str(rank)
         with contextlib.suppress(EOFError, pickle.UnpicklingError, FileNotFoundError), path.open("rb") as file:
             while True:  # up to what it was writing when it was killed

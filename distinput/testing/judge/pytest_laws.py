@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from distinput.testing.judge.finding import Finding, Verdict
+from distinput.testing.judge.finding import Ruling, Verdict
 from distinput.testing.judge.judging import begin, ruling
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders.known import made
-from distinput.testing.judge.report import Report
+from distinput.testing.judge.report import JudgeReport
 from distinput.testing.judge.tables import SUFFIXES, WRITERS
 from distinput.testing.judge.trial import Trial
 
@@ -85,7 +85,7 @@ class PytestLaws:
                     _Law.from_parent(session, name=law, nodeid=f"{loader}::{word}", law=law, loader=loader, found=self)
                 )
 
-    def judged(self, loader: str, law: str) -> Finding:
+    def judged(self, loader: str, law: str) -> Ruling:
         """What a law says; the passes over a loader are shared by its laws."""
         if loader not in self._trials:
             option = self._config.getoption
@@ -120,12 +120,12 @@ class PytestLaws:
         if path is not None:
             Path(path).write_text(WRITERS[SUFFIXES[Path(path).suffix]](reports), encoding="utf-8")
 
-    def _reports(self) -> Iterator[Report]:
+    def _reports(self) -> Iterator[JudgeReport]:
         for loader in dict.fromkeys([each["loader"] for each in self._told]):
             told = sorted(
                 [each for each in self._told if each["loader"] == loader], key=lambda each: _PLACES[each["law"]]
             )
-            yield Report(loader, tuple(map(Finding.from_json, told)), tuple(told[0]["jobs"]))
+            yield JudgeReport(loader, tuple(map(Ruling.from_json, told)), tuple(told[0]["jobs"]))
 
 
 def _numbers(text: str) -> tuple[int, ...]:

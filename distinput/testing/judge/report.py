@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from distinput.testing.judge.finding import Finding, Verdict
+from distinput.testing.judge.finding import Ruling, Verdict
 
-__all__ = ["Report", "parsed"]
+__all__ = ["JudgeReport", "parsed"]
 
 _MARKS = {Verdict.KEPT: "kept", Verdict.REFUSED: "refused", Verdict.BROKEN: "BROKEN", Verdict.NOT_JUDGED: "-"}
 
 
 @dataclass(frozen=True)
-class Report:
+class JudgeReport:
     """What the laws say about a loader.
 
     Args:
@@ -24,8 +24,8 @@ class Report:
       versions: of the packages that it needs.
       seconds: how long the trial took.
 
-    >>> from distinput.testing.judge.finding import Finding, Verdict
-    >>> report = Report("mine", (Finding(Verdict.BROKEN, "2 lost (8, 9)", {"lost": 2}, "exactly once"),))
+    >>> from distinput.testing.judge.finding import Ruling, Verdict
+    >>> report = JudgeReport("mine", (Ruling(Verdict.BROKEN, "2 lost (8, 9)", {"lost": 2}, "exactly once"),))
     >>> report.ok, report["exactly once"].figures["lost"]
     (False, 2)
     >>> print(report)
@@ -34,12 +34,12 @@ class Report:
     """
 
     name: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Ruling, ...]
     jobs: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
-    def __getitem__(self, law: str) -> Finding:
+    def __getitem__(self, law: str) -> Ruling:
         """The finding of a law.
 
         Raises:
@@ -110,13 +110,13 @@ class Report:
         }
 
     @staticmethod
-    def from_json(value: Mapping[str, Any]) -> "Report":
+    def from_json(value: Mapping[str, Any]) -> "JudgeReport":
         """What `to_json` gave."""
-        findings = tuple(map(Finding.from_json, value["findings"]))
-        return Report(value["name"], findings, tuple(value["jobs"]), value["versions"], value["seconds"])
+        findings = tuple(map(Ruling.from_json, value["findings"]))
+        return JudgeReport(value["name"], findings, tuple(value["jobs"]), value["versions"], value["seconds"])
 
 
-def parsed(text: str) -> list[Report]:
+def parsed(text: str) -> list[JudgeReport]:
     """The reports in a JSON file of one or more."""
     value = json.loads(text)
-    return [Report.from_json(each) for each in (value if isinstance(value, list) else [value])]
+    return [JudgeReport.from_json(each) for each in (value if isinstance(value, list) else [value])]

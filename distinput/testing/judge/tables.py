@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from types import MappingProxyType
 
-from distinput.testing.judge.finding import Finding, Verdict
-from distinput.testing.judge.report import Report
+from distinput.testing.judge.finding import Ruling, Verdict
+from distinput.testing.judge.report import JudgeReport
 
 __all__ = ["SUFFIXES", "WORDS", "WRITERS", "as_html", "as_json", "as_markdown", "as_text"]
 
@@ -15,29 +15,29 @@ WORDS = {Verdict.KEPT: "kept", Verdict.REFUSED: "refused", Verdict.BROKEN: "**br
 """Verdicts in a table of Markdown."""
 
 
-def _laws(reports: Sequence[Report]) -> list[str]:
+def _laws(reports: Sequence[JudgeReport]) -> list[str]:
     return list(dict.fromkeys([each.law for report in reports for each in report.findings]))
 
 
-def _of(report: Report, law: str) -> Finding:
-    return next((each for each in report.findings if each.law == law), Finding(Verdict.NOT_JUDGED, "", law=law))
+def _of(report: JudgeReport, law: str) -> Ruling:
+    return next((each for each in report.findings if each.law == law), Ruling(Verdict.NOT_JUDGED, "", law=law))
 
 
-def _packages(report: Report) -> str:
+def _packages(report: JudgeReport) -> str:
     return ", ".join([f"{name} {version}" for name, version in report.versions.items()])
 
 
-def as_text(reports: Sequence[Report]) -> str:
+def as_text(reports: Sequence[JudgeReport]) -> str:
     """One report after the other."""
     return "\n\n".join(map(str, reports))
 
 
-def as_json(reports: Sequence[Report]) -> str:
+def as_json(reports: Sequence[JudgeReport]) -> str:
     """A list of reports."""
     return json.dumps([report.to_json() for report in reports], indent=2)
 
 
-def as_markdown(reports: Sequence[Report]) -> str:
+def as_markdown(reports: Sequence[JudgeReport]) -> str:
     """A table with a row for each loader and a column for each law, then what was found of each."""
     laws = _laws(reports)
     lines = [f"| loader | {' | '.join(laws)} |", "|---" * (len(laws) + 1) + "|"]
@@ -81,7 +81,7 @@ _CLASSES = {
 }
 
 
-def as_html(reports: Sequence[Report]) -> str:
+def as_html(reports: Sequence[JudgeReport]) -> str:
     """One page that needs no other file: the table, then each report with what was found."""
     laws = _laws(reports)
     parts = [
@@ -107,12 +107,12 @@ def as_html(reports: Sequence[Report]) -> str:
     return "\n".join(parts) + "\n</body></html>\n"
 
 
-def _cell(finding: Finding) -> str:
+def _cell(finding: Ruling) -> str:
     text = "–" if finding.verdict is Verdict.NOT_JUDGED else finding.verdict.value  # noqa: RUF001
     return f"<td class='{_CLASSES[finding.verdict]}' title='{escape(finding.says)}'>{escape(text)}</td>"
 
 
-WRITERS: Mapping[str, Callable[[Sequence[Report]], str]] = MappingProxyType(
+WRITERS: Mapping[str, Callable[[Sequence[JudgeReport]], str]] = MappingProxyType(
     {"html": as_html, "json": as_json, "markdown": as_markdown, "text": as_text}
 )
 """Ways to write reports, by name."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from distinput.testing.judge.batch import Ids
-from distinput.testing.judge.delivery import Delivery
-from distinput.testing.judge.finding import Finding, Verdict, broken, kept, not_judged, refused
+from distinput.testing.judge.delivery import JobPasses
+from distinput.testing.judge.finding import Ruling, Verdict, broken, kept, not_judged, refused
 from distinput.testing.judge.job import Job, Maker
-from distinput.testing.judge.play import Play, Task, Walk, events, folded
+from distinput.testing.judge.play import Play, PlayTask, Walk, events, folded
 from distinput.testing.judge.processes import Played, play_away
 from distinput.testing.judge.states import Saved
 
@@ -44,7 +44,7 @@ class Trial:
     place: str = ""
     hung: str = ""
     last: float = field(default_factory=time.monotonic)
-    _delivered: dict[Job, Delivery] = field(default_factory=dict)
+    _delivered: dict[Job, JobPasses] = field(default_factory=dict)
     _walked: dict[Job, tuple[Walk, ...]] = field(default_factory=dict)
 
     def beat(self) -> None:
@@ -60,22 +60,22 @@ class Trial:
         """What becomes of each rank in a run of a job."""
         if self.play != "in turn":
             return self.run_away(play).walks
-        return tuple([self._run_here(Task(self.make, self.ids, play), rank) for rank in play.ranks])
+        return tuple([self._run_here(PlayTask(self.make, self.ids, play), rank) for rank in play.ranks])
 
-    def _run_here(self, task: Task, rank: int) -> Walk:
+    def _run_here(self, task: PlayTask, rank: int) -> Walk:
         self.at(f"rank {rank} of {task.play.job}{task.play.about}")
         return folded(events(task, rank), self.beat)
 
     def run_away(self, play: Play) -> Played:
         """The same in new processes, whatever the others are played in."""
         self.at(f"{play.job}{play.about}, in new processes")
-        return play_away(Task(self.make, self.ids, play), self.play, self.patience, self.beat)
+        return play_away(PlayTask(self.make, self.ids, play), self.play, self.patience, self.beat)
 
     def company(self, job: Job, rank: int) -> tuple[int, ...]:
         """The ranks that must be there where one is to be killed."""
         return (rank,) if self.play == "in turn" else job.all_ranks
 
-    def deliver(self, job: Job, *, again: bool = False) -> Delivery:
+    def deliver(self, job: Job, *, again: bool = False) -> JobPasses:
         """What all ranks of a job get, each from a loader of its own.
 
         Args:
@@ -84,10 +84,10 @@ class Trial:
         """
         if job in self._delivered and not again:
             return self._delivered[job]
-        made = Delivery(tuple([walk.whole for walk in self.run(Play(job, job.all_ranks))]))
+        made = JobPasses(tuple([walk.whole for walk in self.run(Play(job, job.all_ranks))]))
         return made if again else self._delivered.setdefault(job, made)
 
-    def walk(self, job: Job) -> tuple[Walk, ...] | Finding:
+    def walk(self, job: Job) -> tuple[Walk, ...] | Ruling:
         """The passes of all ranks with the state after each step; a finding where the loader has none, or raises an error."""
         if job not in self._walked:
             self._walked[job] = self.run(Play(job, job.all_ranks, save=True))
@@ -99,9 +99,9 @@ class Trial:
                 return (broken if walk.whole.died else refused)(walk.whole.error)
         return walks
 
-    def rest(self, job: Job, states: Sequence[Saved | None]) -> Delivery:
+    def rest(self, job: Job, states: Sequence[Saved | None]) -> JobPasses:
         """What new loaders deliver from the states of their ranks on."""
-        return Delivery(tuple([walk.whole for walk in self.run(Play(job, job.all_ranks, tuple(states)))]))
+        return JobPasses(tuple([walk.whole for walk in self.run(Play(job, job.all_ranks, tuple(states)))]))
 
     def stops_of(self, steps: int, most: int) -> list[int]:
         """After which steps a job is stopped: those asked for, or up to `most`, the first and the last among them."""
@@ -111,7 +111,7 @@ class Trial:
             return list(range(1, steps + 1))
         return sorted({1 + round(index * (steps - 1) / (most - 1)) for index in range(most)})
 
-    def over_jobs(self, check: Callable[[Job], Finding]) -> Finding:
+    def over_jobs(self, check: Callable[[Job], Ruling]) -> Ruling:
         """The worst of what a check finds in all jobs, with the job that it was found in."""
         return worst(((job, check(job)) for job in self.jobs), len(self.jobs))
 
@@ -119,7 +119,7 @@ class Trial:
 _ORDER = (Verdict.BROKEN, Verdict.REFUSED, Verdict.KEPT, Verdict.NOT_JUDGED)
 
 
-def worst(found: Iterator[tuple[Job, Finding]], count: int) -> Finding:
+def worst(found: Iterator[tuple[Job, Ruling]], count: int) -> Ruling:
     """The first of the worst findings; it says in how many jobs there is such a one."""
     every = list(found)
     if not every:
@@ -129,6 +129,6 @@ def worst(found: Iterator[tuple[Job, Finding]], count: int) -> Finding:
     if first.verdict is Verdict.NOT_JUDGED:
         return first
     if first.verdict is Verdict.KEPT:
-        return Finding(Verdict.KEPT, first.says if count == 1 else f"{first.says}; in {same} jobs", first.figures)
+        return Ruling(Verdict.KEPT, first.says if count == 1 else f"{first.says}; in {same} jobs", first.figures)
     figures = {**first.figures, "job": job.to_json(), "jobs": same, "of": count}
-    return Finding(first.verdict, f"{job}: {first.says}", figures)
+    return Ruling(first.verdict, f"{job}: {first.says}", figures)

@@ -9,7 +9,7 @@ from distinput.data.iterator import DatasetIterator
 from distinput.rewrite import Running
 from distinput.testing.block_sizes import small_blocks
 from distinput.testing.elements import difference
-from distinput.testing.laws.trace import MOST, Trace, begun
+from distinput.testing.laws.trace import MOST, PassTrace, begun
 
 __all__ = ["check_blocks"]
 
@@ -29,10 +29,10 @@ def check_blocks(fresh: Callable[[], Dataset], *, rows: Sequence[int] = (1, 2, 3
     >>> check_blocks(lambda: di.data.Dataset.range(7).filter(lambda x: x % 3 > 0).batch(2))
     """
     dataset = fresh()
-    usual = Trace.of(begun(dataset.node, dataset.node), most)
+    usual = PassTrace.of(begun(dataset.node, dataset.node), most)
     for size in rows:
         with small_blocks(size):
-            small = Trace.of(begun(dataset.node, dataset.node), most)
+            small = PassTrace.of(begun(dataset.node, dataset.node), most)
             wrong = difference(small.elements, usual.elements)
             if wrong is not None or small.failure != usual.failure:
                 raise AssertionError(f"blocks of {size}: {wrong or f'ends with {small.failure}'}")
@@ -42,10 +42,10 @@ def check_blocks(fresh: Callable[[], Dataset], *, rows: Sequence[int] = (1, 2, 3
             _check_resumed(dataset, small, most, f"a state of blocks of {size} with blocks of {size + 1}")
 
 
-def _check_resumed(dataset: Dataset, trace: Trace, most: int, what: str) -> None:
+def _check_resumed(dataset: Dataset, trace: PassTrace, most: int, what: str) -> None:
     for position, state in enumerate(trace.states):
         coded = json.loads(json.dumps(state))
-        rest = Trace.of(DatasetIterator(dataset.node, Running(dataset.node), coded), max(1, most - position))
+        rest = PassTrace.of(DatasetIterator(dataset.node, Running(dataset.node), coded), max(1, most - position))
         wrong = difference(rest.elements, trace.rest(position))
         if wrong is not None or rest.failure != trace.failure:
             raise AssertionError(

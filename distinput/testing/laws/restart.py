@@ -8,7 +8,7 @@ from typing import Any
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
 from distinput.testing.elements import difference, exact
-from distinput.testing.laws.trace import MOST, Trace, until_error
+from distinput.testing.laws.trace import MOST, PassTrace, until_error
 
 __all__ = ["check_restart"]
 
@@ -37,12 +37,12 @@ def check_restart(
     >>> import distinput as di
     >>> check_restart(di.data.Dataset.range(7).shuffle(3).batch(2))
     """
-    first = Trace.of(iter(dataset), most)
+    first = PassTrace.of(iter(dataset), most)
     last = len(first.elements)
     for position, state in enumerate(first.states):
         coded = _through_json(state, position, state_bytes)
         _check_rest(dataset, coded, first, position, most, "restart")
-    second = Trace.of(iter(dataset), most)
+    second = PassTrace.of(iter(dataset), most)
     for position in {0, last // 2, last}:
         if position < len(second.states):
             coded = _through_json(second.states[position], position, state_bytes)
@@ -50,7 +50,7 @@ def check_restart(
     if first.ended:
         borders = {0, 1, last - 1, last, last + 1, 2 * last}
         again = dataset.repeat(2)
-        both = Trace.of(iter(again), 2 * most + 1, lambda index: index in borders)
+        both = PassTrace.of(iter(again), 2 * most + 1, lambda index: index in borders)
         for position in sorted(borders & set(range(len(both.states)))):
             coded = _through_json(both.states[position], position, state_bytes)
             _check_rest(again, coded, both, position, 2 * most + 1, "restart within repeat(2)")
@@ -59,7 +59,7 @@ def check_restart(
 
 
 def _check_fresh(fresh: Callable[[], Dataset], most: int, state_bytes: int) -> None:
-    trace = Trace.of(iter(fresh()), most)
+    trace = PassTrace.of(iter(fresh()), most)
     for position, state in enumerate(trace.states):
         _check_rest(
             fresh(), _through_json(state, position, state_bytes), trace, position, most, "restart in an equal pipeline"
@@ -67,7 +67,7 @@ def _check_fresh(fresh: Callable[[], Dataset], most: int, state_bytes: int) -> N
     if trace.ended:
         last = len(trace.elements)
         borders = {0, 1, last // 2, last - 1, last, last + 1, last + last // 2, 2 * last}
-        both = Trace.of(iter(fresh().repeat(2)), 2 * most + 1, lambda index: index in borders)
+        both = PassTrace.of(iter(fresh().repeat(2)), 2 * most + 1, lambda index: index in borders)
         for position in sorted(borders & set(range(len(both.states)))):
             coded = _through_json(both.states[position], position, state_bytes)
             what = "restart in an equal pipeline, within repeat(2)"
@@ -98,11 +98,11 @@ def _check_no_data(state: Any, position: int) -> None:
         raise AssertionError(f"restart: the state at {position} holds data: {state[:100]}...")
 
 
-def _check_rest(dataset: Dataset, state: State, trace: Trace, position: int, most: int, what: str) -> None:
+def _check_rest(dataset: Dataset, state: State, trace: PassTrace, position: int, most: int, what: str) -> None:
     expected = trace.rest(position)
     # Where in the rest the second restart happens: anywhere, but the same in every run.
     again = (7 * position + 3) % (len(expected) + 1)
-    restored = Trace.of(
+    restored = PassTrace.of(
         dataset.restore(state),
         len(expected) + 1 if trace.ended or trace.failure else len(expected),
         {again}.__contains__,

@@ -9,7 +9,7 @@ from distinput.data.iterator import DatasetIterator
 from distinput.plan.node import UNKNOWN, Node
 from distinput.rewrite import RULES, Running, rewrite
 from distinput.testing.elements import difference
-from distinput.testing.laws.trace import MOST, Trace, begun
+from distinput.testing.laws.trace import MOST, PassTrace, begun
 
 __all__ = ["check_rewrites"]
 
@@ -29,7 +29,7 @@ def check_rewrites(dataset: Dataset, *, most: int = MOST) -> None:
     >>> import distinput as di
     >>> check_rewrites(di.data.Dataset.range(9).take(5).take(3).batch(2).unbatch())
     """
-    described = Trace.of(begun(dataset.node, dataset.node), most)
+    described = PassTrace.of(begun(dataset.node, dataset.node), most)
     tried: set[tuple[str, ...]] = {()}
     for rules in (None, *[(rule,) for rule in RULES]):
         running, fired = rewrite(dataset.node, rules)
@@ -41,13 +41,13 @@ def check_rewrites(dataset: Dataset, *, most: int = MOST) -> None:
             raise AssertionError(f"{what}: the spec was {dataset.node.spec.nest} and is {running.spec.nest}")
         if dataset.node.cardinality not in (UNKNOWN, running.cardinality):
             raise AssertionError(f"{what}: the cardinality was {dataset.node.cardinality} and is {running.cardinality}")
-        trace = Trace.of(begun(dataset.node, running), most)
+        trace = PassTrace.of(begun(dataset.node, running), most)
         wrong = difference(trace.elements, described.elements)
         if wrong is not None or trace.failure != described.failure:
             raise AssertionError(f"{what}: {wrong or f'ends with {trace.failure}, expected {described.failure}'}")
         for position, state in enumerate(trace.states):
             coded = json.loads(json.dumps(state))
-            rest = Trace.of(DatasetIterator(dataset.node, Running(running), coded), most)
+            rest = PassTrace.of(DatasetIterator(dataset.node, Running(running), coded), most)
             wrong = difference(rest.elements[: most - position], trace.rest(position))
             if wrong is not None:
                 raise AssertionError(f"{what}, restart at {position}: {wrong}")

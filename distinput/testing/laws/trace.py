@@ -14,7 +14,7 @@ from distinput.plan.node import INFINITE, Node
 from distinput.rewrite import Running
 from distinput.testing.elements import exact
 
-__all__ = ["ALL", "MOST", "Trace", "begun", "elements_from", "most_of", "states_from", "until_error"]
+__all__ = ["ALL", "MOST", "PassTrace", "begun", "elements_from", "most_of", "states_from", "until_error"]
 
 MOST = 200
 """The most elements looked at of a pipeline that does not end, and by laws that begin anew at many elements."""
@@ -34,7 +34,7 @@ def most_of(dataset: Dataset) -> int:
 
 
 @dataclass
-class Trace:
+class PassTrace:
     """A pass: its elements, the state before each of them and at the end, and the error that ended it."""
 
     elements: list[Any] = field(default_factory=list)
@@ -43,9 +43,9 @@ class Trace:
     ended: bool = False
 
     @staticmethod
-    def of(iterator: DatasetIterator, most: int, keep: Callable[[int], bool] = lambda _: True) -> "Trace":
+    def of(iterator: DatasetIterator, most: int, keep: Callable[[int], bool] = lambda _: True) -> "PassTrace":
         """Run `iterator` for up to `most` elements."""
-        made = Trace()
+        made = PassTrace()
         with iterator:
             while len(made.elements) < most:
                 made.states.append(iterator.state() if keep(len(made.elements)) else {})

@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from distinput.plan.options import AutoShardPolicy, Options
-from distinput.testing.pipeline import Draw, Pipeline
+from distinput.testing.pipeline import DrawFrom, Pipeline
 
-__all__ = ["COUNTS", "PARALLEL", "SMALL", "Arguments", "nothing", "tensors", "unchanged", "with_policy"]
+__all__ = ["COUNTS", "PARALLEL", "SMALL", "OpArguments", "nothing", "tensors", "unchanged", "with_policy"]
 
-Arguments = dict[str, Any]
+OpArguments = dict[str, Any]
 """The arguments of an op or a source in a recipe: JSON values."""
 
 SMALL = st.integers(1, 5)
@@ -18,12 +18,12 @@ COUNTS = st.sampled_from([3, 1, 2, 5, 8, 13, 0, -1])
 PARALLEL = st.sampled_from([None, None, None, 1, 2, -1])
 
 
-def nothing(_: Draw, __: Pipeline) -> Arguments:
+def nothing(_: DrawFrom, __: Pipeline) -> OpArguments:
     """No argument."""
     return {}
 
 
-def unchanged(p: Pipeline, _: Arguments) -> list[Any]:
+def unchanged(p: Pipeline, _: OpArguments) -> list[Any]:
     """The elements as they are."""
     return p.elements
 

@@ -13,10 +13,10 @@ from distinput.kernels.even_deal import deal_evenly
 from distinput.kernels.fair_choice import WHOLE
 from distinput.ops.balance_rows import BalanceRows
 from distinput.ops.balanced_sample import BalancedSample, whole
-from distinput.testing.ops.arguments import SMALL, Arguments
+from distinput.testing.ops.arguments import SMALL, OpArguments
 from distinput.testing.ops.batching import stacked_rows
 from distinput.testing.ops.several import VARIANTS, sources_of, variant_model
-from distinput.testing.pipeline import Draw, Ingredient, Pipeline
+from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline
 
 __all__ = ["BALANCED"]
 
@@ -25,7 +25,7 @@ _FAR = 50
 """Steps beyond which a deadline does not matter, for these weights."""
 
 
-def _draw(draw: Draw, _: Pipeline) -> Arguments:
+def _draw(draw: DrawFrom, _: Pipeline) -> OpArguments:
     steps = draw(st.lists(st.integers(1, 20), max_size=2, unique=True))
     return {
         "others": draw(st.lists(VARIANTS, min_size=1, max_size=2)),
@@ -35,16 +35,16 @@ def _draw(draw: Draw, _: Pipeline) -> Arguments:
     }
 
 
-def _schedule(a: Arguments) -> dict[int, list[float]]:
+def _schedule(a: OpArguments) -> dict[int, list[float]]:
     k = 1 + len(a["others"])
     return {step: _WEIGHTS[number][:k] for step, number in zip(a["steps"], a["weights"], strict=True)}
 
 
-def _build(ds: Dataset, a: Arguments) -> Dataset:
+def _build(ds: Dataset, a: OpArguments) -> Dataset:
     return Dataset.sample_from_datasets(sources_of(ds, a), _schedule(a), balanced=True, on_end=a["on_end"])
 
 
-def _model(p: Pipeline, a: Arguments) -> list[Any]:
+def _model(p: Pipeline, a: OpArguments) -> list[Any]:
     wholes = [p.elements, *[variant_model(p.elements, word) for word in a["others"]]]
     schedule = _schedule(a)
 
@@ -104,7 +104,7 @@ def _cost(*components: Any) -> Any:
     return np.arange(len(structure.flatten(components)[0])) * 7 % 5
 
 
-def _model_rows(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_rows(p: Pipeline, a: OpArguments) -> list[Any]:
     given = []
     for element in p.elements:
         leaves = p.flat(element)

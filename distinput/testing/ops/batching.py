@@ -21,26 +21,26 @@ from distinput.ops.sparse_batch import SparseBatch
 from distinput.ops.unbatch import Unbatch
 from distinput.ops.window import Window
 from distinput.ops.worker_rows import OwnPieces, OwnRows, OwnShares
-from distinput.testing.ops.arguments import PARALLEL, SMALL, Arguments, nothing, with_policy
+from distinput.testing.ops.arguments import PARALLEL, SMALL, OpArguments, nothing, with_policy
 from distinput.testing.ops.stacking import cut, padded, ragged_stack, stack, stacked
-from distinput.testing.pipeline import Draw, Ingredient, Pipeline
+from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline
 
 __all__ = ["BATCHING", "padded_fits", "ragged_group", "stacked_rows"]
 
 
-def _draw_batch(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_batch(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {"size": draw(SMALL), "drop": draw(st.booleans()), "parallel": draw(PARALLEL)}
 
 
-def _build_batch(ds: Dataset, a: Arguments) -> Dataset:
+def _build_batch(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.batch(a["size"], drop_remainder=a["drop"], num_parallel_calls=a["parallel"])
 
 
-def _model_batch(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_batch(p: Pipeline, a: OpArguments) -> list[Any]:
     return [stacked(p.spec, group) for group in cut(p.elements, a["size"], drop=a["drop"])]
 
 
-def _draw_padded(draw: Draw, p: Pipeline) -> Arguments:
+def _draw_padded(draw: DrawFrom, p: Pipeline) -> OpArguments:
     one = len({leaf.dtype for leaf in p.leaves}) == 1 and p.leaves[0].dtype.kind in "if"
     return {
         "size": draw(SMALL),
@@ -58,12 +58,12 @@ def _wide(leaf: TensorSpec) -> tuple[int, ...]:
     return tuple([WIDE if d is None else d for d in leaf.shape or ()])
 
 
-def _model_padded(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_padded(p: Pipeline, a: OpArguments) -> list[Any]:
     width = WIDE if a["wide"] else None
     return [padded(p.spec, group, a["fill"], width) for group in cut(p.elements, a["size"], drop=a["drop"])]
 
 
-def _build_padded(ds: Dataset, a: Arguments) -> Dataset:
+def _build_padded(ds: Dataset, a: OpArguments) -> Dataset:
     spec = ds.node.spec
     shapes = spec.structure.build([_wide(leaf) for leaf in spec.tensors("pipelines")]) if a["wide"] else None
     return ds.padded_batch(a["size"], shapes, a["fill"], drop_remainder=a["drop"])
@@ -95,7 +95,7 @@ def ragged_group(p: Pipeline, group: list[Any]) -> Any:
     return p.spec.structure.build(made)
 
 
-def _model_ragged(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_ragged(p: Pipeline, a: OpArguments) -> list[Any]:
     return [ragged_group(p, group) for group in cut(p.elements, a["size"], drop=a["drop"])]
 
 
@@ -103,7 +103,7 @@ def _sparse_fits(p: Pipeline) -> bool:
     return padded_fits(p) and p.spec.structure.is_leaf and p.leaves[0].ragged_rank is None
 
 
-def _model_sparse(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_sparse(p: Pipeline, a: OpArguments) -> list[Any]:
     given = []
     for group in cut(p.elements, a["size"], drop=False):
         places = [(row, *place) for row, leaf in enumerate(group) for place in np.ndindex(np.shape(leaf))]
@@ -116,7 +116,7 @@ def _model_sparse(p: Pipeline, a: Arguments) -> list[Any]:
     return given
 
 
-def _build_sparse(ds: Dataset, a: Arguments) -> Dataset:
+def _build_sparse(ds: Dataset, a: OpArguments) -> Dataset:
     (leaf,) = ds.node.spec.tensors("pipelines")
     return ds.sparse_batch(a["size"], [WIDE if a["wide"] else None] * len(leaf.shape or ()))
 
@@ -127,16 +127,16 @@ def _rows(p: Pipeline, element: Any) -> list[list[Any]]:
     return [[leaf[i] for leaf in leaves] for i in range(len(leaves[0]))]
 
 
-def _model_unbatch(p: Pipeline, _: Arguments) -> list[Any]:
+def _model_unbatch(p: Pipeline, _: OpArguments) -> list[Any]:
     return p.like([row for element in p.elements for row in _rows(p, element)])
 
 
-def _draw_rebatch(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_rebatch(draw: DrawFrom, _: Pipeline) -> OpArguments:
     sizes = draw(st.one_of(SMALL, st.lists(st.integers(0, 4), min_size=1, max_size=4).filter(any)))
     return {"sizes": sizes, "drop": draw(st.booleans())}
 
 
-def _model_rebatch(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_rebatch(p: Pipeline, a: OpArguments) -> list[Any]:
     rows = [row for element in p.elements for row in _rows(p, element)]
     sizes = a["sizes"] if isinstance(a["sizes"], list) else [a["sizes"]]
     given: list[Any] = []
@@ -167,7 +167,7 @@ def _no_rows(leaf: TensorSpec) -> Any:
     return np.empty((0, *[d or 0 for d in (leaf.shape or ())[1:]]), leaf.dtype)
 
 
-def _model_legacy(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_legacy(p: Pipeline, a: OpArguments) -> list[Any]:
     given = []
     for element in p.elements:
         leaves = p.flat(element)
@@ -177,12 +177,12 @@ def _model_legacy(p: Pipeline, a: Arguments) -> list[Any]:
     return p.like(given)
 
 
-def _draw_share(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_share(draw: DrawFrom, _: Pipeline) -> OpArguments:
     shards = draw(st.integers(1, 3))
     return {"shards": shards, "index": draw(st.integers(0, shards - 1))}
 
 
-def _model_share(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_share(p: Pipeline, a: OpArguments) -> list[Any]:
     given = []
     for element in p.elements:
         leaves = []
@@ -194,7 +194,7 @@ def _model_share(p: Pipeline, a: Arguments) -> list[Any]:
     return p.like(given)
 
 
-def _draw_worker(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_worker(draw: DrawFrom, _: Pipeline) -> OpArguments:
     workers = draw(st.integers(1, 3))
     return {
         "size": draw(SMALL),
@@ -205,13 +205,13 @@ def _draw_worker(draw: Draw, _: Pipeline) -> Arguments:
     }
 
 
-def _build_worker(ds: Dataset, a: Arguments) -> Dataset:
+def _build_worker(ds: Dataset, a: OpArguments) -> Dataset:
     batches = ds.batch(a["size"], drop_remainder=a["drop"]).with_options(with_policy("DATA"))
     cut = rebatch_for_worker(batches, a["workers"], a["replicas"], a["worker"])
     return auto_shard_dataset(cut, a["workers"], a["worker"], a["workers"] * a["replicas"])
 
 
-def _model_worker(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_worker(p: Pipeline, a: OpArguments) -> list[Any]:
     """Each batch in pieces of equal size, rounded up; piece j goes to worker j modulo the number of workers."""
     pieces = a["workers"] * a["replicas"]
     given = []
@@ -223,7 +223,7 @@ def _model_worker(p: Pipeline, a: Arguments) -> list[Any]:
     return p.like(given)
 
 
-def _draw_window(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_window(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {
         "size": draw(SMALL),
         "shift": draw(st.one_of(st.none(), SMALL)),
@@ -232,7 +232,7 @@ def _draw_window(draw: Draw, _: Pipeline) -> Arguments:
     }
 
 
-def _model_window(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_window(p: Pipeline, a: OpArguments) -> list[Any]:
     given = []
     needed = 1 + (a["size"] - 1) * a["stride"]
     for begin in range(0, len(p.elements), a["shift"] or a["size"]):

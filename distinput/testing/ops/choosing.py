@@ -13,22 +13,22 @@ from distinput.ops.take import Skip, Take
 from distinput.ops.unique import Unique
 from distinput.testing.elements import exact
 from distinput.testing.functions import applied, predicate
-from distinput.testing.ops.arguments import COUNTS, SMALL, Arguments, nothing
-from distinput.testing.pipeline import Draw, Ingredient, Pipeline
+from distinput.testing.ops.arguments import COUNTS, SMALL, OpArguments, nothing
+from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline
 
 __all__ = ["CHOOSING"]
 
 
-def _predicate(a: Arguments) -> Callable[..., Any]:
+def _predicate(a: OpArguments) -> Callable[..., Any]:
     return predicate(a["modulus"], a["rest"])
 
 
-def _draw_predicate(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_predicate(draw: DrawFrom, _: Pipeline) -> OpArguments:
     modulus = draw(st.integers(1, 6))
     return {"modulus": modulus, "rest": draw(st.integers(0, modulus))}
 
 
-def _model_take_while(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_take_while(p: Pipeline, a: OpArguments) -> list[Any]:
     given = []
     for element in p.elements:
         if not applied(_predicate(a), element):
@@ -37,7 +37,7 @@ def _model_take_while(p: Pipeline, a: Arguments) -> list[Any]:
     return given
 
 
-def _model_unique(p: Pipeline, _: Arguments) -> list[Any]:
+def _model_unique(p: Pipeline, _: OpArguments) -> list[Any]:
     given, seen = [], set()
     for element in p.elements:
         if exact(element) not in seen:
@@ -50,20 +50,20 @@ def _unique_fits(p: Pipeline) -> bool:
     return p.tensors and len(p.leaves) == 1 and p.leaves[0].dtype in (np.int32, np.int64, np.dtype(object))
 
 
-def _model_take(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_take(p: Pipeline, a: OpArguments) -> list[Any]:
     return p.elements if a["count"] < 0 else p.elements[: a["count"]]
 
 
-def _model_skip(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_skip(p: Pipeline, a: OpArguments) -> list[Any]:
     return [] if a["count"] < 0 else p.elements[a["count"] :]
 
 
-def _draw_shard(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_shard(draw: DrawFrom, _: Pipeline) -> OpArguments:
     shards = draw(SMALL)
     return {"shards": shards, "index": draw(st.integers(0, shards - 1))}
 
 
-def _counted(draw: Draw, _: Pipeline) -> Arguments:
+def _counted(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {"count": draw(COUNTS)}
 
 

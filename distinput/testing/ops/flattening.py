@@ -13,8 +13,8 @@ from distinput.data.dataset import Dataset
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.interleave import Interleave, default_cycle
 from distinput.testing.functions import applied, digest, length, whole
-from distinput.testing.ops.arguments import Arguments
-from distinput.testing.pipeline import Draw, Ingredient, Pipeline
+from distinput.testing.ops.arguments import OpArguments
+from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline
 from distinput.testing.turns import interleaved
 
 __all__ = ["FLATTENING"]
@@ -71,7 +71,7 @@ def _inner_lists(p: Pipeline, word: str) -> list[list[Any]]:
     return [_INNER[word][1](element) for element in p.elements]
 
 
-def _draw_interleave(draw: Draw, p: Pipeline) -> Arguments:
+def _draw_interleave(draw: DrawFrom, p: Pipeline) -> OpArguments:
     cycle = draw(st.sampled_from([None, 1, 2, 3, 5]))
     return {
         "function": draw(st.sampled_from(_inner_words(p))),
@@ -81,11 +81,11 @@ def _draw_interleave(draw: Draw, p: Pipeline) -> Arguments:
     }
 
 
-def _build_interleave(ds: Dataset, a: Arguments) -> Dataset:
+def _build_interleave(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.interleave(_inner(a["function"]), a["cycle"], a["block"], num_parallel_calls=a["parallel"])
 
 
-def _model_interleave(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_interleave(p: Pipeline, a: OpArguments) -> list[Any]:
     return interleaved(_inner_lists(p, a["function"]), a["cycle"] or default_cycle(a["parallel"]), a["block"] or 1)
 
 

@@ -15,9 +15,9 @@ from distinput.ops.group_by_window import GroupByWindow
 from distinput.ops.rejection_resample import RejectionResample
 from distinput.testing.elements import exact
 from distinput.testing.functions import applied, digest
-from distinput.testing.ops.arguments import SMALL, Arguments, tensors
+from distinput.testing.ops.arguments import SMALL, OpArguments, tensors
 from distinput.testing.ops.stacking import cut, padded, stacked
-from distinput.testing.pipeline import Draw, Ingredient, Pipeline
+from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline
 
 __all__ = ["GROUPING"]
 
@@ -52,7 +52,7 @@ def _reduced_list(p: Pipeline, word: str, size: int, key: int, window: list[Any]
     return window
 
 
-def _draw_group(draw: Draw, p: Pipeline) -> Arguments:
+def _draw_group(draw: DrawFrom, p: Pipeline) -> OpArguments:
     words = [word for word in _REDUCES if word != "batch" or p.stackable]
     return {
         "modulus": draw(st.integers(1, 4)),
@@ -63,18 +63,18 @@ def _draw_group(draw: Draw, p: Pipeline) -> Arguments:
     }
 
 
-def _window_size(a: Arguments, key: int) -> int:
+def _window_size(a: OpArguments, key: int) -> int:
     return int(a["window"] + (key % 2 if a["by_key"] else 0))
 
 
-def _build_group(ds: Dataset, a: Arguments) -> Dataset:
-    sizes: Arguments = {"window_size": a["window"]}
+def _build_group(ds: Dataset, a: OpArguments) -> Dataset:
+    sizes: OpArguments = {"window_size": a["window"]}
     if a["by_key"]:
         sizes = {"window_size_func": lambda key: np.int64(_window_size(a, int(key)))}
     return ds.group_by_window(_key(a["modulus"]), _reduced(a["reduce"], a["size"]), **sizes)
 
 
-def _model_group(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_group(p: Pipeline, a: OpArguments) -> list[Any]:
     groups: dict[int, list[Any]] = {}
     given: list[Any] = []
     for element in p.elements:
@@ -87,7 +87,7 @@ def _model_group(p: Pipeline, a: Arguments) -> list[Any]:
     return given
 
 
-def _draw_bucket(draw: Draw, p: Pipeline) -> Arguments:
+def _draw_bucket(draw: DrawFrom, p: Pipeline) -> OpArguments:
     boundaries = draw(st.lists(st.integers(1, 9), max_size=3, unique=True).map(sorted))
     sizes = draw(st.lists(SMALL, min_size=len(boundaries) + 1, max_size=len(boundaries) + 1))
     return {
@@ -102,13 +102,13 @@ def _length(*args: Any) -> Any:
     return np.int64(digest(*args) % 10)
 
 
-def _build_bucket(ds: Dataset, a: Arguments) -> Dataset:
+def _build_bucket(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.bucket_by_sequence_length(
         _length, a["boundaries"], a["sizes"], no_padding=a["plain"], drop_remainder=a["drop"]
     )
 
 
-def _model_bucket(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_bucket(p: Pipeline, a: OpArguments) -> list[Any]:
     def batches(bucket: int, group: list[Any]) -> list[Any]:
         made = stacked if a["plain"] else padded
         return [made(p.spec, held) for held in cut(group, a["sizes"][bucket], drop=a["drop"])]
@@ -125,7 +125,7 @@ def _model_bucket(p: Pipeline, a: Arguments) -> list[Any]:
     return given
 
 
-def _draw_reducer(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_reducer(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {"modulus": draw(st.integers(1, 4))}
 
 
@@ -133,7 +133,7 @@ def _added(total: Any, element: Any) -> Any:
     return total[0], total[1] + 1, total[2] + np.int64(applied(digest, element))
 
 
-def _build_reducer(ds: Dataset, a: Arguments) -> Dataset:
+def _build_reducer(ds: Dataset, a: OpArguments) -> Dataset:
     reducer = Reducer(
         lambda key: (key, np.int64(0), np.int64(0)),
         _added,
@@ -142,7 +142,7 @@ def _build_reducer(ds: Dataset, a: Arguments) -> Dataset:
     return ds.apply(group_by_reducer(_key(a["modulus"]), reducer))
 
 
-def _model_reducer(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_reducer(p: Pipeline, a: OpArguments) -> list[Any]:
     groups: dict[int, list[int]] = {}
     for element in p.elements:
         groups.setdefault(int(applied(_key(a["modulus"]), element)), []).append(applied(digest, element))
@@ -152,7 +152,7 @@ def _model_reducer(p: Pipeline, a: Arguments) -> list[Any]:
     ]
 
 
-def _draw_resample(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_resample(draw: DrawFrom, _: Pipeline) -> OpArguments:
     shares = st.sampled_from([[0.5, 0.5, 0.0], [1.0, 1.0, 1.0], [0.2, 0.3, 0.5]])
     return {
         "target": draw(shares),
@@ -165,7 +165,7 @@ def _class(*args: Any) -> Any:
     return np.int32(digest(*args) % 3)
 
 
-def _model_resample(p: Pipeline, a: Arguments, seen: list[Any]) -> list[Any]:
+def _model_resample(p: Pipeline, a: OpArguments, seen: list[Any]) -> list[Any]:
     """Some of the elements in their order, each with its class; all of them where the classes are as wanted."""
     if not p.exact:
         return seen

@@ -19,18 +19,18 @@ from distinput.ops.scan import Scan
 from distinput.ops.select import Select
 from distinput.plan.skip_errors import SkipErrors
 from distinput.testing.functions import MAPS, ROW_MAPS, SIGNATURES, applied, digest, whole
-from distinput.testing.ops.arguments import PARALLEL, SMALL, Arguments, nothing, tensors
+from distinput.testing.ops.arguments import PARALLEL, SMALL, OpArguments, nothing, tensors
 from distinput.testing.ops.stacking import cut, stack
 from distinput.testing.pipeline import Ingredient, Pipeline
 
 __all__ = ["MAPPING"]
 
 
-def _model_map(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_map(p: Pipeline, a: OpArguments) -> list[Any]:
     return [applied(MAPS[a["function"]], element) for element in p.elements]
 
 
-def _build_map(ds: Dataset, a: Arguments) -> Dataset:
+def _build_map(ds: Dataset, a: OpArguments) -> Dataset:
     # Which shapes a function can give is guessed from made-up elements; these four are there to give many.
     signature = SIGNATURES.get(a["function"])
     return ds.map(MAPS[a["function"]], num_parallel_calls=a["parallel"], output_signature=signature)
@@ -42,19 +42,19 @@ def _sound(*args: Any) -> Any:
     return whole(args)
 
 
-def _build_on_error(ds: Dataset, a: Arguments) -> Dataset:
+def _build_on_error(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.map(_sound, output_signature=ds.element_spec, on_error=SkipErrors(None), num_parallel_calls=a["parallel"])
 
 
-def _model_on_error(p: Pipeline, _: Arguments) -> list[Any]:
+def _model_on_error(p: Pipeline, _: OpArguments) -> list[Any]:
     return [element for element in p.elements if applied(digest, element) % 4 != 1]
 
 
-def _build_rows(ds: Dataset, a: Arguments) -> Dataset:
+def _build_rows(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.map_rows(ROW_MAPS[a["function"]])
 
 
-def _model_rows(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_rows(p: Pipeline, a: OpArguments) -> list[Any]:
     return [applied(ROW_MAPS[a["function"]], element) for element in p.elements]
 
 
@@ -83,7 +83,7 @@ def _numeric(p: Pipeline) -> bool:
 _SCAN_START = {"total": np.int64(5), "text": b""}
 
 
-def _model_scan(p: Pipeline, _: Arguments) -> list[Any]:
+def _model_scan(p: Pipeline, _: OpArguments) -> list[Any]:
     state: Any = _SCAN_START
     given = []
     for element in p.elements:
@@ -130,7 +130,7 @@ def _parsed_batch(group: list[Any]) -> Any:
     }
 
 
-def _build_batches(ds: Dataset, a: Arguments) -> Dataset:
+def _build_batches(ds: Dataset, a: OpArguments) -> Dataset:
     padded = FixedLenSequenceFeature([], "float32", allow_missing=True, default_value=9)
     records = ds.map(_encoded_twice).batch(a["size"])
     return records.parse_example({**_FEATURES, "again": padded})

@@ -12,10 +12,10 @@ from distinput.data.dataset import Dataset
 from distinput.ops.batch_by_tokens import BatchByTokens
 from distinput.ops.pack import Pack
 from distinput.testing.functions import applied, digest
-from distinput.testing.ops.arguments import SMALL, Arguments
+from distinput.testing.ops.arguments import SMALL, OpArguments
 from distinput.testing.ops.batching import padded_fits, ragged_group
 from distinput.testing.ops.stacking import padded
-from distinput.testing.pipeline import Draw, Ingredient, Pipeline
+from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline
 
 __all__ = ["PACKING"]
 
@@ -29,7 +29,7 @@ def _fits_pack(p: Pipeline) -> bool:
     return p.batched and not taken and all(map(_is_sequence, p.leaves))
 
 
-def _draw_pack(draw: Draw, p: Pipeline) -> Arguments:
+def _draw_pack(draw: DrawFrom, p: Pipeline) -> OpArguments:
     longest = max([len(p.flat(element)[0]) for element in p.elements], default=1)
     longer = draw(st.sampled_from(["split", "truncate", "raise"])) if p.exact else "split"
     return {
@@ -40,7 +40,7 @@ def _draw_pack(draw: Draw, p: Pipeline) -> Arguments:
     }
 
 
-def _build_pack(ds: Dataset, a: Arguments) -> Dataset:
+def _build_pack(ds: Dataset, a: OpArguments) -> Dataset:
     strategy = "best_fit" if a["best"] else "first_fit"
     return ds.pack(a["length"], strategy, on_longer=a["longer"], window=a["window"])
 
@@ -76,7 +76,7 @@ def _planned(sequences: list[list[Any]], length: int, best: bool) -> list[list[l
     return [[sequences[i] for i in sorted(row)] for row in sorted(rows, key=min)]
 
 
-def _model_pack(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_pack(p: Pipeline, a: OpArguments) -> list[Any]:
     length, given = a["length"], []
     for window in _windows(p, length * a["window"]):
         pieces = []
@@ -108,7 +108,7 @@ def _row(p: Pipeline, sequences: list[list[Any]], length: int) -> Any:
     return nest, segments, positions
 
 
-def _draw_tokens(draw: Draw, p: Pipeline) -> Arguments:
+def _draw_tokens(draw: DrawFrom, p: Pipeline) -> OpArguments:
     layout = draw(st.sampled_from(["padded", "ragged"] if padded_fits(p) else ["ragged"]))
     own = not any(leaf.shape for leaf in p.leaves) or draw(st.booleans())
     return {
@@ -123,7 +123,7 @@ def _tokens(*args: Any) -> Any:
     return np.int64(digest(*args) % 10)
 
 
-def _build_tokens(ds: Dataset, a: Arguments) -> Dataset:
+def _build_tokens(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.batch_by_tokens(
         a["most"], a["layout"], _tokens if a["own"] else None, max_rows=a["rows"], on_longer="alone"
     )
@@ -135,7 +135,7 @@ def _first_dimension(p: Pipeline, element: Any) -> int:
     return max(map(len, unknown or [leaf for leaf, _ in leaves]))
 
 
-def _model_tokens(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_tokens(p: Pipeline, a: OpArguments) -> list[Any]:
     groups: list[list[Any]] = []
     sizes: list[int] = []
     for element in p.elements:

@@ -15,18 +15,18 @@ from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.repeat import Repeat
 from distinput.ops.snapshot import Snapshot
-from distinput.testing.ops.arguments import Arguments, nothing, unchanged, with_policy
+from distinput.testing.ops.arguments import OpArguments, nothing, unchanged, with_policy
 from distinput.testing.pipeline import Ingredient, Pipeline
 from distinput.testing.sources.written import new_folder
 
 __all__ = ["PASSING"]
 
 
-def _build_endless(ds: Dataset, a: Arguments) -> Dataset:
+def _build_endless(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.repeat(None if a["none"] else -1).take(a["count"])
 
 
-def _model_endless(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_endless(p: Pipeline, a: OpArguments) -> list[Any]:
     if not p.elements:
         return []
     count: int = a["count"]

@@ -10,8 +10,8 @@ from distinput.data.dataset import Dataset
 from distinput.ops.random_keys import RandomKeys
 from distinput.testing.elements import exact
 from distinput.testing.functions import applied
-from distinput.testing.ops.arguments import PARALLEL, Arguments, tensors
-from distinput.testing.pipeline import Draw, Ingredient, Pipeline
+from distinput.testing.ops.arguments import PARALLEL, OpArguments, tensors
+from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline
 
 __all__ = ["RANDOM_MAPS"]
 
@@ -25,15 +25,15 @@ def _together(*components: Any) -> Any:
     return components[0] if len(components) == 1 else components
 
 
-def _draw(draw: Draw, _: Pipeline) -> Arguments:
+def _draw(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {"seed": draw(st.one_of(st.none(), st.integers(-3, 9))), "parallel": draw(PARALLEL)}
 
 
-def _build(ds: Dataset, a: Arguments) -> Dataset:
+def _build(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.map(_beside_a_number, num_parallel_calls=a["parallel"], rng=True, seed=a["seed"])
 
 
-def _model(p: Pipeline, _: Arguments, seen: list[Any]) -> list[Any]:
+def _model(p: Pipeline, _: OpArguments, seen: list[Any]) -> list[Any]:
     """The elements as they are, each beside a number that no other one has."""
     wanted = [applied(_together, element) for element in p.elements]
     if p.exact and [exact(element) for element, _ in seen] != [exact(element) for element in wanted]:

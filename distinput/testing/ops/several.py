@@ -16,8 +16,8 @@ from distinput.ops.slices_in_turn import SlicesInTurn
 from distinput.ops.zip import Zip
 from distinput.testing.elements import exact
 from distinput.testing.functions import Point
-from distinput.testing.ops.arguments import Arguments
-from distinput.testing.pipeline import Draw, Ingredient, Pipeline
+from distinput.testing.ops.arguments import OpArguments
+from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline
 from distinput.testing.sources import SOURCES
 
 __all__ = ["SEVERAL", "VARIANTS", "sources_of", "variant_model"]
@@ -42,17 +42,17 @@ def _copied(ds: Dataset) -> Dataset:
     return Dataset(ds.node)
 
 
-def _draw_concatenate(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_concatenate(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {"other": draw(VARIANTS), "before": draw(st.booleans())}
 
 
-def _build_concatenate(ds: Dataset, a: Arguments) -> Dataset:
+def _build_concatenate(ds: Dataset, a: OpArguments) -> Dataset:
     other = _variant(ds, a["other"], lambda: _copied(ds))
     first, second = (other, ds) if a["before"] else (ds, other)
     return Dataset(Concatenate(first.node, second.node))
 
 
-def _model_concatenate(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_concatenate(p: Pipeline, a: OpArguments) -> list[Any]:
     other = variant_model(p.elements, a["other"])
     return [*other, *p.elements] if a["before"] else [*p.elements, *other]
 
@@ -69,21 +69,21 @@ def _nested(word: str, first: Any, second: Any) -> Any:
     }[word]
 
 
-def _draw_zip(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_zip(draw: DrawFrom, _: Pipeline) -> OpArguments:
     source = draw(st.sampled_from(SOURCES))
     return {"nest": draw(_NESTS), "other": [source.name, source.draw(draw, None)], "first": draw(st.booleans())}
 
 
-def _source(a: Arguments) -> Ingredient:
+def _source(a: OpArguments) -> Ingredient:
     return next(source for source in SOURCES if source.name == a["other"][0])
 
 
-def _build_zip(ds: Dataset, a: Arguments) -> Dataset:
+def _build_zip(ds: Dataset, a: OpArguments) -> Dataset:
     other = _source(a).build(None, a["other"][1])
     return Dataset.zip(_nested(a["nest"], other, ds) if a["first"] else _nested(a["nest"], ds, other))
 
 
-def _model_zip(p: Pipeline, a: Arguments, seen: list[Any]) -> list[Any]:
+def _model_zip(p: Pipeline, a: OpArguments, seen: list[Any]) -> list[Any]:
     source, arguments = _source(a), a["other"][1]
     if source.observed and not source.settled(arguments):
         return seen
@@ -95,7 +95,7 @@ def _model_zip(p: Pipeline, a: Arguments, seen: list[Any]) -> list[Any]:
     return _checked([_nested(a["nest"], x, y) for x, y in pairs], seen, "zip")
 
 
-def _settled_zip(a: Arguments) -> bool:
+def _settled_zip(a: OpArguments) -> bool:
     return not _source(a).observed or _source(a).settled(a["other"][1])
 
 
@@ -105,11 +105,11 @@ def _checked(expected: list[Any], seen: list[Any], op: str) -> list[Any]:
     return expected
 
 
-def _model_enumerate(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_enumerate(p: Pipeline, a: OpArguments) -> list[Any]:
     return [(np.int64(a["start"] + i), element) for i, element in enumerate(p.elements)]
 
 
-def _draw_choose(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_choose(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {
         "others": draw(st.lists(VARIANTS, max_size=2)),
         "choices": draw(st.lists(st.integers(0, 2), max_size=30)),
@@ -117,21 +117,21 @@ def _draw_choose(draw: Draw, _: Pipeline) -> Arguments:
     }
 
 
-def _choices(a: Arguments) -> list[int]:
+def _choices(a: OpArguments) -> list[int]:
     return [choice % (1 + len(a["others"])) for choice in a["choices"]]
 
 
-def sources_of(ds: Dataset, a: Arguments) -> list[Dataset]:
+def sources_of(ds: Dataset, a: OpArguments) -> list[Dataset]:
     """The dataset and others of the same kind."""
     return [ds, *[_variant(ds, word, lambda: _copied(ds)) for word in a["others"]]]
 
 
-def _build_choose(ds: Dataset, a: Arguments) -> Dataset:
+def _build_choose(ds: Dataset, a: OpArguments) -> Dataset:
     selector = Dataset.from_tensor_slices(np.array(_choices(a), np.int64))
     return Dataset.choose_from_datasets(sources_of(ds, a), selector, stop_on_empty_dataset=a["stop"])
 
 
-def _model_choose(p: Pipeline, a: Arguments) -> list[Any]:
+def _model_choose(p: Pipeline, a: OpArguments) -> list[Any]:
     queues = [list(p.elements), *[list(variant_model(p.elements, word)) for word in a["others"]]]
     given = []
     for choice in _choices(a):
@@ -142,7 +142,7 @@ def _model_choose(p: Pipeline, a: Arguments) -> list[Any]:
     return given
 
 
-def _draw_sample(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_sample(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {
         "others": draw(st.lists(VARIANTS, min_size=1, max_size=2)),
         "weights": draw(st.sampled_from([None, [1.0, 2.0, 0.5], [0.0, 1.0, 1.0]])),
@@ -152,14 +152,14 @@ def _draw_sample(draw: Draw, _: Pipeline) -> Arguments:
     }
 
 
-def _build_sample(ds: Dataset, a: Arguments) -> Dataset:
+def _build_sample(ds: Dataset, a: OpArguments) -> Dataset:
     weights: Any = None if a["weights"] is None else a["weights"][: 1 + len(a["others"])]
     if a.get("each") and weights is not None and all(weights):  # where one is 0, endless weights never use it up
         weights = Dataset.from_tensors(np.array(weights)).repeat()
     return Dataset.sample_from_datasets(sources_of(ds, a), weights, a["seed"], stop_on_empty_dataset=a["stop"])
 
 
-def _model_sample(p: Pipeline, a: Arguments, seen: list[Any]) -> list[Any]:
+def _model_sample(p: Pipeline, a: OpArguments, seen: list[Any]) -> list[Any]:
     """Each dataset in its own order, and all of them to their ends unless an end stops the rest."""
     if not p.exact:
         return seen

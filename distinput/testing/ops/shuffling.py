@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.shuffle import Shuffle
-from distinput.testing.ops.arguments import Arguments
-from distinput.testing.pipeline import Draw, Ingredient, Pipeline
+from distinput.testing.ops.arguments import OpArguments
+from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline
 from distinput.testing.shuffles import checked_shuffle
 
 __all__ = ["SHUFFLING"]
 
 
-def _draw_shuffle(draw: Draw, _: Pipeline) -> Arguments:
+def _draw_shuffle(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {
         "buffer": draw(st.sampled_from([1, 2, 3, 5, 8, 30, 100])),
         "seed": draw(st.one_of(st.none(), st.integers(-2, 9))),
@@ -22,11 +22,11 @@ def _draw_shuffle(draw: Draw, _: Pipeline) -> Arguments:
     }
 
 
-def _settled_shuffle(a: Arguments) -> bool:
+def _settled_shuffle(a: OpArguments) -> bool:
     return a.get("buffer") == 1 or (a["seed"] is not None and a["again"] is False)
 
 
-def model_shuffle(p: Pipeline, a: Arguments, seen: list[Any]) -> list[Any]:
+def model_shuffle(p: Pipeline, a: OpArguments, seen: list[Any]) -> list[Any]:
     return checked_shuffle(p.elements, seen, a.get("buffer")) if p.exact else seen
 
 

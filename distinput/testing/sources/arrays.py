@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from distinput.core.nest import structure_of
 from distinput.core.ragged_tensor import RaggedTensor
-from distinput.testing.functions import Point, Record
+from distinput.testing.functions import NamedRecord, Point
 
 __all__ = ["COUNT", "KINDS", "SALT", "ragged", "rows_of", "words"]
 
@@ -48,7 +48,7 @@ KINDS: dict[str, Callable[[int, int], Any]] = {
     "point": lambda n, salt: Point(
         np.arange(n) + salt, (words(n, salt), np.arange(3 * n, dtype=np.int32).reshape(n, 3))
     ),
-    "record": lambda n, salt: Record(np.arange(n) + salt, words(n, salt)),
+    "record": lambda n, salt: NamedRecord(np.arange(n) + salt, words(n, salt)),
     "rows": lambda n, salt: {
         "id": np.arange(n) + salt,
         "rows": ragged(n, salt),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from distinput.data.dataset import Dataset
 from distinput.data.experimental.sql_dataset import SqlDataset
 from distinput.ops.sql import Sql
-from distinput.testing.pipeline import Draw, Ingredient
+from distinput.testing.pipeline import DrawFrom, Ingredient
 from distinput.testing.sources.written import written
 
 __all__ = ["DATABASES"]
@@ -25,7 +25,7 @@ def _row(index: int) -> dict[str, Any]:
     return {"id": np.int64(3 * index), "half": np.float64(index / 2), "text": b"n%d" % index}
 
 
-def _draw(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw(draw: DrawFrom, _: Any) -> dict[str, Any]:
     order_by = draw(st.sampled_from([None, "id", "text"]))
     columns = draw(st.sampled_from([["id", "half", "text"], ["text", "id"]]))
     return {

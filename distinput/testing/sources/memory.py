@@ -15,13 +15,13 @@ from distinput.ops.random import Random
 from distinput.ops.range import Range
 from distinput.ops.slices import Slices
 from distinput.ops.source import Source
-from distinput.testing.pipeline import Draw, Ingredient
+from distinput.testing.pipeline import DrawFrom, Ingredient
 from distinput.testing.sources.arrays import COUNT, KINDS, SALT, rows_of
 
 __all__ = ["MEMORY"]
 
 
-def _draw_kind(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_kind(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {"kind": draw(st.sampled_from(sorted(KINDS))), "n": draw(COUNT), "salt": draw(SALT)}
 
 
@@ -29,7 +29,7 @@ def _kind(arguments: dict[str, Any]) -> Any:
     return KINDS[arguments["kind"]](arguments["n"], arguments["salt"])
 
 
-def _draw_range(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_range(draw: DrawFrom, _: Any) -> dict[str, Any]:
     step = draw(st.sampled_from([1, 1, 2, -1, 3]))
     start = draw(st.integers(-3, 9))
     dtype = draw(st.sampled_from(["int64", "int64", "int32", "float32"]))
@@ -72,7 +72,7 @@ def signature(kind: str) -> Any:
     return structure.build([TensorSpec(leaf.shape[1:], leaf.dtype) for leaf in structure.flatten(arrays)])
 
 
-def _draw_generator(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_generator(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {"kind": draw(st.sampled_from(_GENERATED)), "n": draw(COUNT), "salt": draw(SALT)}
 
 
@@ -107,7 +107,7 @@ class ManyItems(Items):
         return [self.items[index] for index in indices]
 
 
-def _draw_source(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_source(draw: DrawFrom, _: Any) -> dict[str, Any]:
     ways = {
         "many": draw(st.booleans()),
         "signed": draw(st.booleans()),
@@ -126,7 +126,7 @@ def _build_source(_: None, a: dict[str, Any]) -> Dataset:
     )
 
 
-def _draw_counter(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_counter(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {
         "start": draw(st.integers(-3, 126)),
         "step": draw(st.sampled_from([1, 2, -1, 0, 100])),
@@ -142,7 +142,7 @@ def _counted(_: None, a: dict[str, Any]) -> list[Any]:
     return [np.int64(number).astype(a["dtype"]) for number in numbers]
 
 
-def _draw_random(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_random(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {
         "seed": draw(st.sampled_from([None, 0, 7, -1])),
         "rerandomize": draw(st.sampled_from([None, False, True])),

@@ -10,12 +10,12 @@ from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, read_manifest, rebatch_for_worker, write_manifest
 from distinput.data.file_datasets.fixed_length_record import FixedLengthRecordDataset
 from distinput.data.file_datasets.tf_record import TFRecordDataset
-from distinput.ops.files import Files
+from distinput.ops.files import FileNames
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.reader import Reader
 from distinput.ops.worker_rows import OwnPieces, OwnRows, RowReader, ShuffledRows
 from distinput.plan.options import AutoShardPolicy, Options
-from distinput.testing.pipeline import Draw, Ingredient
+from distinput.testing.pipeline import DrawFrom, Ingredient
 from distinput.testing.sources.records import digits, fixed, record_of, tfrecords
 from distinput.testing.sources.written import FILES, by_file, draw_files, read_order
 
@@ -36,7 +36,7 @@ def _with_policy(dataset: Dataset, policy: AutoShardPolicy) -> Dataset:
     return dataset.with_options(options)
 
 
-def _draw_part(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_part(draw: DrawFrom, _: Any) -> dict[str, Any]:
     workers = draw(st.integers(2, 3))
     return {
         "rows": draw(FILES),
@@ -84,7 +84,7 @@ def _some_of(a: dict[str, Any], seen: list[Any]) -> list[Any]:
 PARTS: tuple[Ingredient, ...] = (
     Ingredient(
         "manifest",
-        (Files, Reader),
+        (FileNames, Reader),
         _build_manifest,
         lambda _, a: read_order(by_file(a, record_of), a["reads"]),
         draw_files,

@@ -18,7 +18,7 @@ from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.slices import Slices
-from distinput.testing.pipeline import Draw, Ingredient
+from distinput.testing.pipeline import DrawFrom, Ingredient
 from distinput.testing.shuffles import checked_shuffle
 from distinput.testing.sources.arrays import SALT
 from distinput.testing.sources.written import FILES, by_file, draw_files, read_order, squeezed, written
@@ -63,7 +63,7 @@ def tfrecords(a: dict[str, Any]) -> list[str]:
     return written({"rows": a["rows"], "compression": a["compression"], "format": "tfrecord", "index": indexed}, write)
 
 
-def _draw_records(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_records(draw: DrawFrom, _: Any) -> dict[str, Any]:
     found = draw_files(draw, _)
     return {**found, "index": not found["compression"] and draw(st.booleans())}
 
@@ -94,7 +94,7 @@ def _build_fixed(_: None, a: dict[str, Any]) -> Dataset:
     )
 
 
-def _draw_fixed(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_fixed(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {**draw_files(draw, _), "header": draw(st.integers(0, 4)), "footer": draw(st.integers(0, 4))}
 
 
@@ -134,7 +134,7 @@ def _build_tar(_: None, a: dict[str, Any]) -> Dataset:
     return WebDataset(paths, a["members"], compression_type=a["compression"], num_parallel_reads=a["reads"])
 
 
-def _draw_tar(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_tar(draw: DrawFrom, _: Any) -> dict[str, Any]:
     # An archive without samples does not tell its members, so the first one has some, or they are stated.
     found = draw_files(draw, _)
     members = draw(st.sampled_from([None, ["cls"], ["long.txt", "__key__"]]))

@@ -27,7 +27,7 @@ from distinput.ops.select import Select
 from distinput.ops.slices import Slices
 from distinput.ops.table_rows import TableRows
 from distinput.ops.where import Where
-from distinput.testing.pipeline import Draw, Ingredient
+from distinput.testing.pipeline import DrawFrom, Ingredient
 from distinput.testing.sources.written import FILES, READS, by_file, read_order, written
 
 __all__ = ["TABLES"]
@@ -47,7 +47,7 @@ def _rows_of_lists(index: int) -> RaggedTensor:
     return RaggedTensor.from_row_lengths(np.arange(lengths.sum()) * 2 + index, lengths)
 
 
-def _draw_table(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_table(draw: DrawFrom, _: Any) -> dict[str, Any]:
     # Of files without a row nobody can tell how long the lists are, so the first one has a row.
     columns = draw(st.sampled_from([None, ["id"], ["name", "id"], ["values"], ["lists"]]))
     rows = [draw(st.integers(1, 6)), *draw(st.lists(st.integers(0, 6), max_size=2))]
@@ -71,7 +71,7 @@ def _build_parquet(_: None, a: dict[str, Any]) -> Dataset:
     return ParquetDataset(written({**a, "format": "parquet"}, write), a["columns"], num_parallel_reads=a["reads"])
 
 
-def _draw_arrow(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_arrow(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {
         **_draw_table(draw, _),
         "compression": draw(st.sampled_from([None, None, "lz4"])),
@@ -86,7 +86,7 @@ def _build_arrow(_: None, a: dict[str, Any]) -> Dataset:
     return ArrowDataset(written({**a, "format": "arrow"}, write), a["columns"], num_parallel_reads=a["reads"])
 
 
-def _draw_in_memory(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_in_memory(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {**_draw_table(draw, _), "reads": None}
 
 
@@ -112,7 +112,7 @@ def _npy_rows(rows: list[int], shape: list[int], dtype: str) -> Any:
     return (np.array(rows, np.int64)[:, None] * 3 + np.arange(cells)).astype(dtype).reshape(len(rows), *shape)
 
 
-def _draw_npy(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_npy(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {
         "rows": draw(FILES),
         "reads": draw(READS),
@@ -154,7 +154,7 @@ def _npz_model(_: None, a: dict[str, Any]) -> list[Any]:
     return read_order(by_file(a, row), a["reads"])
 
 
-def _draw_npz(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_npz(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {**_draw_npy(draw, _), "compressed": draw(st.booleans())}
 
 
@@ -173,7 +173,7 @@ def _table_model(_: None, a: dict[str, Any]) -> list[Any]:
     return read_order(by_file(a, row), a["reads"])
 
 
-def _draw_chosen(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_chosen(draw: DrawFrom, _: Any) -> dict[str, Any]:
     drawn = _draw_table(draw, _)
     wanted = draw(st.sampled_from([["id"], ["name"], ["values", "id"]]))
     return {**drawn, "reads": None, "columns": wanted, "least": draw(st.integers(0, 8)), "not": draw(st.integers(0, 8))}

@@ -12,7 +12,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.file import FileDataset
 from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
-from distinput.testing.pipeline import Draw, Ingredient
+from distinput.testing.pipeline import DrawFrom, Ingredient
 from distinput.testing.sources.written import COMPRESSION, FILES, READS, by_file, read_order, squeezed, written
 
 __all__ = ["TEXT_ROWS"]
@@ -35,7 +35,7 @@ def _model(_: None, a: dict[str, Any]) -> list[Any]:
     return read_order(by_file(a, row), a["reads"])
 
 
-def _draw(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {
         "rows": draw(FILES),
         "reads": draw(READS),

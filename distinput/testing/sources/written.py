@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from distinput.files.compression import Deflater, as_compression
-from distinput.testing.pipeline import Draw
+from distinput.testing.pipeline import DrawFrom
 from distinput.testing.turns import interleaved
 
 __all__ = ["COMPRESSION", "FILES", "READS", "by_file", "draw_files", "new_folder", "read_order", "squeezed", "written"]
@@ -77,6 +77,6 @@ def squeezed(data: bytes, compression: str) -> bytes:
     return deflater.deflate(data) + deflater.finish()
 
 
-def draw_files(draw: Draw, _: Any) -> dict[str, Any]:
+def draw_files(draw: DrawFrom, _: Any) -> dict[str, Any]:
     """Arguments of a source that reads small files."""
     return {"rows": draw(FILES), "reads": draw(READS), "compression": draw(COMPRESSION)}

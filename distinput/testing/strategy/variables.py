@@ -92,7 +92,7 @@ def check_created_in_run(strategy: Strategy) -> None:
     if len(set(map(id, made))) != 1:
         raise AssertionError(f"all replicas must get one variable, got {len(set(map(id, made)))}")
 
-    class Counter:
+    class CountingModel:
         total: Any = None
 
         def __call__(self, x: Any) -> None:
@@ -100,7 +100,7 @@ def check_created_in_run(strategy: Strategy) -> None:
                 self.total = Variable(np.zeros(2), aggregation=VariableAggregation.SUM)
             self.total.assign_add(x * 1.0)
 
-    counter = Counter()
+    counter = CountingModel()
     for _ in range(3):
         strategy.run(counter, args=(value,))
     same("a variable created in run, after three calls", counter.total.numpy(), 3 * every.sum(axis=0))

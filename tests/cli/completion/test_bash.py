@@ -10,7 +10,7 @@ import pytest
 from distinput.cli import main
 from distinput.cli.commands import COMMANDS
 from distinput.cli.completion.bash import bash_script
-from distinput.cli.completion.words import CommandWords, Option, Place, table
+from distinput.cli.completion.words import CommandWords, Completions, Option, table
 from distinput.cli.main import parser_of
 
 BASH = shutil.which("bash")
@@ -76,7 +76,7 @@ def test_commands_options_values_and_files(tmp_path: Path) -> None:
 def test_a_quote_in_a_word_and_a_directory(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "into").touch()
-    words = CommandWords("go", "", (Option(("--to",), "", Place((), ("/",))),), Place(("it's",)))
+    words = CommandWords("go", "", (Option(("--to",), "", Completions((), ("/",))),), Completions(("it's",)))
     assert offered(bash_script([words]), tmp_path, "distinput go --to in", "distinput go --t") == [["in"], ["--to"]]
 
 

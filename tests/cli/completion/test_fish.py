@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from distinput.cli.completion.fish import fish_script
-from distinput.cli.completion.words import CommandWords, Option, Place, table
+from distinput.cli.completion.words import CommandWords, Completions, Option, table
 from distinput.cli.main import parser_of
 
 
@@ -17,10 +17,13 @@ def test_a_line_for_each_word() -> None:
         CommandWords(
             "go",
             "it's good",
-            (Option(("-k", "--kind"), "which", Place(("a", "b"))), Option(("--to",), "", Place((), ("*",)))),
-            Place((), ("py",)),
+            (
+                Option(("-k", "--kind"), "which", Completions(("a", "b"))),
+                Option(("--to",), "", Completions((), ("*",))),
+            ),
+            Completions((), ("py",)),
         ),
-        CommandWords("go up", "", (Option(("--fast",), "", None),), Place()),
+        CommandWords("go up", "", (Option(("--fast",), "", None),), Completions()),
     ]
     assert fish_script(words).splitlines()[1:] == [
         "complete -c distinput -f",

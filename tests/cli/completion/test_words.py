@@ -7,7 +7,7 @@ import pytest
 
 from distinput.cli.arguments import suggest
 from distinput.cli.commands import COMMANDS, Command
-from distinput.cli.completion.words import CommandWords, Option, Place, table
+from distinput.cli.completion.words import CommandWords, Completions, Option, table
 from distinput.cli.main import main, parser_of
 
 TABLE = table(parser_of)
@@ -46,11 +46,11 @@ def test_actions_choices_files_and_flags_are_told_apart() -> None:
             "works",
             (
                 help_option,
-                Option(("--to",), "", Place((), ("/",))),
-                Option(("-n", "--number"), "how many (default: 3)", Place()),
-                Option(("--kind",), "", Place(("a", "b"))),
+                Option(("--to",), "", Completions((), ("/",))),
+                Option(("-n", "--number"), "how many (default: 3)", Completions()),
+                Option(("--kind",), "", Completions(("a", "b"))),
             ),
-            Place(("go",), ("csv",)),
+            Completions(("go",), ("csv",)),
         ),
-        CommandWords("do go", "start", (help_option, Option(("--name",), "", Place(("x", "y")))), Place()),
+        CommandWords("do go", "start", (help_option, Option(("--name",), "", Completions(("x", "y")))), Completions()),
     ]

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from distinput.cli.completion.words import CommandWords, Option, Place, table
+from distinput.cli.completion.words import CommandWords, Completions, Option, table
 from distinput.cli.completion.zsh import zsh_script
 from distinput.cli.main import parser_of
 
@@ -14,11 +14,13 @@ WORDS = [
     CommandWords(
         "go",
         "walks: it's good",
-        (Option(("--kind",), "which [one]", Place(("a", "b"))), Option(("--fast",), "", None)),
-        Place((), ("py", "csv")),
+        (Option(("--kind",), "which [one]", Completions(("a", "b"))), Option(("--fast",), "", None)),
+        Completions((), ("py", "csv")),
     ),
-    CommandWords("go up", "", (), Place(("high",))),
-    CommandWords("stay", "", (Option(("-o",), "", Place((), ("/",))), Option(("-n",), "", Place())), Place()),
+    CommandWords("go up", "", (), Completions(("high",))),
+    CommandWords(
+        "stay", "", (Option(("-o",), "", Completions((), ("/",))), Option(("-n",), "", Completions())), Completions()
+    ),
 ]
 
 

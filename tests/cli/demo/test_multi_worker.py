@@ -14,10 +14,10 @@ from distinput.cli import main
 from distinput.cli.demo import job as jobs
 from distinput.cli.demo.demo import TRAINING_BATCH
 from distinput.cli.demo.files import write_files
-from distinput.cli.demo.job import ENGINES, Job, check_engine
+from distinput.cli.demo.job import ENGINES, DemoJob, check_engine
 from distinput.cli.demo.multi_worker import _together
 from distinput.cli.demo.pipelines import evaluation_batches
-from distinput.cli.demo.report import Report
+from distinput.cli.demo.report import DemoReport
 from distinput.cli.demo.softmax import Softmax
 from distinput.cli.demo.training import evaluate, mirrored
 from distinput.cli.demo.worker import Training, train
@@ -131,7 +131,7 @@ def test_a_difference_from_one_worker_is_found(
     found = evaluate(mirrored(1), done.model, evaluation_batches(place, "tfrecord", 50))
     evaluated = {"correct": found.correct, "loss": found.loss, "ids": list(found.ids)}
     changed(what, steps, done, evaluated)
-    report = Report()
+    report = DemoReport()
     _together(report, place, steps, done, [evaluated], parts, ORDER)
     wrong = {"each exactly once": ["each exactly once", "the same steps"]}.get(what, [what] if what else [])
     assert [name for name in report.failed if "accuracy" not in name or "same" in name] == wrong, (
@@ -163,7 +163,7 @@ def test_a_launcher_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_process_that_fails_is_told_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "check_engine", lambda engine: None)
-    with Job(tmp_path, 2, "torch", {"directory": str(tmp_path)}) as job:  # the order lacks what they need
+    with DemoJob(tmp_path, 2, "torch", {"directory": str(tmp_path)}) as job:  # the order lacks what they need
         with pytest.raises(ChildProcessError, match=r"(?s)a process ended with status 1 before the start:.*KeyError"):
             job.wait_until(lambda: False, "the start", 60)
         job.wait(30)

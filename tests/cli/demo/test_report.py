@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from distinput.cli.demo.report import Report, differences
+from distinput.cli.demo.report import DemoReport, differences
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_differences(delivered: list[int], says: str) -> None:
 
 
 def test_a_failed_check_fails_the_report(capsys: pytest.CaptureFixture[str]) -> None:
-    report = Report()
+    report = DemoReport()
     report.check("one", "", "fine")
     assert report.conclude(1.0)
     report.check("two", "it is not", "fine")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 import distinput as di
-from distinput.core.run import Counter, Run
+from distinput.core.run import OpCounters, Run
 from distinput.data.recording.recording import Recording, recorded
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.unfinished import Unfinished
@@ -55,7 +55,7 @@ def test_a_pass_that_is_not_recorded_has_plain_counters() -> None:
     assert "bytes" not in dataset.stats()["1:batch"]
     iterator = iter(dataset)
     assert type(iterator._run) is Run
-    assert {type(counter) for counter in iterator.counted[1].values()} == {Counter}
+    assert {type(counter) for counter in iterator.counted[1].values()} == {OpCounters}
     iterator.close()
 
 

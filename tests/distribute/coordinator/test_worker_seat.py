@@ -9,7 +9,7 @@ import pytest
 import distinput as di
 from distinput.distribute.coordinator.current_worker import is_worker
 from distinput.distribute.coordinator.slots import Slot
-from distinput.distribute.coordinator.worker_seat import Call, Outcome, WorkerSeat
+from distinput.distribute.coordinator.worker_seat import Call, CallOutcome, WorkerSeat
 from distinput.distribute.seats import AsIs, Packing, Pickled, SeatLost
 from distinput.errors import OutOfRangeError, UnavailableError
 from tests.distribute.coordinator.clusters import both_packings
@@ -22,15 +22,15 @@ class Worker:
         self.packing = packing or AsIs()
         self.seat = WorkerSeat(index, self.packing)
 
-    def run(self, function: Any, *args: Any, keys: tuple[int, ...] = (), **kwargs: Any) -> Outcome:
+    def run(self, function: Any, *args: Any, keys: tuple[int, ...] = (), **kwargs: Any) -> CallOutcome:
         return self.unpacked(self.seat.run(self.packing.pack(Call(None, function, args, kwargs, keys))))
 
-    def make(self, key: int, function: Any, **kwargs: Any) -> Outcome:
+    def make(self, key: int, function: Any, **kwargs: Any) -> CallOutcome:
         return self.unpacked(self.seat.make(key, self.packing.pack(Call(None, function, (), {})), **kwargs))
 
-    def unpacked(self, packed: Any) -> Outcome:
+    def unpacked(self, packed: Any) -> CallOutcome:
         outcome = self.packing.unpack(packed)
-        assert isinstance(outcome, Outcome)
+        assert isinstance(outcome, CallOutcome)
         return outcome
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from distinput.core.nest import structure_of
 from distinput.core.spec import DatasetSpec, Spec, TensorSpec
-from distinput.distribute.input.dealing import Cutter, StandIn, balanced_slices, dealer, has_rows
+from distinput.distribute.input.dealing import Cutter, Placeholders, balanced_slices, dealer, has_rows
 from distinput.errors import InvalidArgumentError
 from distinput.partition.assignment import Assignment
 
@@ -89,7 +89,7 @@ def test_what_cannot_be_cut() -> None:
 )
 def test_an_empty_part_has_no_rows_and_the_inner_shape(shape: Any, seen: Any, want: tuple[int, ...]) -> None:
     for dtype in ("float32", object):
-        stand_in = StandIn(Spec.of(TensorSpec(shape, dtype)))
+        stand_in = Placeholders(Spec.of(TensorSpec(shape, dtype)))
         made = stand_in.element(None if seen is None else [seen])
         assert np.shape(made) == want
         assert isinstance(made, bytes) if dtype is object and want == () else made.dtype == np.dtype(dtype)
@@ -97,14 +97,14 @@ def test_an_empty_part_has_no_rows_and_the_inner_shape(shape: Any, seen: Any, wa
 
 def test_nothing_stands_for_a_data_set() -> None:
     with pytest.raises(InvalidArgumentError, match="nothing that stands for a dataset"):
-        StandIn(Spec.of(DatasetSpec(TensorSpec([], "int64")))).element(None)
+        Placeholders(Spec.of(DatasetSpec(TensorSpec([], "int64")))).element(None)
 
 
 def test_a_replica_without_rows_lacks_a_shape_only_where_the_spec_leaves_it_open() -> None:
     rows, none = np.ones((2, 3)), np.ones((0, 3))
     opened, known = (
-        StandIn(Spec.of(TensorSpec([None, None], "float64"))),
-        StandIn(Spec.of(TensorSpec([None, 3], "float64"))),
+        Placeholders(Spec.of(TensorSpec([None, None], "float64"))),
+        Placeholders(Spec.of(TensorSpec([None, 3], "float64"))),
     )
     assert not opened.lacks([rows, rows], 2, cut=True)
     assert opened.lacks([rows], 2, cut=False)

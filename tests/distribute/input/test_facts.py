@@ -4,12 +4,12 @@ from typing import Any
 import numpy as np
 
 import distinput as di
-from distinput.distribute.input.facts import PYTHON, Facts, groups, of_pipeline, said
+from distinput.distribute.input.facts import PYTHON, JobFacts, groups, of_pipeline, said
 
 Dataset = di.data.Dataset
 
 
-def facts(dataset: Any = None, python: str = PYTHON, **about: Any) -> Facts:
+def facts(dataset: Any = None, python: str = PYTHON, **about: Any) -> JobFacts:
     return {"about": about, "steps": None if dataset is None else of_pipeline(dataset.node), "python": python}
 
 

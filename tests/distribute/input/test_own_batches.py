@@ -16,7 +16,7 @@ import distinput as di
 from distinput.distribute import InputOptions
 from distinput.distribute.input.cut_batches import CutBatches
 from distinput.distribute.input.own_batches import OwnBatches
-from distinput.distribute.input.own_pieces import OwnPieces
+from distinput.distribute.input.own_pieces import OwnPiecesSource
 from distinput.errors import AbortedError
 from tests.distribute.workers import by_step, on_workers, rows_of, with_policy
 from tests.sharding.counting import bytes_read, put
@@ -40,7 +40,7 @@ def own(strategy: Any, dataset: Any, options: Any = None) -> Any:
     """Distributed so that only own rows are read, which is asserted."""
     distributed = strategy.experimental_distribute_dataset(dataset, options)
     alone = strategy.num_replicas_in_sync == strategy._replicas.count
-    assert isinstance(distributed._source, OwnPieces) or alone or distributed.cardinality == 0
+    assert isinstance(distributed._source, OwnPiecesSource) or alone or distributed.cardinality == 0
     return distributed
 
 

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distinput.distribute.engines.local import open_groups
-from distinput.distribute.preemption.alignment import Alignment, Decision
+from distinput.distribute.preemption.alignment import Alignment, SaveDecision
 
 
 def decisions(
     size: int, noticed_in: dict[int, int], calls: int, seconds: float = 0.0
-) -> list[list[tuple[int, Decision]]]:
+) -> list[list[tuple[int, SaveDecision]]]:
     """For each worker the calls after which it decided something."""
     groups = open_groups(size, timeout=10)
-    found: list[list[tuple[int, Decision]]] = [[] for _ in range(size)]
+    found: list[list[tuple[int, SaveDecision]]] = [[] for _ in range(size)]
 
     def work(rank: int) -> None:
         now = [0]
@@ -61,7 +61,7 @@ def test_all_decide_after_the_same_call(size: int, noticed_in: dict[int, int]) -
 def test_long_calls_are_agreed_on_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.distribute.preemption.alignment._EVERY_SECONDS", 0.02)
     found = decisions(2, {1: 5}, 20, seconds=0.02)
-    assert found[0] == found[1] == [(5, Decision(1, True))]
+    assert found[0] == found[1] == [(5, SaveDecision(1, True))]
 
 
 def test_a_process_without_others_asks_itself() -> None:
@@ -71,5 +71,5 @@ def test_a_process_without_others_asks_itself() -> None:
     assert alignment.after(1) is None
     alignment.before(2)
     answers["noticed"] = True
-    assert alignment.after(2) == Decision(0, False)
+    assert alignment.after(2) == SaveDecision(0, False)
     alignment.close()

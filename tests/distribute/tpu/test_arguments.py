@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.distribute.tpu.arguments import Arguments, Constant, Shared, Split, function_key, unshared
+from distinput.distribute.tpu.arguments import Constant, RunArguments, Shared, Split, function_key, unshared
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.errors import InvalidArgumentError
 
@@ -15,8 +15,8 @@ MESH = ReplicaMesh.of(jax.devices()[:2])
 LIMIT = 3
 
 
-def of(*args: Any) -> Arguments:
-    return Arguments.of(args, {}, MESH)
+def of(*args: Any) -> RunArguments:
+    return RunArguments.of(args, {}, MESH)
 
 
 def per_replica(*values: Any) -> Any:

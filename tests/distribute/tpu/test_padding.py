@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.distribute.tpu.arguments import Arguments
+from distinput.distribute.tpu.arguments import RunArguments
 from distinput.distribute.tpu.padding import padded_results
 from tests.distribute.tpu.programs import context
 
@@ -173,7 +173,7 @@ def values(rows: list[int]) -> tuple[Any, Any]:
 
 
 def proof(function: Callable[..., Any], rows: int = FEWER) -> Any:
-    arguments = Arguments.of(values([rows, rows]), {}, STRATEGY._engine.mesh)
+    arguments = RunArguments.of(values([rows, rows]), {}, STRATEGY._engine.mesh)
     return padded_results(STRATEGY, STRATEGY._engine.mesh, function, arguments, ROWS, rows, None)
 
 

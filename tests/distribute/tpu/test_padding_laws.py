@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.distribute.tpu.arguments import Arguments
+from distinput.distribute.tpu.arguments import RunArguments
 from distinput.distribute.tpu.padding import padded_results
 from tests.distribute.tpu.programs import context
 
@@ -142,7 +142,7 @@ numbers = itertools.count()
 @given(functions(), st.integers(0, ROWS - 1))
 def test_a_proof_is_right(function: Callable[[Any, Any], Any], fewer: int) -> None:
     given_rows = parts([ROWS, fewer])
-    arguments = Arguments.of(given_rows, {}, COMPILED._engine.mesh)
+    arguments = RunArguments.of(given_rows, {}, COMPILED._engine.mesh)
     if padded_results(COMPILED, COMPILED._engine.mesh, function, arguments, ROWS, fewer, None) is None:
         return
     number = next(numbers)  # so that each function has programs of its own

@@ -8,12 +8,22 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from distinput.distribute.tpu.padding_rules import CLEAN, ROWS, UNKNOWN, ZERO, ZEROED, Kind, Step, kinds_of, rows_axis
+from distinput.distribute.tpu.padding_rules import (
+    CLEAN,
+    ROWS,
+    UNKNOWN,
+    ZERO,
+    ZEROED,
+    PairedStep,
+    ValueKind,
+    kinds_of,
+    rows_axis,
+)
 
 SIZES = (8, 5)
 
 
-def step_of(fn: Callable[..., Any], kinds: tuple[Kind, ...], *inner: tuple[Any, ...]) -> Step:
+def step_of(fn: Callable[..., Any], kinds: tuple[ValueKind, ...], *inner: tuple[Any, ...]) -> PairedStep:
     """The last step of a function of arrays whose shapes are given with "n" for the number of rows."""
 
     def equation(rows: int) -> Any:
@@ -21,7 +31,7 @@ def step_of(fn: Callable[..., Any], kinds: tuple[Kind, ...], *inner: tuple[Any, 
         return jax.make_jaxpr(fn)(*arrays).eqns[-1]
 
     small, large = equation(SIZES[0]), equation(SIZES[1])
-    return Step(small.primitive.name, small, large, kinds, SIZES)
+    return PairedStep(small.primitive.name, small, large, kinds, SIZES)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +67,7 @@ def step_of(fn: Callable[..., Any], kinds: tuple[Kind, ...], *inner: tuple[Any, 
         (lambda x: jax.lax.rng_uniform(0.0, 1.0, x.shape), (CLEAN, CLEAN), [("n", 2)], UNKNOWN),
     ],
 )
-def test_one_step(fn: Callable[..., Any], kinds: tuple[Kind, ...], shapes: list[Any], want: Kind) -> None:
+def test_one_step(fn: Callable[..., Any], kinds: tuple[ValueKind, ...], shapes: list[Any], want: ValueKind) -> None:
     assert kinds_of(step_of(fn, kinds, *shapes)) == [want]
 
 

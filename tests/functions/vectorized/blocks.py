@@ -12,7 +12,7 @@ from distinput.core.leaves import as_leaf
 from distinput.core.nest import structure_of
 from distinput.functions.chain import Chain
 from distinput.functions.vectorized.rules import same_bits
-from distinput.functions.vectorized.verdict import Verdict
+from distinput.functions.vectorized.verdict import Vectorizer
 
 
 def block_of(nest: Any) -> ColumnBlock:
@@ -25,7 +25,7 @@ def block_of(nest: Any) -> ColumnBlock:
 def judged(function: Callable[..., Any], nest: Any, *, measured: bool = False) -> str:
     """The verdict on a function for a block; every element of a whole block is compared with its own call."""
     chain, block = Chain([function]), block_of(nest)
-    verdict = Verdict([function], chain, measured=measured)
+    verdict = Vectorizer([function], chain, measured=measured)
     made = verdict.made(block)
     if made is not None:
         for row, element in enumerate(block.elements()):

@@ -3,15 +3,17 @@ import numpy as np
 
 import distinput as di
 from distinput.functions.vectorized.trial import tried
-from distinput.functions.vectorized.verdict import Verdict
+from distinput.functions.vectorized.verdict import Vectorizer
 
 
 def test_made_up_elements_show_what_a_pass_would() -> None:
     source = di.data.Dataset.range(5).batch(2).node
-    assert tried(Verdict([np.negative], np.negative, measured=False), source) == "whole blocks"
-    assert "np.exp is not exact" in tried(Verdict([np.exp], np.exp, measured=False), source)
+    assert tried(Vectorizer([np.negative], np.negative, measured=False), source) == "whole blocks"
+    assert "np.exp is not exact" in tried(Vectorizer([np.exp], np.exp, measured=False), source)
 
 
 def test_text_is_not_made_up() -> None:
     source = di.data.Dataset.from_tensor_slices(["a", "b"]).node
-    assert "nests of tuples and dicts of numbers" in tried(Verdict([np.negative], np.negative, measured=False), source)
+    assert "nests of tuples and dicts of numbers" in tried(
+        Vectorizer([np.negative], np.negative, measured=False), source
+    )

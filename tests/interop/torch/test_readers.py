@@ -9,11 +9,11 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 import distinput as di
 from distinput.interop.torch import Loader
-from distinput.interop.torch.readers import Reader, reader, starts_worker
+from distinput.interop.torch.readers import ViewReader, reader, starts_worker
 
 
 class IterableDatasetShard:
-    def read(self) -> Reader:
+    def read(self) -> ViewReader:
         return (lambda: reader())()
 
 
@@ -24,11 +24,11 @@ class _IterableDatasetFetcher:
 
 
 def test_nobody() -> None:
-    assert reader() == Reader()
+    assert reader() == ViewReader()
 
 
 def test_a_class_that_shards_is_seen_by_its_name() -> None:
-    assert IterableDatasetShard().read() == Reader(sharder="IterableDatasetShard")
+    assert IterableDatasetShard().read() == ViewReader(sharder="IterableDatasetShard")
 
 
 def test_a_dataloader_says_whether_it_batches() -> None:

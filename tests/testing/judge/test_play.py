@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from distinput.testing.judge.batch import UnknownBatch, ids_of
-from distinput.testing.judge.delivery import Step
+from distinput.testing.judge.delivery import RankStep
 from distinput.testing.judge.job import Job, Maker
-from distinput.testing.judge.play import Play, Task, Walk, events, folded, said
+from distinput.testing.judge.play import Play, PlayTask, Walk, events, folded, said
 
 JOB = Job(3, 1, 2)
 
 
 def walked(make: Any, **options: Any) -> Walk:
-    return folded(events(Task(Maker(make, 3), ids_of, Play(JOB, (0,), **options)), 0))
+    return folded(events(PlayTask(Maker(make, 3), ids_of, Play(JOB, (0,), **options)), 0))
 
 
 def test_a_pass_comes_to_its_end() -> None:
@@ -71,7 +71,7 @@ def test_records_that_cannot_be_told_are_an_error_of_the_user() -> None:
 
 def test_what_was_killed_before_it_could_say_anything_has_no_steps() -> None:
     assert folded([]).whole.steps == ()
-    died = folded([("epoch", 0), ("step", Step((1,), "list")), ("died", "died of SIGKILL")]).whole
+    died = folded([("epoch", 0), ("step", RankStep((1,), "list")), ("died", "died of SIGKILL")]).whole
     assert (died.ids, died.error, died.died) == ([1], "died of SIGKILL", True)
 
 

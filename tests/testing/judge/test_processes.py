@@ -15,7 +15,7 @@ from distinput.testing.judge import traces
 from distinput.testing.judge.batch import UnknownBatch, ids_of
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.laws import LAWS
-from distinput.testing.judge.play import Play, Task
+from distinput.testing.judge.play import Play, PlayTask
 from distinput.testing.judge.processes import Played, play_away
 from tests.depth import cases
 from tests.testing.judge import toys
@@ -34,7 +34,7 @@ def nothing_in_the_folder_of_temporary_files(tmp_path: Path, monkeypatch: pytest
 def played(make: object, how: str, ranks: int = 2, patience: float = 30.0, **options: object) -> Played:
     job = Job(17, ranks, 4)
     play = Play(job, job.all_ranks, **options)  # type: ignore[arg-type]
-    return play_away(Task(Maker(make, 17), ids_of, play), how, patience, lambda: None)  # type: ignore[arg-type]
+    return play_away(PlayTask(Maker(make, 17), ids_of, play), how, patience, lambda: None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("how", ["processes", "threads"])

@@ -6,11 +6,11 @@ import json
 import pytest
 
 from distinput.testing import judge
-from distinput.testing.judge.report import Report, parsed
+from distinput.testing.judge.report import JudgeReport, parsed
 from tests.testing.judge import toys
 
 
-def _report() -> Report:
+def _report() -> JudgeReport:
     return judge(toys.maker(toys.Unequal), 17, ranks=(1, 2), batch=4, laws=["exactly once", "equal steps", "workers"])
 
 

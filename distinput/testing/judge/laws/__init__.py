@@ -4,7 +4,7 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from distinput.testing.judge.finding import Finding
+from distinput.testing.judge.finding import Ruling
 from distinput.testing.judge.laws.elastic import elastic_restart
 from distinput.testing.judge.laws.epochs import epochs
 from distinput.testing.judge.laws.equal_steps import equal_steps
@@ -22,7 +22,7 @@ from distinput.testing.judge.trial import Trial
 
 __all__ = ["LAWS"]
 
-LAWS: Mapping[str, Callable[[Trial], Finding]] = MappingProxyType(
+LAWS: Mapping[str, Callable[[Trial], Ruling]] = MappingProxyType(
     {
         "exactly once": exactly_once,
         "equal steps": equal_steps,

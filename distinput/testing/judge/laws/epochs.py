@@ -3,8 +3,8 @@
 
 from dataclasses import replace
 
-from distinput.testing.judge.delivery import Delivery, compared
-from distinput.testing.judge.finding import Finding, broken, kept, not_judged, refused
+from distinput.testing.judge.delivery import JobPasses, compared
+from distinput.testing.judge.finding import Ruling, broken, kept, not_judged, refused
 from distinput.testing.judge.job import Job
 from distinput.testing.judge.laws.seeds import FEW
 from distinput.testing.judge.play import Play
@@ -13,7 +13,7 @@ from distinput.testing.judge.trial import Trial
 __all__ = ["epochs"]
 
 
-def epochs(trial: Trial) -> Finding:
+def epochs(trial: Trial) -> Ruling:
     """The second epoch is whole if the first one is; with a seed, in another order.
 
     The second epoch is that of a loader made with `epoch=1` where the function takes an epoch. Otherwise it is the second pass
@@ -21,7 +21,7 @@ def epochs(trial: Trial) -> Finding:
     first one as well.
     """
 
-    def check(job: Job) -> Finding:
+    def check(job: Job) -> Ruling:
         two = _two(trial, job)
         if two is None:
             return not_judged("the loader is an iterator, of one pass, and make_loader takes no epoch")
@@ -41,11 +41,11 @@ def epochs(trial: Trial) -> Finding:
     return trial.over_jobs(check)
 
 
-def _two(trial: Trial, job: Job) -> tuple[Delivery, Delivery] | None:
+def _two(trial: Trial, job: Job) -> tuple[JobPasses, JobPasses] | None:
     """Both epochs; None where there can be but one."""
     if trial.make.takes("epoch"):
         return trial.deliver(job), trial.deliver(replace(job, epoch=1))
     walks = trial.run(Play(job, job.all_ranks, epochs=2))
     if any(walk.one_pass for walk in walks):
         return None
-    return Delivery(tuple([walk.whole for walk in walks])), Delivery(tuple([walk.passes[-1] for walk in walks]))
+    return JobPasses(tuple([walk.whole for walk in walks])), JobPasses(tuple([walk.passes[-1] for walk in walks]))

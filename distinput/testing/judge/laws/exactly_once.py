@@ -2,17 +2,17 @@
 """In one epoch every record is delivered to exactly one rank."""
 
 from distinput.testing.judge.delivery import compared
-from distinput.testing.judge.finding import Finding, broken, kept, refused
+from distinput.testing.judge.finding import Ruling, broken, kept, refused
 from distinput.testing.judge.job import Job
 from distinput.testing.judge.trial import Trial
 
 __all__ = ["exactly_once"]
 
 
-def exactly_once(trial: Trial) -> Finding:
+def exactly_once(trial: Trial) -> Ruling:
     """All ranks together get each record once, and come to an end."""
 
-    def check(job: Job) -> Finding:
+    def check(job: Job) -> Ruling:
         delivery = trial.deliver(job)
         if delivery.refused:
             return refused(str(delivery.trouble))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank is killed; a new process goes on from the last state that was saved."""
 
-from distinput.testing.judge.delivery import Delivery, Pass
-from distinput.testing.judge.finding import Finding, broken, kept, not_judged, refused
+from distinput.testing.judge.delivery import JobPasses, RankPass
+from distinput.testing.judge.finding import Ruling, broken, kept, not_judged, refused
 from distinput.testing.judge.laws.same_order import first_difference
 from distinput.testing.judge.play import Play
 from distinput.testing.judge.processes import unpicklable
@@ -12,7 +12,7 @@ from distinput.testing.judge.watch import Still
 __all__ = ["rank_killed"]
 
 
-def rank_killed(trial: Trial) -> Finding:
+def rank_killed(trial: Trial) -> Ruling:
     """The last rank of the last job is killed by SIGKILL in the middle; a new process goes on with its last state.
 
     It gets the step that was under way again, and then all others. Ranks that are played at once are all stopped, as `torchrun`
@@ -20,7 +20,7 @@ def rank_killed(trial: Trial) -> Finding:
     """
     job = trial.jobs[-1]
     walks = trial.walk(job)
-    if isinstance(walks, Finding):
+    if isinstance(walks, Ruling):
         return walks
     rank, whole = job.ranks - 1, walks[-1].whole
     if len(whole.steps) < 2:
@@ -38,10 +38,10 @@ def rank_killed(trial: Trial) -> Finding:
         rests = [walk.whole for walk in trial.run_away(Play(job, ranks, tuple(states))).walks]
     except Still as error:
         return broken(f"{where}, gone on with: {error}")
-    found = Delivery((*rests[:-1], Pass(first.whole.steps + rests[-1].steps)))
+    found = JobPasses((*rests[:-1], RankPass(first.whole.steps + rests[-1].steps)))
     wrong = next((each.error for each in rests if each.error is not None), None)
     if wrong is not None:
-        return (refused if Delivery(tuple(rests)).refused else broken)(f"{where}, gone on with: {wrong}")
-    expected = Delivery((*[Pass(walks[each].after(after)) for each in ranks[:-1]], whole))
+        return (refused if JobPasses(tuple(rests)).refused else broken)(f"{where}, gone on with: {wrong}")
+    expected = JobPasses((*[RankPass(walks[each].after(after)) for each in ranks[:-1]], whole))
     wrong = first_difference(found, expected, ranks[0])
     return broken(f"{where}, gone on with: {wrong}") if wrong else kept("a new process goes on with exactly the rest")

@@ -5,7 +5,7 @@ import contextlib
 from functools import partial
 from typing import Any
 
-from distinput.testing.judge.finding import Finding, broken, kept, refused
+from distinput.testing.judge.finding import Ruling, broken, kept, refused
 from distinput.testing.judge.job import Job
 from distinput.testing.judge.play import Play
 from distinput.testing.judge.trial import Trial
@@ -17,7 +17,7 @@ _SECONDS = 5.0
 _USES = {"the end": None, "an iterator abandoned after one step": 1}
 
 
-def nothing_left(trial: Trial) -> Finding:
+def nothing_left(trial: Trial) -> Ruling:
     """After a pass that came to its end, and after one that was abandoned, the first job has left nothing.
 
     In this process, rank 0 has left no thread, process or open file. Ranks in other processes have left no process and no
@@ -30,7 +30,7 @@ def nothing_left(trial: Trial) -> Finding:
     return _here(trial, job) if trial.play == "in turn" else _away(trial, job)
 
 
-def _here(trial: Trial, job: Job) -> Finding:
+def _here(trial: Trial, job: Job) -> Ruling:
     trial.at(f"rank 0 of {job}, looking for what it leaves behind")
 
     def use(count: int, loader: Any) -> None:
@@ -46,7 +46,7 @@ def _here(trial: Trial, job: Job) -> Finding:
     return kept("no thread, process or open file is left")
 
 
-def _away(trial: Trial, job: Job) -> Finding:
+def _away(trial: Trial, job: Job) -> Ruling:
     for how, most in _USES.items():
         left = trial.run_away(Play(job, job.all_ranks, most=most)).left
         if left:

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Only the last step is partial, it has just the rows that are left, and looks like all others."""
 
-from distinput.testing.judge.delivery import Delivery
-from distinput.testing.judge.finding import Finding, broken, kept, refused
+from distinput.testing.judge.delivery import JobPasses
+from distinput.testing.judge.finding import Ruling, broken, kept, refused
 from distinput.testing.judge.job import Job
 from distinput.testing.judge.trial import Trial
 
 __all__ = ["partial_batches"]
 
 
-def partial_batches(trial: Trial) -> Finding:
+def partial_batches(trial: Trial) -> Ruling:
     """The steps of all ranks together are full but for the last, which has the rows that are left, neither fewer nor padded."""
 
-    def check(job: Job) -> Finding:
+    def check(job: Job) -> Ruling:
         delivery = trial.deliver(job)
         if delivery.refused:
             return refused(str(delivery.trouble))
@@ -43,7 +43,7 @@ def _sizes(job: Job, rows: list[list[int]]) -> str | None:
     return None
 
 
-def _looks(delivery: Delivery) -> str | None:
+def _looks(delivery: JobPasses) -> str | None:
     steps = [
         (rank, number, step) for rank, each in enumerate(delivery.passes) for number, step in enumerate(each.steps)
     ]

@@ -3,8 +3,8 @@
 
 from typing import Any
 
-from distinput.testing.judge.delivery import Delivery, Difference, Pass, compared
-from distinput.testing.judge.finding import Finding, broken, kept, refused
+from distinput.testing.judge.delivery import Difference, JobPasses, RankPass, compared
+from distinput.testing.judge.finding import Ruling, broken, kept, refused
 from distinput.testing.judge.job import Job
 from distinput.testing.judge.laws.same_order import first_difference
 from distinput.testing.judge.play import Walk
@@ -16,7 +16,7 @@ MOST_STOPS = 128
 """A job with more steps is stopped after so many of them, spread evenly."""
 
 
-def restart(trial: Trial) -> Finding:
+def restart(trial: Trial) -> Ruling:
     """All ranks stop after a step; new loaders that get their states deliver what would have followed.
 
     What is compared is the pass whose states these are, so a loader is not blamed twice for what it loses anyway. After the
@@ -25,16 +25,16 @@ def restart(trial: Trial) -> Finding:
     return trial.over_jobs(lambda job: _restarts(trial, job))
 
 
-def _restarts(trial: Trial, job: Job) -> Finding:
+def _restarts(trial: Trial, job: Job) -> Ruling:
     walks = trial.walk(job)
-    if isinstance(walks, Finding):
+    if isinstance(walks, Ruling):
         return walks
     states = [state for walk in walks for state in walk.states]
     size: dict[str, Any] = {"state_bytes": max((len(state.data) for state in states), default=0)}
     size |= {"state": next((state.kind for state in states), "")}
     differences: dict[int, Difference] = {}
     other_order: dict[int, str] = {}
-    no: Finding | None = None
+    no: Ruling | None = None
     steps = max(len(walk.whole.steps) for walk in walks)
     stops = trial.stops_of(steps, MOST_STOPS)
     for stop in stops:
@@ -42,9 +42,9 @@ def _restarts(trial: Trial, job: Job) -> Finding:
         if found.refused:
             no = no or refused(f"stopped after step {stop}: {found.trouble}", **size)
             continue
-        if stop == steps and found.ids and not compared(found.ids, _whole(walks, stop, Delivery(()))):
+        if stop == steps and found.ids and not compared(found.ids, _whole(walks, stop, JobPasses(()))):
             continue  # the state after the last step is that of the next epoch
-        expected = Delivery(tuple([Pass(walk.after(stop)) for walk in walks]))
+        expected = JobPasses(tuple([RankPass(walk.after(stop)) for walk in walks]))
         wrong = compared(_whole(walks, stop, found), _whole(walks, stop, expected))
         order = found.trouble or first_difference(found, expected)
         if wrong:
@@ -65,5 +65,5 @@ def _restarts(trial: Trial, job: Job) -> Finding:
     return kept(f"exactly the rest {says}; a state has {size['state_bytes']} bytes of {size['state']}", **size)
 
 
-def _whole(walks: tuple[Walk, ...], stop: int, after: Delivery) -> list[object]:
+def _whole(walks: tuple[Walk, ...], stop: int, after: JobPasses) -> list[object]:
     return [each for walk in walks for step in walk.before(stop) for each in step.ids] + [*after.ids]

@@ -4,7 +4,7 @@
 from dataclasses import replace
 
 from distinput.testing.judge.delivery import compared
-from distinput.testing.judge.finding import Finding, broken, kept, not_judged, refused
+from distinput.testing.judge.finding import Ruling, broken, kept, not_judged, refused
 from distinput.testing.judge.play import Play
 from distinput.testing.judge.processes import unpicklable
 from distinput.testing.judge.trial import Trial
@@ -13,7 +13,7 @@ from distinput.testing.judge.watch import Still
 __all__ = ["worker_killed"]
 
 
-def worker_killed(trial: Trial) -> Finding:
+def worker_killed(trial: Trial) -> Ruling:
     """A worker process of rank 0 is killed by SIGKILL after its first step, in the first job."""
     numbers = [number for number in trial.workers if number]
     if not trial.make.takes("workers") or not numbers:

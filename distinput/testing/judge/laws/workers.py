@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from distinput.testing.judge.finding import Finding, broken, kept, not_judged, refused
+from distinput.testing.judge.finding import Ruling, broken, kept, not_judged, refused
 from distinput.testing.judge.job import Job
 from distinput.testing.judge.laws.same_order import first_difference
 from distinput.testing.judge.trial import Trial
@@ -11,14 +11,14 @@ from distinput.testing.judge.trial import Trial
 __all__ = ["workers"]
 
 
-def workers(trial: Trial) -> Finding:
+def workers(trial: Trial) -> Ruling:
     """With any number of workers the ranks get the same steps as with none."""
     if not trial.make.takes("workers"):
         return not_judged("make_loader takes no workers")
     if not trial.workers:
         return not_judged("no numbers of workers were asked for")
 
-    def check(job: Job) -> Finding:
+    def check(job: Job) -> Ruling:
         expected = trial.deliver(job)
         for number in trial.workers:
             found = trial.deliver(replace(job, workers=number))

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from distinput.testing.judge.loaders.records import Numbers
+from distinput.testing.judge.loaders.records import NumberedRecords
 
 __all__ = ["prepared", "prepared_stateful", "prepared_uneven"]
 
@@ -29,7 +29,7 @@ def _prepared(records: int, rank: int, ranks: int, batch: int, seed: int, worker
     from torch.utils.data import DataLoader
 
     PartialState(cpu=True)
-    numbers: Any = Numbers(records)
+    numbers: Any = NumberedRecords(records)
     return prepare_data_loader(
         DataLoader(numbers, batch, shuffle=True, num_workers=workers),
         num_processes=ranks,

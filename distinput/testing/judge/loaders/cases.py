@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from distinput.testing.judge.finding import Finding
+from distinput.testing.judge.finding import Ruling
 from distinput.testing.judge.loaders.known import Known
 
 __all__ = ["CASES", "Case"]
@@ -27,7 +27,7 @@ class Case:
     known: Known
     law: str
 
-    def finding(self) -> Finding:
+    def finding(self) -> Ruling:
         """What the judge finds."""
         return self.known.judge([self.law])[self.law]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from distinput.testing.judge.judging import judge
 from distinput.testing.judge.loaders.records import files
-from distinput.testing.judge.report import Report
+from distinput.testing.judge.report import JudgeReport
 
 __all__ = ["EVERY", "Known", "made"]
 
@@ -59,7 +59,7 @@ class Known:
         names = self.imports or self.packages
         return [package for package, module in zip(self.packages, names, strict=True) if find_spec(module) is None]
 
-    def judge(self, laws: Collection[str] | None = None, **options: Any) -> Report:
+    def judge(self, laws: Collection[str] | None = None, **options: Any) -> JudgeReport:
         """The report about it."""
         files()  # before there are processes, so that all of them use the same ones
         given = {**EVERY, **self.options, **options}

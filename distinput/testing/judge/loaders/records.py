@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-__all__ = ["FILES", "Numbers", "files", "once", "spans", "tar_files", "text_files"]
+__all__ = ["FILES", "NumberedRecords", "files", "once", "spans", "tar_files", "text_files"]
 
 FILES = 5
 """How many files there are."""
@@ -21,7 +21,7 @@ _VARIABLE = "DISTINPUT_JUDGE_FILES"
 _SHARES = (41, 7, 23, 2, 30)
 
 
-class Numbers:
+class NumberedRecords:
     """The records 0, 1, 2, ... as a dataset that is read by position."""
 
     def __init__(self, count: int) -> None:

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from distinput.testing.judge.loaders.records import Numbers
+from distinput.testing.judge.loaders.records import NumberedRecords
 
 __all__ = ["dropping_sampler", "padding_sampler", "stateful_loader"]
 
@@ -37,7 +37,7 @@ def stateful_loader(records: int, rank: int, ranks: int, batch: int, seed: int, 
 
 
 def _numbers(records: int) -> Any:
-    return Numbers(records)
+    return NumberedRecords(records)
 
 
 def _sampler(records: int, rank: int, ranks: int, seed: int, epoch: int, drop_last: bool = False) -> Any:

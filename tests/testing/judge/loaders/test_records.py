@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.testing.judge.loaders.records import FILES, Numbers, spans, tar_files, text_files
+from distinput.testing.judge.loaders.records import FILES, NumberedRecords, spans, tar_files, text_files
 
 
 @given(st.integers(0, 200))
@@ -28,6 +28,6 @@ def test_text_and_tar_files_have_the_same_records() -> None:
 
 
 def test_numbers_end() -> None:
-    assert list(Numbers(3)) == [0, 1, 2]
+    assert list(NumberedRecords(3)) == [0, 1, 2]
     with pytest.raises(IndexError):
-        Numbers(3)[3]
+        NumberedRecords(3)[3]
