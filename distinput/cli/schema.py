@@ -30,18 +30,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the columns."""
-    found = describe(together(given), records=given.records, scan=given.scan or None)
-    if given.code and not found.looked_at:
+    description = describe(together(given), records=given.records, scan=given.scan or None)
+    if given.code and not description.looked_at:
         raise InvalidArgumentError(
-            f"{found.files[0]}: its records are no tf.train.Example messages, so there are no features for --code to print"
+            f"{description.files[0]}: its records are no tf.train.Example messages, so there are no features for --code to "
+            "print"
         )
     if given.json:
-        print_json([asdict(column) for column in found.columns])
+        print_json([asdict(column) for column in description.columns])
     elif given.code:
         print("{")
-        for column in found.columns:
+        for column in description.columns:
             print(f"    {column.name!r}: {column.declaration},")
         print("}")
     else:
-        print_columns(found)
+        print_columns(description)
     return FINE

@@ -40,12 +40,12 @@ def on_workers(given: argparse.Namespace, body: Callable[[DistributedDataset], T
     Raises:
       InvalidArgumentError: what is named is no dataset; there is no such step, replica, file or worker.
     """
-    found: Any = load(given.dataset)
-    cut = isinstance(found, DistributedDataset)
-    if not cut and not isinstance(found, Dataset):
+    dataset: Any = load(given.dataset)
+    cut = isinstance(dataset, DistributedDataset)
+    if not cut and not isinstance(dataset, Dataset):
         raise InvalidArgumentError(
             f"{given.dataset}: it must be a Dataset or a DistributedDataset, or a function that returns one, "
-            f"got {type(found).__name__}"
+            f"got {type(dataset).__name__}"
         )
     if cut and (given.workers, given.replicas) != (None, None):
         raise InvalidArgumentError(
@@ -55,7 +55,9 @@ def on_workers(given: argparse.Namespace, body: Callable[[DistributedDataset], T
     with user_code(given.dataset):
         try:
             return (
-                [body(found)] if cut else rehearse(found, given.workers or 1, given.replicas or 1, lambda d, _: body(d))
+                [body(dataset)]
+                if cut
+                else rehearse(dataset, given.workers or 1, given.replicas or 1, lambda d, _: body(d))
             )
         except DistinputError:
             raise

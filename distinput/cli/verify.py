@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Check, and say all that was found."""
-    found = verify(
+    result = verify(
         given.files if len(given.files) > 1 else given.files[0],
         given.format,
         manifest=given.manifest,
@@ -52,13 +52,13 @@ def run(given: argparse.Namespace) -> int:
         **dict(given.option),
     )
     if given.json:
-        print_json(asdict(found))
+        print_json(asdict(result))
     else:
-        for check in found.checked:
+        for check in result.checked:
             print(visible(f"checked: {check}"))
-        for finding in found.findings:
+        for finding in result.findings:
             where = "" if finding.file is None else f"{finding.file}: "
             print(visible(f"{finding.check}: {where}{finding.problem}", lines=True))
-        wrong = f"{len(found.findings)} found" if found.findings else "all is well"
-        print(f"{found.files} file{'s' * (found.files != 1)}, {found.records:,} records: {wrong}")
-    return FOUND if found.findings else FINE
+        wrong = f"{len(result.findings)} found" if result.findings else "all is well"
+        print(f"{result.files} file{'s' * (result.files != 1)}, {result.records:,} records: {wrong}")
+    return FOUND if result.findings else FINE

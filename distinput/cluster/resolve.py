@@ -165,27 +165,27 @@ def _from_resolver(told: Sighting, resolver: ClusterResolver) -> Cluster:
 def _from_environment(told: Sighting, environ: Environ) -> Cluster:
     parts: list[Sighting] = []
     for number, source in enumerate(SOURCES):
-        seen = source(environ=environ).sighting()
-        if seen is None:
+        sighting = source(environ=environ).sighting()
+        if sighting is None:
             continue
         hint = next((part.coordinator for part in parts if part.coordinator), None)
-        found = _settle(told, seen, hint)
-        if found is None:
-            if seen.source == "tf_config":
+        cluster = _settle(told, sighting, hint)
+        if cluster is None:
+            if sighting.source == "tf_config":
                 raise ValueError(
-                    f"resolve: {seen.say('jobs')}, but not which of its tasks this process is; add "
+                    f"resolve: {sighting.say('jobs')}, but not which of its tasks this process is; add "
                     '"task": {"type": "worker", "index": 0} to TF_CONFIG, or give task_type and task_id'
                 )
-            parts.append(seen)
+            parts.append(sighting)
             continue
         for part in parts:
-            if told.rank is None and part.rank is not None and part.rank != seen.rank:
+            if told.rank is None and part.rank is not None and part.rank != sighting.rank:
                 raise ValueError(
-                    f"resolve: {part.say('rank')}, but {seen.say('rank')}; give rank and size to say which one holds"
+                    f"resolve: {part.say('rank')}, but {sighting.say('rank')}; give rank and size to say which one holds"
                 )
         if (told.rank, told.size, told.jobs, told.task_type, told.task_id) == (None,) * 5:
-            _check_rivals(found, seen, number, environ)
-        return found
+            _check_rivals(cluster, sighting, number, environ)
+        return cluster
     # MASTER_ADDR alone is often exported in a shell that runs a single process; the other variables imply a cluster.
     missing = [part for part in parts if part.rank is not None or part.size is not None or part.source == "jax"]
     if missing:

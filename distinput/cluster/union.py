@@ -60,23 +60,23 @@ class UnionResolver(ClusterResolver):
           KeyError: two resolvers give the same number to a task of a job that is numbered with gaps.
         """
         specs = [resolver.cluster_spec().as_dict() for resolver in self._resolvers]
-        merged: dict[str, Any] = {}
+        jobs: dict[str, Any] = {}
         for job in dict.fromkeys(job for spec in specs for job in spec):
             parts = [spec[job] for spec in specs if job in spec]
             if all(isinstance(part, list) for part in parts):
-                merged[job] = [address for part in parts for address in part]
+                jobs[job] = [address for part in parts for address in part]
                 continue
-            merged[job] = {}
+            jobs[job] = {}
             for part in parts:
                 tasks = dict(enumerate(part)) if isinstance(part, list) else part
-                twice = sorted(merged[job].keys() & tasks.keys())
+                twice = sorted(jobs[job].keys() & tasks.keys())
                 if twice:
                     raise KeyError(
                         f"UnionResolver: Duplicate keys detected when merging two ClusterSpecs: tasks {twice} of job "
                         f"{job!r} are named twice; number them apart"
                     )
-                merged[job].update(tasks)
-        return ClusterSpec(merged)
+                jobs[job].update(tasks)
+        return ClusterSpec(jobs)
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
         if task_type is None or task_id is None:

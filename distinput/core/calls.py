@@ -79,9 +79,9 @@ def applied(
     """
     clock = perf_counter
     stride = 1
-    for rows, _, _, at in passing_over(stream, mark):
+    for rows, _, _, mark_at in passing_over(stream, mark):
         if type(rows) is Failure:
-            yield [], rows, 0, at(0)
+            yield [], rows, 0, mark_at(0)
             continue
         calls, first, until = results_of(rows), 0, rows.size
         while first < rows.size:
@@ -111,17 +111,17 @@ def applied(
                     elif now - begin > PACE_SECONDS / 2:
                         stride = max(1, stride // 2)
             except Exception as error:  # noqa: BLE001 - raised again once everything before it has been sent
-                error._distinput_mark = at(first + len(results))  # type: ignore[attr-defined]
+                error._distinput_mark = mark_at(first + len(results))  # type: ignore[attr-defined]
                 (note or note_element)(error, rows.row(first + len(results)))
                 failure = error
             if results:
-                yield results, rows, first, at(first + len(results))
+                yield results, rows, first, mark_at(first + len(results))
             first += len(results)
             if failure is not None:
                 if not tolerant:
                     raise failure
                 first += 1
-                yield [], Failure(failure), 0, at(first)
+                yield [], Failure(failure), 0, mark_at(first)
                 until = min(first + _BEHIND_ERROR, rows.size)
                 calls = results_of(rows.rows(first, until))
 

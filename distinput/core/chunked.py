@@ -161,7 +161,7 @@ def _cuts(sizes: tuple[int, ...], first: int, count: int, group: int) -> tuple[t
     >>> _cuts((5, 4), 0, 9, 3)
     (((0, 0, 3),), ((0, 3, 5), (1, 0, 1)), ((1, 1, 4),))
     """
-    made: list[tuple[BlockSpan, ...]] = []
+    cuts: list[tuple[BlockSpan, ...]] = []
     crossing: list[BlockSpan] = []
     missing = 0  # rows of the group that crosses into the next block
     for block, size in enumerate(sizes):
@@ -173,13 +173,13 @@ def _cuts(sizes: tuple[int, ...], first: int, count: int, group: int) -> tuple[t
             missing -= stop - start
             start = stop
             if not missing:
-                made.append(tuple(crossing))
+                cuts.append(tuple(crossing))
         stop = end - (end - start) % group
         if start < stop:
-            made.append(((block, start, stop),))
+            cuts.append(((block, start, stop),))
         if stop < end:
             crossing, missing = [(block, stop, end)], group - (end - stop)
-    return tuple(made)
+    return tuple(cuts)
 
 
 def chunked(blocks: Sequence[Block], first: int, size: int) -> ChunkedBlock | None:

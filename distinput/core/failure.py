@@ -76,7 +76,7 @@ def sound_parts(size: int, make: Callable[[int, int], Block], *, tolerant: bool)
     while waiting:
         first, end = waiting.pop()
         try:
-            made = make(first, end)
+            part = make(first, end)
         except Exception as error:  # noqa: BLE001 - becomes a failure in its place, or is raised there
             whole = whole or error
             if end - first > 1 and not getattr(error, "_distinput_of_all", False):
@@ -87,8 +87,8 @@ def sound_parts(size: int, make: Callable[[int, int], Block], *, tolerant: bool)
                 if whole is not error:  # the error of all rows names them, that of the single row says which one it is
                     _take_notes(whole, error)
                 raise whole from None
-            made = Failure(error)
-        yield made, end
+            part = Failure(error)
+        yield part, end
     if whole is not None and not tolerant:
         raise whole  # an error of the rows together, though each alone is sound
 

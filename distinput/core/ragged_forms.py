@@ -149,26 +149,26 @@ class RaggedForms:
 
         Source: `tf.RaggedTensor.from_tensor`.
         """
-        made = as_values(tensor)
-        if is_ragged(made):
+        array = as_values(tensor)
+        if is_ragged(array):
             raise InvalidArgumentError(
                 "RaggedTensor: from_tensor takes an array, got a RaggedTensor, which is one already"
             )
         if lengths is not None and padding is not None:
             raise InvalidArgumentError("RaggedTensor: from_tensor takes lengths or padding, but not both")
-        if not 1 <= ragged_rank < made.ndim:
+        if not 1 <= ragged_rank < array.ndim:
             raise InvalidArgumentError(
-                f"RaggedTensor: ragged_rank must be from 1 to {made.ndim - 1} for an array of {made.ndim} dimensions, which "
+                f"RaggedTensor: ragged_rank must be from 1 to {array.ndim - 1} for an array of {array.ndim} dimensions, which "
                 f"must be 2 or more, got {ragged_rank}"
             )
-        n, m = made.shape[:2]
-        flat = made.reshape(n * m, *made.shape[2:])
+        n, m = array.shape[:2]
+        flat = array.reshape(n * m, *array.shape[2:])
         if ragged_rank > 1:
             inner = cls.from_tensor(flat, lengths, padding, ragged_rank - 1)
             return cls(inner, np.arange(n + 1) * m)  # type: ignore[no-any-return]
         if padding is not None:
-            fill = as_leaf(padding) if made.dtype == STRING else padding
-            kept = np.asarray(made != fill, bool).any(tuple(range(2, made.ndim)))
+            fill = as_leaf(padding) if array.dtype == STRING else padding
+            kept = np.asarray(array != fill, bool).any(tuple(range(2, array.ndim)))
             counts = (kept * np.arange(1, m + 1)).max(1, initial=0)
         elif lengths is not None:
             counts = np.clip(as_ints("lengths", lengths), 0, m)

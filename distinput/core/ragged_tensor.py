@@ -249,13 +249,13 @@ class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
         Source: `tf.RaggedTensor.to_tensor`.
         """
         own = self.shape
-        wanted = tuple(own if shape is None else [None if d is None else int(d) for d in shape])
-        if len(wanted) != len(own):
-            raise InvalidArgumentError(f"RaggedTensor: shape must have the rank {len(own)}, got {list(wanted)}")
+        target = tuple(own if shape is None else [None if d is None else int(d) for d in shape])
+        if len(target) != len(own):
+            raise InvalidArgumentError(f"RaggedTensor: shape must have the rank {len(own)}, got {list(target)}")
         inner = self.ragged_rank + 1
-        if any(w not in (None, d) for w, d in zip(wanted[inner:], own[inner:], strict=True)):
+        if any(w not in (None, d) for w, d in zip(target[inner:], own[inner:], strict=True)):
             raise InvalidArgumentError(
-                f"RaggedTensor: shape must have {list(own[inner:])} where dimensions are not ragged, got {list(wanted)}"
+                f"RaggedTensor: shape must have {list(own[inner:])} where dimensions are not ragged, got {list(target)}"
             )
         values, dtype = self._values, self.dtype
         fill: Any = default_value
@@ -264,11 +264,11 @@ class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
         elif dtype == STRING:
             fill = as_leaf(fill)
         if isinstance(values, RaggedTensor):
-            values = values.to_padded(fill, (None, *wanted[2:]))
+            values = values.to_padded(fill, (None, *target[2:]))
         lengths = self.row_lengths()
-        width = wanted[1] if wanted[1] is not None else int(lengths.max(initial=0))
+        width = target[1] if target[1] is not None else int(lengths.max(initial=0))
         made = padded_rows(values, self._row_splits[:-1], np.minimum(lengths, width), width, fill)
-        rows = wanted[0]
+        rows = target[0]
         if rows is None or rows == len(made):
             return made
         out = np.full((rows, *made.shape[1:]), fill, dtype)

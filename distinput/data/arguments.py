@@ -64,9 +64,9 @@ class Arguments:
     """
 
     def __init__(self, op: str, node: Callable[..., Node]) -> None:
-        made = inspect.signature(node)
+        signature = inspect.signature(node)
         fields = getattr(node, "__dataclass_fields__", {})
-        first, *rest = made.parameters.values()
+        first, *rest = signature.parameters.values()
         shown = [p for p in rest if p.name == "name" or not (p.kind is p.KEYWORD_ONLY and _is_hidden(fields, p.name))]
         shown = [p.replace(annotation="Dataset") if p.annotation in _NODE else p for p in shown]
         shown = [p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) if p.name == "name" else p for p in shown]
@@ -77,7 +77,7 @@ class Arguments:
         self.positional = [p.name for p in shown if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
         self.required = {p.name for p in shown if p.default is inspect.Parameter.empty}
         myself = inspect.Parameter("self", first.kind)
-        self.signature = made.replace(parameters=[myself, *shown], return_annotation="Dataset")
+        self.signature = signature.replace(parameters=[myself, *shown], return_annotation="Dataset")
 
     def by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments given, by name, with datasets replaced by their nodes.
@@ -88,21 +88,21 @@ class Arguments:
         if len(args) > len(self.positional):
             taken = f"{', '.join(self.positional)} by position" if self.positional else "none"
             raise TypeError(f"{self.op}: too many arguments, it takes {taken}; got {len(args)}")
-        given = dict(zip(self.positional, args, strict=False))
+        arguments = dict(zip(self.positional, args, strict=False))
         for name, value in kwargs.items():
-            if name in given:
+            if name in arguments:
                 raise TypeError(f"{self.op}: argument {name!r} was given twice, by position and by name")
             if name not in self.known:
                 raise TypeError(f"{self.op}: unexpected argument {name!r}, {self._meant(name)}")
-            given[name] = value
-        missing = self.required - given.keys()
+            arguments[name] = value
+        missing = self.required - arguments.keys()
         if missing:
             names = [name for name in self.known if name in missing]
             raise TypeError(f"{self.op}: needs {' and '.join(names)}")
         for name in self.datasets:
-            if name in given:
-                given[name] = self._node(name, given[name])
-        return given
+            if name in arguments:
+                arguments[name] = self._node(name, arguments[name])
+        return arguments
 
     def _node(self, name: str, value: Any) -> Node:
         if not isinstance(value, DatasetHandle):

@@ -160,20 +160,20 @@ class DatasetIterator(Generic[T_co]):
             block, after = item
             if type(block) is Failure:
                 is_passed = self._is_passed(block.error)
-                made = hand.behind(after, hand.over, passed=None if is_passed else hand.passed, since=hand.since)
+                next_hand = hand.behind(after, hand.over, passed=None if is_passed else hand.passed, since=hand.since)
                 if not is_passed:
-                    self._hand, self._pulling = made, False
+                    self._hand, self._pulling = next_hand, False
                     raise block.error
-                self._hand = made
+                self._hand = next_hand
                 continue
             since = hand.since or block.size > 0
-            made = hand.behind(after, max(0, hand.over - block.size), passed=hand.passed, since=since)
+            next_hand = hand.behind(after, max(0, hand.over - block.size), passed=hand.passed, since=since)
             if hand.over >= block.size:
-                made.size = block.size
-                self._hand = made
+                next_hand.size = block.size
+                self._hand = next_hand
                 continue
-            elements = made.hold(block, hand.over)
-            self._hand, self._elements, self._pulling = made, elements, False
+            elements = next_hand.hold(block, hand.over)
+            self._hand, self._elements, self._pulling = next_hand, elements, False
             return True
 
     def _begin_again(self) -> None:
@@ -265,20 +265,20 @@ class DatasetIterator(Generic[T_co]):
 
     def _place(self, mark: HandMark | None = None) -> State:
         hand, left, failure = mark or self.mark()
-        made: State = {"epoch": self._epoch, **hand.place(left)}
+        state: State = {"epoch": self._epoch, **hand.place(left)}
         passed = hand.passed
         if isinstance(failure, Exception) and not self._run.tolerant:
             passed = _code(failure)
         if passed is not None:
-            made["passed"] = passed
+            state["passed"] = passed
         if self._run.tolerant or isinstance(failure, Exception):
-            made["tolerant"] = True
+            state["tolerant"] = True
         if self._seeds:
-            made["seeds"] = self._seeds
+            state["seeds"] = self._seeds
         if self._stores:
             untouched = self._kept is not None and hand.after is hand.at
-            made["kept"] = self._kept if untouched else [store.epoch for store in self._stores]
-        return made
+            state["kept"] = self._kept if untouched else [store.epoch for store in self._stores]
+        return state
 
     def sealed(self, place: State) -> State:
         """The state of a place that this iterator was at."""

@@ -59,27 +59,27 @@ def load(
     directory = as_paths(path)[0]
     if reader_func is not None:
         callable_argument("load", "reader_func", reader_func)
-    found = read_written(directory)
-    while found is None and wait:
+    manifest = read_written(directory)
+    while manifest is None and wait:
         time.sleep(_PAUSE)
-        found = read_written(directory)
-    if found is None:
+        manifest = read_written(directory)
+    if manifest is None:
         raise NotFoundError(
             f"load: {directory} holds no complete dataset ({MANIFEST} is missing); save one there, or give wait=True if another"
             " process saves it"
         )
-    if found.format != Elements.name:
+    if manifest.format != Elements.name:
         raise InvalidArgumentError(
-            f"load: {directory} holds files of format {found.format!r}, which save did not write; read them with "
+            f"load: {directory} holds files of format {manifest.format!r}, which save did not write; read them with "
             "FileDataset(directory)"
         )
-    kept = found.more.get("compression")
+    kept = manifest.more.get("compression")
     if compression is not None and codec_of("load", compression) != kept:
         raise InvalidArgumentError(
             f"load: {directory} was saved with compression {kept!r}, got {compression!r}; leave compression out"
         )
     given = None if element_spec is None else Spec.of(element_spec)
     try:
-        return Dataset(saved_elements(found, given, reader_func))
+        return Dataset(saved_elements(manifest, given, reader_func))
     except (DataLossError, InvalidArgumentError, TypeError) as error:
         raise type(error)(f"load: {directory}: {error}") from error

@@ -70,8 +70,8 @@ def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collect
         raise StateError(
             "restore: this is the state of a distributed iterator; restore it with the distributed dataset"
         )
-    found = opened(state, "restore", _PLACE)
-    saved = found["plan"]
+    body = opened(state, "restore", _PLACE)
+    saved = body["plan"]
     if isinstance(saved, list):
         saved = {"steps": saved, "layout": None, "rules": list(_RULES_OF_VERSION_2)}
     match saved:
@@ -92,12 +92,12 @@ def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collect
         here, running = running, Running.of(plan, rules)
         if layout is not None and layout != running.layout:
             raise StateError(_other_steps(here.rules, rules))
-    said = _place_misfit(found) or misfit(running.node, found["at"])
+    said = _place_misfit(body) or misfit(running.node, body["at"])
     if said is not None and layout is None:
         raise StateError(_other_steps(running.rules, rules))
     if said is not None:
         raise StateError(f"restore: the state is damaged: {said}; it must be what iterator.state() gave")
-    return found, running
+    return body, running
 
 
 def _shared(plan: ShardBatches, place: State, running: Running) -> tuple[State, Running]:

@@ -70,29 +70,29 @@ def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
       counters: the counters of the run.
     """
     steps = list(walk(node))
-    named: dict[str, OpCounters] = {}
+    by_step: dict[str, OpCounters] = {}
     where: dict[str, Any] = {}
     seen: set[int] = set()
     for number, step in enumerate(steps):
         counter = counters.get(id(step))
         if counter is not None and id(step) not in seen and (counter.seconds or counter.blocks):
             seen.add(id(step))  # a step that several read from is counted once
-            named[f"{number}:{step.op}"] = counter
+            by_step[f"{number}:{step.op}"] = counter
             where[f"{number}:{step.op}"] = step.where()
     for key, counter in counters.items():
         if isinstance(key, tuple):  # (op, origin) of datasets that functions made
             op, origin = key
-            name = f"inner:{op}" if f"inner:{op}" not in named else f"inner:{op}:{origin}"
-            named[name], where[name] = counter, f"{op}, made at {origin}"
+            name = f"inner:{op}" if f"inner:{op}" not in by_step else f"inner:{op}:{origin}"
+            by_step[name], where[name] = counter, f"{op}, made at {origin}"
     last = counters.get(id(steps[-1]), OpCounters())
-    outside = max(0.0, last.outside - sum(counter.late for counter in named.values()))
-    slowest, load = _slowest(named, last, outside)
-    entries = {name: _entry(counter) for name, counter in named.items()}
-    return Stats(entries, slowest, _sentence(slowest, load, named, where, last, outside), outside)
+    outside = max(0.0, last.outside - sum(counter.late for counter in by_step.values()))
+    slowest, load = _slowest(by_step, last, outside)
+    entries = {name: _entry(counter) for name, counter in by_step.items()}
+    return Stats(entries, slowest, _sentence(slowest, load, by_step, where, last, outside), outside)
 
 
 def _entry(counter: OpCounters) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "blocks": counter.blocks,
         "rows": counter.rows,
         "seconds": counter.seconds,
@@ -100,14 +100,14 @@ def _entry(counter: OpCounters) -> dict[str, Any]:
         "waiting": counter.waiting,
     }
     if counter.nbytes:
-        told["bytes"] = counter.nbytes
+        entry["bytes"] = counter.nbytes
     if counter.workers:
-        told |= {"workers": counter.workers, "worked": counter.worked}
+        entry |= {"workers": counter.workers, "worked": counter.worked}
     if counter.choice:
-        told["chose"] = counter.choice
+        entry["chose"] = counter.choice
     if counter.dropped:
-        told |= {"dropped": counter.dropped, "last_error": counter.error}
-    return told
+        entry |= {"dropped": counter.dropped, "last_error": counter.error}
+    return entry
 
 
 def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) -> tuple[str, float]:

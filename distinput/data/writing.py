@@ -213,32 +213,32 @@ class Writing:
     def _written(self, journal: Journal | None) -> Journal:
         """Write what is missing."""
         stage, request, order = self.stage, self.request, self._order
-        passed = None
+        block_pass = None
         if journal is not None and journal.order != order:
             stage.clear()  # the number of elements was not known then, or is not known now
         elif journal is not None:
             try:
-                passed = BlockPass(self.dataset, journal.state)
+                block_pass = BlockPass(self.dataset, journal.state)
             except StateError:  # other rules, another release: begin again
                 stage.clear()
-        if passed is None or journal is None:
+        if block_pass is None or journal is None:
             self._check_names()
             stage.run = request.job.run or stage.run
             journal = Journal(self.key, stage.run, pipeline=self.pipeline, order=order)
             journal = replace(journal, replaces=tuple([file.name for file in self.old.files] if self.old else ()))
-            passed = BlockPass(self.dataset)
+            block_pass = BlockPass(self.dataset)
         stage.run = journal.run
         per_file: list[int] = []
         try:
             if request.shard_func is not None:
-                pieces = self._by_function(passed, journal, request.shard_func)
+                pieces = self._by_function(block_pass, journal, request.shard_func)
                 files, per_file = pieces.in_order()
             elif order == "turns":
-                files = self._in_turns(passed, journal, request.cut.shards or 1)
+                files = self._in_turns(block_pass, journal, request.cut.shards or 1)
             else:
-                files = self._in_order(passed, journal)
+                files = self._in_order(block_pass, journal)
         finally:
-            passed.close()
+            block_pass.close()
         done = replace(journal, files=tuple(files), state=None, done=True, pieces=tuple(per_file))
         stage.record(done.to_json())
         stage.clear(all_but=done.files)
@@ -329,30 +329,30 @@ class Writing:
         """One file after the other; each is recorded when it is complete."""
         cut, total = self.request.cut, self._total if (self.request.cut.shards or 1) > 1 else -1
         files, first = list(journal.files), journal.rows
-        opened: OpenFile | None = None
+        current: OpenFile | None = None
         try:
             for block in self._blocks(passed, first):
-                at = 0
-                while at < block.size:
-                    opened = opened or self._open(len(files), first)
+                offset = 0
+                while offset < block.size:
+                    current = current or self._open(len(files), first)
                     wanted = self._rows(len(files), total)
-                    part = block if wanted is None and not at else block.rows(at, block.size)
-                    if wanted is not None and opened.rows + part.size > wanted:
-                        part = part.rows(0, wanted - opened.rows)
-                    opened.write(part)
-                    at += part.size
-                    if opened.size >= cut.bytes if wanted is None else opened.rows >= wanted:
-                        files.append(opened.end())
-                        first, opened = first + files[-1].rows, None
-                        state = passed.state(at)
+                    part = block if wanted is None and not offset else block.rows(offset, block.size)
+                    if wanted is not None and current.rows + part.size > wanted:
+                        part = part.rows(0, wanted - current.rows)
+                    current.write(part)
+                    offset += part.size
+                    if current.size >= cut.bytes if wanted is None else current.rows >= wanted:
+                        files.append(current.end())
+                        first, current = first + files[-1].rows, None
+                        state = passed.state(offset)
                         self.stage.record(replace(journal, files=tuple(files), state=state).to_json())
-            while opened is not None or len(files) < (cut.shards or 1):
-                opened = opened or self._open(len(files), first)
-                files.append(opened.end())
-                first, opened = first + files[-1].rows, None
+            while current is not None or len(files) < (cut.shards or 1):
+                current = current or self._open(len(files), first)
+                files.append(current.end())
+                first, current = first + files[-1].rows, None
         finally:
-            if opened is not None:
-                opened.discard()
+            if current is not None:
+                current.discard()
         return files
 
     def _rows(self, index: int, total: int) -> int | None:
@@ -369,18 +369,18 @@ class Writing:
         No file is complete before the end. So the elements are spooled too, in order, and the spool is what is recorded: a
         writer that goes on deals what is in it anew, and then what the pass still has.
         """
-        opened: list[OpenFile] = []
+        open_files: list[OpenFile] = []
         done = 0
 
         def deal(block: Block) -> None:
             nonlocal done
             for shard in range(shards):
-                opened[shard].write(block.rows((shard - done) % shards, block.size, shards))
+                open_files[shard].write(block.rows((shard - done) % shards, block.size, shards))
             done += block.size
 
         spool = Spool(self.stage, self.spec, journal.files)
         try:
-            opened += [self._open(number, 0) for number in range(shards)]
+            open_files += [self._open(number, 0) for number in range(shards)]
             for block in spool.elements():
                 deal(block)
             for block in self._blocks(passed, done):
@@ -388,7 +388,7 @@ class Writing:
                 ended = spool.add(block)
                 if ended is not None:
                     self.stage.record(replace(journal, files=ended, state=passed.state(block.size)).to_json())
-            return [file.end() for file in opened]
+            return [file.end() for file in open_files]
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 error.add_note(
@@ -399,7 +399,7 @@ class Writing:
             raise
         finally:
             spool.discard()
-            for file in opened:
+            for file in open_files:
                 file.discard()
 
     def _by_function(self, passed: BlockPass, journal: Journal, shard_func: Callable[..., Any]) -> Pieces:

@@ -37,18 +37,18 @@ def decode_npy(contents: Any) -> Any:
     if bytes(contents[:4]) == b"PK\3\4":
         raise DataLossError("it is not a .npy file, but an archive of several; decode it as 'npz'")
     try:
-        found = npy_array(contents)
+        array = npy_array(contents)
     except ObjectsError:
         raise InvalidArgumentError(
             "it holds objects, which only pickle reads, and that can run any code; save numbers, or decode it as 'bytes'"
         ) from None
     except MalformedArray as error:
         raise DataLossError(f"it is not a .npy file, or damaged: {error}") from error
-    if found.dtype.kind not in "biufcmM":
+    if array.dtype.kind not in "biufcmM":
         raise InvalidArgumentError(
-            f"it holds values of dtype {found.dtype}, which no element has; decode it as 'bytes'"
+            f"it holds values of dtype {array.dtype}, which no element has; decode it as 'bytes'"
         )
-    return found.astype(found.dtype.newbyteorder("="), order="C")
+    return array.astype(array.dtype.newbyteorder("="), order="C")
 
 
 def decode_npz(contents: bytes) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def decode_npz(contents: bytes) -> dict[str, Any]:
 
 
 def _of_archive(contents: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     with reading_archive():
         archive = zipfile.ZipFile(io.BytesIO(contents))
     with archive:
@@ -83,7 +83,7 @@ def _of_archive(contents: bytes) -> dict[str, Any]:
             if not member.filename.endswith(".npy"):
                 raise InvalidArgumentError(f"it holds {member.filename!r}, which is no array; decode it as 'bytes'")
             name = member.filename.removesuffix(".npy")
-            if name in found:
+            if name in arrays:
                 raise DataLossError(f"it holds two arrays {name!r}")
-            found[name] = decode_npy(content_of(archive, member.filename))
-    return found
+            arrays[name] = decode_npy(content_of(archive, member.filename))
+    return arrays

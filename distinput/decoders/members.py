@@ -45,20 +45,20 @@ class MemberDecoder:
         Raises:
           DistinputError: a member cannot be decoded; the message begins with the archive and the key.
         """
-        found = {}
+        values = {}
         for name, contents in sample.items():
             if name in self.hidden:
                 continue
             chosen = True if self.decode is True else self.decode.get(name)
             if chosen is None or not isinstance(contents, bytes) or name in (self.key, self.url):
-                found[name] = contents
+                values[name] = contents
                 continue
             try:
-                found[name] = self._decoder(name, chosen)(contents)
+                values[name] = self._decoder(name, chosen)(contents)
             except DistinputError as error:
                 where = f"{sample[self.url].decode()}: sample {sample[self.key].decode(errors='replace')!r}: member {name!r}"
                 raise type(error)(f"{where}: {error}") from error
-        return found
+        return values
 
     def _decoder(self, name: str, chosen: Any) -> Any:
         if chosen is True:

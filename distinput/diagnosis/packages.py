@@ -57,7 +57,7 @@ def packages(requirements: Iterable[str] | None = None) -> list[Package]:
     >>> packages(["no-such-package>=1; extra == 'torch'"])
     [Package(name='no-such-package', extra='torch', least='1', found=None)]
     """
-    found: dict[tuple[str, str], Package] = {}
+    by_name: dict[tuple[str, str], Package] = {}
     for text in _of_distinput() if requirements is None else requirements:
         words = _REQUIREMENT.match(text)
         if words is None:
@@ -66,10 +66,10 @@ def packages(requirements: Iterable[str] | None = None) -> list[Package]:
         least = _LEAST.search(words["limits"])
         key = ("" if extra is None else extra["extra"], words["name"])
         if key[0] not in _OF_DEVELOPERS:
-            found[key] = Package(
+            by_name[key] = Package(
                 words["name"], key[0], "" if least is None else least["least"], _version(words["name"])
             )
-    return [found[key] for key in sorted(found)]
+    return [by_name[key] for key in sorted(by_name)]
 
 
 def _of_distinput() -> list[str]:

@@ -164,18 +164,18 @@ class Rendezvous:
                 self._creations = Creations(lambda: self._states[0] != _RUNNING)
             creations = self._creations
         if not index:
-            made = make()
-            creations.add(keys, made)
-            return made
-        made = creations.find(index, keys)
-        if made is None:
+            value = make()
+            creations.add(keys, value)
+            return value
+        value = creations.find(index, keys)
+        if value is None:
             if self.failures:
                 raise AbortedError(self._reason(index))
             raise RuntimeError(
                 f"Tried to create {what} with mismatching name on replica {index}: replica 0 did not create it before it "
                 "ended or waited for the others; all replicas must create the same variables"
             )
-        return made
+        return value
 
     def ended(self, index: int) -> None:
         """Note that replica `index` returned."""

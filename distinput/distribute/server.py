@@ -152,7 +152,7 @@ class Server:
 def _server_def(given: Any, job_name: str | None, task_index: int | None, protocol: str | None) -> ServerDef:
     if isinstance(given, ServerDef):
         changes: dict[str, Any] = {"job_name": job_name, "task_index": task_index, "protocol": protocol}
-        made = replace(given, **{name: value for name, value in changes.items() if value is not None})
+        definition = replace(given, **{name: value for name, value in changes.items() if value is not None})
     else:
         try:
             cluster = ClusterSpec(given)
@@ -169,6 +169,6 @@ def _server_def(given: Any, job_name: str | None, task_index: int | None, protoc
             if len(indices) != 1:
                 raise ValueError(f"Must specify an explicit `task_index`, one of {indices} of job {job_name!r}")
             task_index = indices[0]
-        made = ServerDef(cluster, job_name, task_index, protocol or "grpc")
-    made.cluster.task_address(made.job_name, made.task_index)  # raises if there is no such task
-    return made
+        definition = ServerDef(cluster, job_name, task_index, protocol or "grpc")
+    definition.cluster.task_address(definition.job_name, definition.task_index)  # raises if there is no such task
+    return definition

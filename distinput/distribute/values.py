@@ -293,18 +293,18 @@ def row_counts(value: Any, count: int) -> tuple[int, ...]:
     Raises:
       InvalidArgumentError: there is no leaf, or leaves have different numbers of rows.
     """
-    found: dict[tuple[int, ...], str] = {}
+    sizes: dict[tuple[int, ...], str] = {}
     structure, leaves = replica_leaves(value)
     for leaf, path in zip(leaves, structure.paths, strict=True):
         each = leaf if isinstance(leaf, PerReplica) else PerReplica(local_results(leaf, count))
         counts = each.row_counts if len(each.values) == count else each.row_counts * count
-        found.setdefault(counts, path)
-    if len(found) != 1:
-        had = ", ".join([f"{counts} of {path or 'the value'}" for counts, path in found.items()])
+        sizes.setdefault(counts, path)
+    if len(sizes) != 1:
+        had = ", ".join([f"{counts} of {path or 'the value'}" for counts, path in sizes.items()])
         raise InvalidArgumentError(
             f"row_counts: all leaves must have as many rows, got {had or 'no leaf'}; ask for one leaf"
         )
-    return next(iter(found))
+    return next(iter(sizes))
 
 
 def only_masked(what: str, value: Any, mask: Any, ops: ArrayOps | None = None) -> Any:

@@ -181,7 +181,7 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         """Ranges of one file, or of several: buffers, and in the place of one that failed its error."""
         import obstore
 
-        found: list[Any] = [b""] * len(paths)
+        results: list[Any] = [b""] * len(paths)
         files: dict[str, list[int]] = {}
         for i, path in enumerate(paths):
             if ends[i] > starts[i]:
@@ -197,8 +197,8 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
                     raise
                 got = [error] * len(wanted)
             for i, part in zip(wanted, got, strict=True):
-                found[i] = part
-        return found
+                results[i] = part
+        return results
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
         key = self._strip_protocol(path)

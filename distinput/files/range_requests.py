@@ -84,9 +84,9 @@ def _fetch(
     system, name = file_system(path)
     own = mounted(path)
     pieces = [
-        (at, min(stop, at + PIECE_BYTES))
+        (offset, min(stop, offset + PIECE_BYTES))
         for start, stop in zip(starts, stops, strict=True)
-        for at in range(start, stop, PIECE_BYTES)
+        for offset in range(start, stop, PIECE_BYTES)
     ]
     got: dict[tuple[int, int], BytesLike] = {}
 
@@ -97,7 +97,7 @@ def _fetch(
         persistently(ask, path, DEFAULT if own is None else own.retries, cancel)
     found = []
     for start, stop in zip(starts, stops, strict=True):
-        parts = [got[at, min(stop, at + PIECE_BYTES)] for at in range(start, stop, PIECE_BYTES)]
+        parts = [got[offset, min(stop, offset + PIECE_BYTES)] for offset in range(start, stop, PIECE_BYTES)]
         found.append(parts[0] if len(parts) == 1 else b"".join(parts))
     return found
 
@@ -111,7 +111,7 @@ def _ask_missing(
     got: dict[tuple[int, int], BytesLike],
 ) -> None:
     """Make one request for each piece; those that are answered are in `got` even if others fail."""
-    failed: BaseException | None = None
+    error: BaseException | None = None
     size = None if facts is None else facts.size
     if facts is not None and (is_web(system) or ((facts.etag or facts.written) and hasattr(system, "described_parts"))):
         parts = _parts_of_version(system, name, path, pieces, facts)
@@ -119,13 +119,13 @@ def _ask_missing(
         parts = _parts(system, name, pieces)
     for piece, part in zip(pieces, parts, strict=True):
         if isinstance(part, BaseException):
-            failed = failed or part
+            error = error or part
         elif len(part) == piece[1] - piece[0]:
             got[piece] = part
         else:
-            failed = _short(system, name, path, piece, part, size, got) or failed
-    if failed is not None:
-        raise failed
+            error = _short(system, name, path, piece, part, size, got) or error
+    if error is not None:
+        raise error
 
 
 def _short(
@@ -170,21 +170,21 @@ def _parts_of_version(
     Raises:
       DataLossError: one is of another version.
     """
-    found: list[BytesLike] = []
+    parts: list[BytesLike] = []
     web = is_web(system)
     for answer in described_ranges(system, name, pieces) if web else system.described_parts(name, pieces):
         if isinstance(answer, BaseException):
-            found.append(answer)
+            parts.append(answer)
             continue
         now, part = answer
         _check_same(path, facts, facts_in(now))
-        found.append(part)
-    lost = [each for each in found if isinstance(each, OSError)]
+        parts.append(part)
+    lost = [each for each in parts if isinstance(each, OSError)]
     if lost and not any(isinstance(each, FileNotFoundError | PermissionError) for each in lost):
         # A range that the new version does not have is an error like any other, which would be asked for again for minutes.
         with suppress(OSError):
             _check_same(path, facts, facts_of(system, name))
-    return found
+    return parts
 
 
 def _check_same(path: str, before: FileMetadata, now: FileMetadata) -> None:
@@ -209,23 +209,23 @@ def ranges_of(
 
     # The default would reopen the file for each range. (Asynchronous file systems have it as a plain attribute.)
     if getattr(system.cat_file, "__func__", None) is AbstractFileSystem.cat_file:
-        found: list[Any] = []
+        answers: list[Any] = []
         try:
             with _opened(system, name) as file:
-                found.extend(_read(file, start, stop) for start, stop in zip(starts, stops, strict=True))
+                answers.extend(_read(file, start, stop) for start, stop in zip(starts, stops, strict=True))
         except Exception as error:
             if errors == "raise":
                 raise
-            found += [error] * (len(starts) - len(found))
-        return found
+            answers += [error] * (len(starts) - len(answers))
+        return answers
     if is_web(system):
         ranges = list(zip(starts, stops, strict=True))
-        found = [
+        answers = [
             each if isinstance(each, BaseException) else each[1] for each in described_ranges(system, name, ranges)
         ]
     else:
-        found = list(system.cat_ranges([name] * len(starts), list(starts), list(stops), on_error=errors))
-    for i, (got, start, stop) in enumerate(zip(found, starts, stops, strict=True)):
+        answers = list(system.cat_ranges([name] * len(starts), list(starts), list(stops), on_error=errors))
+    for i, (got, start, stop) in enumerate(zip(answers, starts, stops, strict=True)):
         if isinstance(got, BaseException):  # some file systems return errors even with on_error="raise"
             if errors == "raise":
                 raise got
@@ -234,8 +234,8 @@ def ranges_of(
                 f"{name}: its server sends the whole file when asked for a part; copy the file to this machine"
             )
         else:
-            found[i] = got if isinstance(got, bytes) else memoryview(got)
-    return found
+            answers[i] = got if isinstance(got, bytes) else memoryview(got)
+    return answers
 
 
 def _opened(system: Any, name: str) -> Any:

@@ -162,22 +162,22 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries = DEFAULT, ca
       TimeoutError: no request came back before the deadline.
       Exception: that of `ask`, if it will not pass, or the last one before the deadline; a note says how many there were.
     """
-    begun, failures, short, pause = time.monotonic(), 0, 0, retries.first_pause
+    start_time, failures, short, pause = time.monotonic(), 0, 0, retries.first_pause
     given_up = cancel or Event()
     while True:
-        left = retries.deadline - (time.monotonic() - begun)
+        left = retries.deadline - (time.monotonic() - start_time)
         try:
             return _Request(ask).result(max(0.001, min(retries.stall, left)), given_up, path)
         except Exception as caught:
             error = what_failed(caught)
             short += isinstance(error, ShortAnswerError)
             wait = random.uniform(0, min(pause, retries.longest_pause))
-            left = retries.deadline - (time.monotonic() - begun)
+            left = retries.deadline - (time.monotonic() - start_time)
             scrub(error)
             if given_up.is_set() or not transient(error) or short >= _SHORT_ANSWERS or left <= wait:
                 if failures:
                     error.add_note(
-                        f"while reading {path!r}, request {failures + 1} in {time.monotonic() - begun:.1f} s"
+                        f"while reading {path!r}, request {failures + 1} in {time.monotonic() - start_time:.1f} s"
                     )
                 if error is caught:
                     raise

@@ -379,32 +379,32 @@ class FileStream:
         Raises:
           DataLossError: the compressed data is damaged, or expands to a record out of all proportion.
         """
-        filled, whole = len(kept), len(kept) + size
+        length, whole = len(kept), len(kept) + size
         if self._inflater is not None and whole > _MOST_INFLATED:
             whole = min(whole, max(_MOST_INFLATED, _MOST_RATIO * self._taken))
-            if filled >= whole:
+            if length >= whole:
                 raise DataLossError(
-                    f"{self.path}: {self._taken} bytes of it expand to a record of more than {filled} bytes, which begins at "
-                    f"byte {self.offset - filled} of what it expands to; if that is no mistake, store it without compression"
+                    f"{self.path}: {self._taken} bytes of it expand to a record of more than {length} bytes, which begins at "
+                    f"byte {self.offset - length} of what it expands to; if that is no mistake, store it without compression"
                 )
         buffer = _POOL.empty((whole,), _BYTE)
-        buffer[:filled] = kept
+        buffer[:length] = kept
         view = memoryview(buffer)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
         read = self._read if self._inflater is None else self._inflater.readinto
         with naming(self.path):
-            while filled < whole and self._damage is None:
+            while length < whole and self._damage is None:
                 try:
-                    got = read(view[filled:whole])
+                    got = read(view[length:whole])
                 except DataLossError as error:
                     self._damage = error
                     break
                 if not got:
                     break
-                filled += got
-        if self._damage is not None and filled == len(kept):
+                length += got
+        if self._damage is not None and length == len(kept):
             raise self._damage
-        self.offset += filled - len(kept)
-        return buffer[:filled], filled < whole and self._damage is None
+        self.offset += length - len(kept)
+        return buffer[:length], length < whole and self._damage is None
 
     def next_bytes(self, size: int) -> tuple[Bytes, bool]:
         """Return some of the next `size` bytes of a file that lends them, as they came, and true if the file has ended."""

@@ -176,16 +176,16 @@ def _claim(name: str) -> tuple[str, int] | None:
 def _remove_left_behind(name: str) -> bool:
     """Remove an unfinished file unless it belongs to a living writer; True if it is gone."""
     try:
-        found = os.open(name, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = os.open(name, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except FileNotFoundError:
         return True
     except OSError:  # another user's
         return False
     try:
-        free = locked(found)
+        free = locked(descriptor)
         if free is None:
-            free = time.time() - os.fstat(found).st_mtime > _LEFT_BEHIND_SECONDS
-        if free and has_name(found, name):
+            free = time.time() - os.fstat(descriptor).st_mtime > _LEFT_BEHIND_SECONDS
+        if free and has_name(descriptor, name):
             os.unlink(name)
         return free
     except FileNotFoundError:
@@ -193,4 +193,4 @@ def _remove_left_behind(name: str) -> bool:
     except OSError:
         return False
     finally:
-        os.close(found)
+        os.close(descriptor)

@@ -155,23 +155,23 @@ class ArrowIpc(TableFormat):
         Raises:
           InvalidArgumentError: a row number is out of range.
         """
-        file, wanted = self._file(path), np.asarray(rows, np.int64)
+        file, positions = self._file(path), np.asarray(rows, np.int64)
         batches = file.batches
         if batches is None:
             raise UnimplementedError(f"{path}: a stream that is not a local file can only be read from its beginning")
         try:
-            check_rows(wanted, int(batches.ends[-1]))
+            check_rows(positions, int(batches.ends[-1]))
         except IndexError as error:
             raise InvalidArgumentError(f"{path}: {error}") from None
-        if not len(wanted):
+        if not len(positions):
             return self._block(file, 0, file.select(_no_rows(file.schema)), range(0))
-        columns = self._straight(file, batches, wanted)
+        columns = self._straight(file, batches, positions)
         if None in columns:
-            numbers = np.searchsorted(batches.ends, wanted, "right") - 1
+            numbers = np.searchsorted(batches.ends, positions, "right") - 1
             used, which = np.unique(numbers, return_inverse=True)
             blocks = [self._kept(file, number) for number in used.tolist()]
-            columns = _gathered(blocks, which, wanted - batches.ends[numbers], columns)
-        return ColumnBlock(self._spec(file).structure, columns, len(wanted))  # type: ignore[arg-type]  # none is None
+            columns = _gathered(blocks, which, positions - batches.ends[numbers], columns)
+        return ColumnBlock(self._spec(file).structure, columns, len(positions))  # type: ignore[arg-type]  # none is None
 
     def sources(self, path: str) -> Sequence[RowArray] | None:
         file = self._file(path)

@@ -123,32 +123,32 @@ def batches_of_stream(path: str, data: Bytes) -> Batches:
       DataLossError: it is damaged, or lacks the end marker.
     """
     view = memoryview(data)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
-    at, size = 0, len(data)
-    starts, sizes, found = [], [], []
+    offset, size = 0, len(data)
+    starts, sizes, messages = [], [], []
     dictionaries = swapped = False
     try:
         while True:
-            message, head = _message(view[at:])
+            message, head = _message(view[offset:])
             if not head:
                 break
-            if message.kind not in ((_DICTIONARY, _BATCH) if at else (_SCHEMA,)):
-                raise _damage(path, f"there is no message of kind {message.kind} at byte {at}")
-            if message.body < 0 or message.rows < 0 or at + head + message.body > size:
-                raise _damage(path, f"it ends within the message at byte {at}; it was cut short")
+            if message.kind not in ((_DICTIONARY, _BATCH) if offset else (_SCHEMA,)):
+                raise _damage(path, f"there is no message of kind {message.kind} at byte {offset}")
+            if message.body < 0 or message.rows < 0 or offset + head + message.body > size:
+                raise _damage(path, f"it ends within the message at byte {offset}; it was cut short")
             if message.kind == _SCHEMA:
                 swapped = message.swapped
             if message.kind == _DICTIONARY:  # checked here, since pyarrow skips it unless a batch follows
-                _check_message(data[at : at + head + message.body])
+                _check_message(data[offset : offset + head + message.body])
             if message.kind == _BATCH:
-                starts.append(at)
+                starts.append(offset)
                 sizes.append(head + message.body)
-                found.append(message)
+                messages.append(message)
             dictionaries |= message.kind == _DICTIONARY
-            at += head + message.body
+            offset += head + message.body
     except MalformedMessageError as error:
-        raise _damage(path, f"at byte {at}: {error}; it was cut short") from error
+        raise _damage(path, f"at byte {offset}: {error}; it was cut short") from error
     places = np.array(starts, np.int64), np.array(sizes, np.int64)
-    return _batches(path, *places, found, dictionaries=dictionaries, swapped=swapped)
+    return _batches(path, *places, messages, dictionaries=dictionaries, swapped=swapped)
 
 
 def _check_message(data: Bytes) -> None:

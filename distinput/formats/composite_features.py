@@ -201,7 +201,7 @@ def _lengths(key: str, partition: Any, keyed: KeyValues, counts: Ints) -> list[I
       InvalidArgumentError: they do not take in all values of a record.
     """
     ends = np.cumsum(keyed.counts)
-    made = []
+    per_key = []
     for record, (start, stop) in enumerate(zip(ends - keyed.counts, ends, strict=True)):
         given, total = keyed.flat[start:stop], operator.index(counts[record])
         lengths = partition.lengths(given, total)
@@ -211,5 +211,5 @@ def _lengths(key: str, partition: Any, keyed: KeyValues, counts: Ints) -> list[I
                 f"RaggedFeature {key!r}: {kind}({partition.key!r}) must divide all {total} values of record {record}, got "
                 f"{given.tolist()}; write {kind} that fit the values"
             )
-        made.append(lengths)
-    return made
+        per_key.append(lengths)
+    return per_key

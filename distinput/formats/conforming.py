@@ -88,19 +88,21 @@ class Conforming:
         """
         import pyarrow as pa
 
-        found = self.schema.arrow if isinstance(self.schema, RowSchema) else schema
-        for field in found if found is not schema else ():
+        arrow_schema = self.schema.arrow if isinstance(self.schema, RowSchema) else schema
+        for field in arrow_schema if arrow_schema is not schema else ():
             if field.name in schema.names:
                 _check(path, field.name, schema.field(field.name).type, field.type)
         for name, mark in self.valid:
-            if name not in found.names or mark in found.names:
-                what = f"there is no column {name!r}" if name not in found.names else f"{mark!r} is a column"
-                raise InvalidArgumentError(f"{path}: valid: {what}; the columns are {', '.join(found.names)}")
-            found = found.append(pa.field(mark, pa.bool_()))
+            if name not in arrow_schema.names or mark in arrow_schema.names:
+                what = f"there is no column {name!r}" if name not in arrow_schema.names else f"{mark!r} is a column"
+                raise InvalidArgumentError(f"{path}: valid: {what}; the columns are {', '.join(arrow_schema.names)}")
+            arrow_schema = arrow_schema.append(pa.field(mark, pa.bool_()))
         for name in columns or ():
-            if name not in found.names:
-                raise InvalidArgumentError(f"{path}: has no column {name!r}; its columns are {', '.join(found.names)}")
-        return found if columns is None else pa.schema([found.field(name) for name in columns])
+            if name not in arrow_schema.names:
+                raise InvalidArgumentError(
+                    f"{path}: has no column {name!r}; its columns are {', '.join(arrow_schema.names)}"
+                )
+        return arrow_schema if columns is None else pa.schema([arrow_schema.field(name) for name in columns])
 
     def brought(self, path: str, batch: Any, rows: Any) -> Any:
         """A record batch of a file with the columns of `rows`, as `rows_of` returned them."""

@@ -117,10 +117,10 @@ class Csv(TextTable):
         return self.name, self.delimiter, self.quote_char, self.header
 
     def head(self, path: str) -> Head:
-        found = first_record(path, stamp_of(path), self.compression, self.delimiter, self.quote_char, self.header, 0)
-        named = found.names
+        first = first_record(path, stamp_of(path), self.compression, self.delimiter, self.quote_char, self.header, 0)
+        named = first.names
         names = self.column_names or named or (self.schema.names if self.schema is not None else ())
-        if self.header and found.byte == 0 and not named:
+        if self.header and first.byte == 0 and not named:
             return Head(0, 0, names)  # an empty file
         if len(set(names)) != len(names):
             raise UnimplementedError(
@@ -132,7 +132,7 @@ class Csv(TextTable):
             )
         if self.schema is not None:
             self._check_names(path, names)
-        return Head(found.byte, found.lines, names)
+        return Head(first.byte, first.lines, names)
 
     def _check_names(self, path: str, names: tuple[str, ...]) -> None:
         """Refuse a file that lacks a column of the schema, or has one more."""
@@ -244,14 +244,14 @@ class Csv(TextTable):
 
         if not head.names:
             return None
-        names, known = list(head.names), {field.name: field.type for field in stated.arrow} if stated else {}
+        names, field_types = list(head.names), {field.name: field.type for field in stated.arrow} if stated else {}
         try:
             found = self._read(data, names, None)
         except pa.ArrowInvalid:
             data, found = self._read_good(data, head)
         fields, unknown = [], []
         wanted = set(names if self.columns is None else self.columns)
-        kinds = self._inferred_types(data, names, found, known)
+        kinds = self._inferred_types(data, names, found, field_types)
         for name, kind in kinds.items():
             if types.is_null(kind) and name in wanted:
                 unknown.append(name)
@@ -263,7 +263,7 @@ class Csv(TextTable):
                 f"state it, such as schema={{{shown}}}: the types of the others are inferred, or name those to read "
                 "with columns="
             )
-        return RowSchema(pa.schema(fields), frozenset(kinds) - frozenset(known))
+        return RowSchema(pa.schema(fields), frozenset(kinds) - frozenset(field_types))
 
     def _inferred_types(self, data: Any, names: list[str], found: Any, known: Mapping[str, Any]) -> dict[str, Any]:
         """The types of columns by name: those that are known, or those of a record batch where no value is changed by them."""

@@ -29,10 +29,10 @@ def fields_of(record: bytes, delimiter: bytes, quote: bytes | None) -> list[byte
     Raises:
       FieldError: a quote inside of a field without quotes, or one in quotes that is not doubled.
     """
-    found, at = [], 0
+    fields, position = [], 0
     while True:
-        if quote and record[at : at + 1] == quote:
-            end = at + 1
+        if quote and record[position : position + 1] == quote:
+            end = position + 1
             while True:
                 end = record.find(quote, end)
                 if end < 0:
@@ -40,20 +40,20 @@ def fields_of(record: bytes, delimiter: bytes, quote: bytes | None) -> list[byte
                 if record[end + 1 : end + 2] != quote:
                     break
                 end += 2
-            field = record[at + 1 : end].replace(quote * 2, quote)
-            at = end + 1
-            if at < len(record) and record[at : at + 1] != delimiter:
+            field = record[position + 1 : end].replace(quote * 2, quote)
+            position = end + 1
+            if position < len(record) and record[position : position + 1] != delimiter:
                 raise FieldError("Quote inside a string has to be escaped by another quote")
         else:
-            end = record.find(delimiter, at)
+            end = record.find(delimiter, position)
             end = len(record) if end < 0 else end
-            field, at = record[at:end], end
+            field, position = record[position:end], end
             if quote and quote in field:
                 raise FieldError("Unquoted fields cannot have quotes inside")
-        found.append(field)
-        if at >= len(record):
-            return found
-        at += 1
+        fields.append(field)
+        if position >= len(record):
+            return fields
+        position += 1
 
 
 def _converted(field: bytes, dtype: np.dtype[Any]) -> Any:
@@ -130,19 +130,19 @@ def record_values(
             # An empty line has one field, which is passed over if it is not chosen.
             raise _wrong_count(sum(index < len(fields) for index in chosen), len(chosen), False)
         fields = [fields[index] for index in chosen]
-    made = []
+    values = []
     for index, (field, dtype, default) in enumerate(zip(fields, dtypes, defaults, strict=False)):
         if field in (b"", na):
             if default is None:
                 raise FieldError(f"Field {index} is required but missing in record!")
-            made.append(default)
+            values.append(default)
             continue
         try:
-            made.append(_converted(field, dtype))
+            values.append(_converted(field, dtype))
         except FieldError:
             kind = "double" if dtype == np.float64 else "float" if dtype == np.float32 else str(dtype)
             shown = field.decode(errors="backslashreplace")
             raise FieldError(f"Field {index} in record is not a valid {kind}: {shown}") from None
     if len(fields) != len(dtypes):
         raise _wrong_count(len(fields), len(dtypes), len(fields) > len(dtypes))
-    return made
+    return values

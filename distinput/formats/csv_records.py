@@ -57,10 +57,10 @@ def decode_csv(
     defaults = [_default(place, value) for place, value in enumerate(record_defaults)]
     if not defaults:
         raise InvalidArgumentError("decode_csv: record_defaults must have a value for each field, got none")
-    wanted = None if select_cols is None else [int(column) for column in select_cols]
-    if wanted is not None and (len(wanted) != len(defaults) or wanted != sorted(set(wanted)) or wanted[0] < 0):
+    numbers = None if select_cols is None else [int(column) for column in select_cols]
+    if numbers is not None and (len(numbers) != len(defaults) or numbers != sorted(set(numbers)) or numbers[0] < 0):
         raise InvalidArgumentError(
-            f"decode_csv: select_cols must have as many ascending numbers as record_defaults has values, got {wanted} for "
+            f"decode_csv: select_cols must have as many ascending numbers as record_defaults has values, got {numbers} for "
             f"{len(defaults)}"
         )
     array = np.asarray(records, object)
@@ -70,12 +70,12 @@ def decode_csv(
         if not text:  # no field at all, while a comma stands between two empty ones
             raise InvalidArgumentError(f"decode_csv: Expect {len(defaults)} fields but have 0 in record {number}")
         fields = _fields(text, field_delim.encode(), number, quotes=use_quote_delim)
-        if wanted is not None:
-            if len(fields) <= wanted[-1]:
+        if numbers is not None:
+            if len(fields) <= numbers[-1]:
                 raise InvalidArgumentError(
-                    f"decode_csv: Expect at least {wanted[-1] + 1} fields but have {len(fields)} in record {number}"
+                    f"decode_csv: Expect at least {numbers[-1] + 1} fields but have {len(fields)} in record {number}"
                 )
-            fields = [fields[column] for column in wanted]
+            fields = [fields[column] for column in numbers]
         if len(fields) != len(defaults):
             raise InvalidArgumentError(
                 f"decode_csv: Expect {len(defaults)} fields but have {len(fields)} in record {number}"
@@ -126,22 +126,22 @@ def _value(field: bytes, dtype: np.dtype[Any], place: int, number: int) -> Any:
 
 def _fields(record: bytes, delimiter: bytes, number: int, *, quotes: bool) -> list[bytes]:
     """The fields of one record."""
-    found, at = [], 0
+    fields, position = [], 0
     while True:
-        if quotes and record[at : at + 1] == b'"':
-            field, at = _quoted(record, at + 1, delimiter, number)
+        if quotes and record[position : position + 1] == b'"':
+            field, position = _quoted(record, position + 1, delimiter, number)
         else:
-            end = record.find(delimiter, at)
+            end = record.find(delimiter, position)
             end = len(record) if end < 0 else end
-            field, at = record[at:end], end
+            field, position = record[position:end], end
             if b"\n" in field or b"\r" in field or (quotes and b'"' in field):
                 raise InvalidArgumentError(
                     f"decode_csv: Unquoted fields cannot have quotes/CRLFs inside, in record {number}"
                 )
-        found.append(field)
-        if at >= len(record):
-            return found
-        at += len(delimiter)
+        fields.append(field)
+        if position >= len(record):
+            return fields
+        position += len(delimiter)
 
 
 def _quoted(record: bytes, at: int, delimiter: bytes, number: int) -> tuple[bytes, int]:

@@ -42,7 +42,7 @@ def decode_sequence_example(serialized: bytes) -> tuple[dict[str, Any], dict[str
 
 def _feature_lists(message: bytes) -> dict[bytes, list[tuple[int, bytes]]]:
     """The kind and the list of each step, by key; the last entry of a key wins."""
-    found: dict[bytes, list[tuple[int, bytes]]] = {}
+    by_name: dict[bytes, list[tuple[int, bytes]]] = {}
     for number, form, lists in fields_of(message):
         for number2, form2, entry in fields_of(lists) if (number, form) == (2, 2) else ():
             if (number2, form2) != (1, 2):
@@ -53,5 +53,5 @@ def _feature_lists(message: bytes) -> dict[bytes, list[tuple[int, bytes]]]:
                     key = content
                 elif (number3, form3) == (2, 2):
                     steps += [step for number4, form4, step in fields_of(content) if (number4, form4) == (1, 2)]
-            found[key] = [list_of(step) for step in steps]
-    return found
+            by_name[key] = [list_of(step) for step in steps]
+    return by_name

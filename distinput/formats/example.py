@@ -191,21 +191,21 @@ class ExampleParser:
     def __call__(self, serialized: Strings) -> dict[str, Column]:
         """See `parse_examples`."""
         messages = contiguous(serialized)
-        found = self._decoded(messages) or self._located(messages)
+        parsed_columns = self._decoded(messages) or self._located(messages)
         columns: dict[str, Column] = {}
         for key, feature in self.features.items():
             assert not isinstance(feature, SparseFeature), "its keys are parsed one by one"
             j = self.indices[key]
-            values = found.values(j, feature)
+            values = parsed_columns.values(j, feature)
             if values is None:
-                lists = found.located(j, self.names[j], KINDS[feature.dtype])
+                lists = parsed_columns.located(j, self.names[j], KINDS[feature.dtype])
                 columns[key] = (
                     fixed_values(lists, feature)
                     if isinstance(feature, FixedLenFeature)
                     else variable_values(lists, feature)
                 )
-            elif found.missing and isinstance(feature, FixedLenFeature):
-                columns[key] = with_defaults(values, feature, found.kinds[j], self.names[j])
+            elif parsed_columns.missing and isinstance(feature, FixedLenFeature):
+                columns[key] = with_defaults(values, feature, parsed_columns.kinds[j], self.names[j])
             else:
                 columns[key] = values
         return columns

@@ -153,7 +153,7 @@ def lists_of(message: bytes) -> dict[bytes, tuple[int, bytes]]:
     Raises:
       MalformedError: the message is malformed.
     """
-    found: dict[bytes, bytes] = {}
+    messages: dict[bytes, bytes] = {}
     for number, form, features in fields_of(message):
         for number2, form2, entry in fields_of(features) if (number, form) == (1, 2) else ():
             if (number2, form2) != (1, 2):
@@ -164,8 +164,8 @@ def lists_of(message: bytes) -> dict[bytes, tuple[int, bytes]]:
                     key = content
                 elif (number3, form3) == (2, 2):
                     feature += content
-            found[key] = feature
-    return {key: list_of(feature) for key, feature in found.items()}
+            messages[key] = feature
+    return {key: list_of(feature) for key, feature in messages.items()}
 
 
 def list_of(feature: bytes) -> tuple[int, bytes]:

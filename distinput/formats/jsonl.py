@@ -136,8 +136,8 @@ class JsonLines(TextTable):
     def infer(self, data: Bytes, head: Head, path: str, stated: RowSchema | None) -> RowSchema | None:
         import pyarrow as pa
 
-        known = {} if stated is None else {field.name: field.type for field in stated.arrow}
-        found: Any = NO_TYPE
+        field_types = {} if stated is None else {field.name: field.type for field in stated.arrow}
+        common: Any = NO_TYPE
         bad: DataLossError | None = None  # the first line that is no object; the reader says what is wrong there
         for number, line in enumerate(data.tobytes().split(b"\n"), head.lines + 1):
             if not line.strip():
@@ -147,41 +147,41 @@ class JsonLines(TextTable):
                 bad = bad or DataLossError(f"{path}: line {number}: {reason}")
                 continue
             try:
-                found = merged(found, type_of({key: item for key, item in value.items() if key not in known}))
+                common = merged(common, type_of({key: item for key, item in value.items() if key not in field_types}))
             except TypeError as error:
                 raise InvalidArgumentError(f"{path}: line {number}: {error}; {_STATE}") from None
-        if found is None:
+        if common is None:
             if bad is not None:
                 raise bad
             return None
         for key in self.columns or ():
-            if key not in found and key not in known:
+            if key not in common and key not in field_types:
                 raise InvalidArgumentError(
-                    f"{path}: there is no column {key!r}; the columns are {', '.join(found)}; state the schema with schema= if "
-                    "it comes later"
+                    f"{path}: there is no column {key!r}; the columns are {', '.join(common)}; state the schema with schema= "
+                    "if it comes later"
                 )
-        wanted = {key: kind for key, kind in found.items() if self.columns is None or key in self.columns}
+        wanted = {key: kind for key, kind in common.items() if self.columns is None or key in self.columns}
         try:
             types = {key: arrow_type(kind, key) for key, kind in wanted.items()}
         except TypeError as error:
             raise InvalidArgumentError(f"{path}: {error}; {_STATE}") from None
-        return RowSchema(pa.schema([*known.items(), *types.items()]), frozenset(types))
+        return RowSchema(pa.schema([*field_types.items(), *types.items()]), frozenset(types))
 
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
         import pyarrow as pa
 
         try:
-            found = read_record(record)
+            content = read_record(record)
         except RecursionError:
             return None, "objects and arrays are nested too deeply"
         except ValueError as error:
             return None, f"not a JSON object: {error}: {_shown(record)}"
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             return None, f"{_NO_OBJECT}, got {_shown(record)}"
-        refused = refusal(found, self.columns)
+        refused = refusal(content, self.columns)
         if refused is not None:
             return refused[0], f"{refused[1]}: {_shown(record)}"
-        unknown = [key for key in found if key not in schema.names]
+        unknown = [key for key in content if key not in schema.names]
         if unknown and self.columns is None:
             return unknown[0], (
                 f"the schema has no such key, only {', '.join(schema.names)}; state it with schema=, or name the keys to "
@@ -192,7 +192,7 @@ class JsonLines(TextTable):
             try:
                 _check_numbers(data, self._read(data, alone.arrow, "ignore"), alone)
             except (pa.ArrowInvalid, UnicodeDecodeError):
-                value = found.get(field.name)
+                value = content.get(field.name)
                 said = _shown((value.text if isinstance(value, Large) else json.dumps(value)).encode())
                 how = INFERRED if field.name in schema.inferred else ""
                 return field.name, (

@@ -111,19 +111,19 @@ class Npy(TableFormat):
         Raises:
           InvalidArgumentError: a row number is out of range.
         """
-        wanted, stamp = np.asarray(rows, np.int64), stamp_of(path)
+        positions, stamp = np.asarray(rows, np.int64), stamp_of(path)
         header, local = _whole(path, stamp), self._local(path)
         try:
             if local is not None:
-                return _picked(_array_of(path, local, stamp), wanted, header)
-            check_rows(wanted, header.shape[0])
+                return _picked(_array_of(path, local, stamp), positions, header)
+            check_rows(positions, header.shape[0])
         except IndexError as error:
             raise InvalidArgumentError(f"{path}: {error}") from None
         # Consecutive rows are read as one span.
-        begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
-        counts = np.diff(begins, append=len(wanted))
-        data = read_spans(path, header.start + wanted[begins] * header.row_bytes, counts * header.row_bytes)
-        return _block(header.rows_of(data, len(wanted)), header)
+        begins = np.flatnonzero(np.diff(positions, prepend=-2) != 1)
+        counts = np.diff(begins, append=len(positions))
+        data = read_spans(path, header.start + positions[begins] * header.row_bytes, counts * header.row_bytes)
+        return _block(header.rows_of(data, len(positions)), header)
 
     def sources(self, path: str) -> Sequence[RowArray] | None:
         local = self._local(path)

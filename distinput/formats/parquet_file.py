@@ -388,12 +388,12 @@ class RowGroupBatches:
 
     def decode(self, wanted: range) -> list[tuple[int, Any]]:
         """The batches that hold the wanted rows, which must come after those of the previous call."""
-        found = []
+        batches = []
         item = self._last or next(self._batches, None)
         while item is not None:
             first, batch = item
             if first + batch.num_rows > wanted.start:
-                found.append(item)
+                batches.append(item)
             if first + batch.num_rows >= wanted.stop:
                 break
             item = next(self._batches, None)
@@ -401,7 +401,7 @@ class RowGroupBatches:
         if wanted.stop == self._rows:
             for _ in self._batches:  # raises an error if there are more
                 pass
-        return found
+        return batches
 
 
 _FOOTERS: LruCache[Footer] = LruCache(_FOOTERS_BYTES)

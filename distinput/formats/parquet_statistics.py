@@ -56,7 +56,7 @@ def _kind(kind: Any) -> str:
 
 
 def _ranges(columns: list[Any], kinds: dict[str, str], replaced: set[str]) -> dict[str, ColumnBounds]:
-    found = {}
+    bounds = {}
     for column in columns:
         described = part_of(column, _META_DATA, dict)
         path, told = path_of(described), part_of(described, _STATISTICS, dict, {})
@@ -69,8 +69,8 @@ def _ranges(columns: list[Any], kinds: dict[str, str], replaced: set[str]) -> di
         physical = part_of(described, _TYPE, int)
         low, high = [_value(physical, kind, part_of(told, number, bytes)) for number in (_MIN, _MAX)]
         if low is not None and high is not None and low <= high:
-            found[name] = ColumnBounds(low, high, nan=kind == "float")
-    return found
+            bounds[name] = ColumnBounds(low, high, nan=kind == "float")
+    return bounds
 
 
 def _value(physical: int, kind: str, data: bytes) -> Any:

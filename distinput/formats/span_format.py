@@ -160,11 +160,11 @@ class SpanFormat(Format):
         """Yield pieces of the file with the records found in each."""
         chunks = chunks or _Chunks()
         all_starts, all_sizes = np.empty((2, BLOCK_ROWS), np.int64)
-        data, at, byte, ended, need, lent = EMPTY, 0, source.offset, False, 0, False
+        data, position, byte, ended, need, lent = EMPTY, 0, source.offset, False, 0, False
         if until is not None:
             source.expect_end(until)
         while not ended:
-            kept = data[at:]
+            kept = data[position:]
             # The length that a record claims is only trusted up to the known size of the file.
             likely = len(kept) if source.size is None else source.size - source.offset
             size = max(chunks.more(len(kept)), min(need - len(kept), likely))
@@ -177,27 +177,27 @@ class SpanFormat(Format):
                 size = min(need - len(kept), likely)
             lent = source.lends and not (len(kept) or chunks.grouped)
             data, ended = source.next_bytes(size) if lent else source.more(kept, size)
-            at = 0
+            position = 0
             if chunks.unknown:
-                piece = Piece(source.path, data, at, byte, row, ended, source.size)
+                piece = Piece(source.path, data, position, byte, row, ended, source.size)
                 found = self.find(piece, all_starts[:_LOOKED_AT], all_sizes[:_LOOKED_AT])
                 chunks.expect(found.count, found.after)
             while True:
-                piece, room = Piece(source.path, data, at, byte, row, ended, source.size), chunks.rows
+                piece, room = Piece(source.path, data, position, byte, row, ended, source.size), chunks.rows
                 found = self.find(piece, all_starts[:room], all_sizes[:room])
-                count, taken = found.count, found.after - at
+                count, taken = found.count, found.after - position
                 if count:
                     yield piece, found, all_starts[:count].copy(), all_sizes[:count].copy()
                 chunks.note(count, taken)
-                row, byte, at = row + count, byte + taken, found.after
+                row, byte, position = row + count, byte + taken, found.after
                 if found.error is not None:
                     raise found.error
                 if count < room:
                     # If nothing is known about the next record, it is at least longer than the bytes at hand.
-                    need = found.need or 2 * (len(data) - at)
+                    need = found.need or 2 * (len(data) - position)
                     break
                 need = 0
-                if not ended and len(data) - at < chunks.expected:
+                if not ended and len(data) - position < chunks.expected:
                     break
 
 

@@ -77,23 +77,23 @@ class SqlQuery:
         >>> SqlQuery("SELECT id FROM t;", print, order_by="id").statement("qmark", 7)[0].replace(chr(10), " ")
         'SELECT * FROM ( SELECT id FROM t ) distinput_rows WHERE id >= ? ORDER BY id'
         """
-        query, given = self.query.strip().rstrip(";"), self.parameters
+        query, parameters = self.query.strip().rstrip(";"), self.parameters
         if self.order_by is None:
-            return query, given
+            return query, parameters
         place = ""
         if key is not None:
-            if not given and style in ("format", "pyformat"):
+            if not parameters and style in ("format", "pyformat"):
                 query = query.replace("%", "%%")  # drivers look for placeholders once there are parameters
-            if isinstance(given, Mapping) and given:
+            if isinstance(parameters, Mapping) and parameters:
                 mark = f"%({_KEY})s" if style in ("format", "pyformat") else f":{_KEY}"
-                given = {**given, _KEY: key}
+                parameters = {**parameters, _KEY: key}
             else:
                 marks = {"qmark": "?", "format": "%s", "pyformat": "%s"}
-                mark = marks.get(style or "", f":{len(given) + 1}")
-                given = (*given, key)
+                mark = marks.get(style or "", f":{len(parameters) + 1}")
+                parameters = (*parameters, key)
             place = f"WHERE {self.order_by} >= {mark}\n"
         # A comment at the end of the query must not hide what is behind it.
-        return f"SELECT * FROM (\n{query}\n) distinput_rows\n{place}ORDER BY {self.order_by}", given
+        return f"SELECT * FROM (\n{query}\n) distinput_rows\n{place}ORDER BY {self.order_by}", parameters
 
     def open(self, key: Any = None) -> "OpenQuery":
         """Run it.
@@ -181,19 +181,19 @@ class OpenQuery:
           InvalidArgumentError: they are dicts.
         """
         try:
-            found = list(self.cursor.fetchmany(rows))
+            records = list(self.cursor.fetchmany(rows))
         except Exception as error:
             raise DataLossError(
                 f"{self.who}: reading rows failed behind row {self._fetched} of those that the query gave: "
                 f"{type(error).__name__}: {error}{_cure(error)}"
             ) from error
-        if found and isinstance(found[0], Mapping):
+        if records and isinstance(records[0], Mapping):
             raise InvalidArgumentError(
-                f"{self.who}: rows must be tuples, got {type(found[0]).__name__}; let connect return a connection without a "
+                f"{self.who}: rows must be tuples, got {type(records[0]).__name__}; let connect return a connection without a "
                 "factory of rows"
             )
-        self._fetched += len(found)
-        return found
+        self._fetched += len(records)
+        return records
 
     def skip(self, rows: int, at_once: int) -> int:
         """Pass over rows; how many there were."""

@@ -98,34 +98,34 @@ def strict_array(values: Sequence[Any], kind: Any) -> Any:
     import pyarrow as pa
     from pyarrow import types
 
-    given = list(values)
+    items = list(values)
     if types.is_integer(kind):
-        _only(given, kind, int, np.integer)
-        return pa.array(given, kind)
+        _only(items, kind, int, np.integer)
+        return pa.array(items, kind)
     if types.is_boolean(kind):
-        _only(given, kind, bool, np.bool_, int)
-        if not {value for value in given if value is not None} <= {0, 1}:
+        _only(items, kind, bool, np.bool_, int)
+        if not {value for value in items if value is not None} <= {0, 1}:
             raise ValueError("only 0 and 1 are truth values")
-        return pa.array([None if value is None else bool(value) for value in given], kind)
+        return pa.array([None if value is None else bool(value) for value in items], kind)
     if types.is_floating(kind):
-        return _floats(given, kind)
+        return _floats(items, kind)
     if types.is_binary(kind) or types.is_large_binary(kind):
-        _only(given, kind, str, bytes, bytearray, memoryview)
-        return pa.array(given, kind)
+        _only(items, kind, str, bytes, bytearray, memoryview)
+        return pa.array(items, kind)
     if types.is_timestamp(kind):
-        _only(given, kind, datetime, date, np.datetime64)
-        return pa.array(given, pa.timestamp("us", kind.tz)).cast(kind)
+        _only(items, kind, datetime, date, np.datetime64)
+        return pa.array(items, pa.timestamp("us", kind.tz)).cast(kind)
     if types.is_date(kind):
-        _only(given, kind, date)
-        return pa.array(given, kind)
+        _only(items, kind, date)
+        return pa.array(items, kind)
     if types.is_time(kind):
-        _only(given, kind, time)
-        return pa.array(given, pa.time64("us")).cast(kind)
+        _only(items, kind, time)
+        return pa.array(items, pa.time64("us")).cast(kind)
     if types.is_duration(kind):
-        _only(given, kind, timedelta, np.timedelta64)
-        return pa.array(given, pa.duration("us")).cast(kind)
-    made = pa.array(given, kind)
-    if made.to_pylist() != given:
+        _only(items, kind, timedelta, np.timedelta64)
+        return pa.array(items, pa.duration("us")).cast(kind)
+    made = pa.array(items, kind)
+    if made.to_pylist() != items:
         raise ValueError("values would be changed")
     return made
 

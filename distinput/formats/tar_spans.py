@@ -46,20 +46,20 @@ class TarSpans(SpanFormat):
         row, start = piece.row + count, piece.byte - piece.at
         if status == tar.INCOMPLETE:
             return Found(count, after, where, self._too_long(piece, row, after, where))
-        at = f"{piece.path}: sample {row}, header at byte {start + where}"
+        place = f"{piece.path}: sample {row}, header at byte {start + where}"
         match status:
             case tar.UNSUPPORTED:
                 error: Exception = UnimplementedError(
-                    f"{at}: {name_at(piece.data, where)} is a sparse file, a part of an archive of several volumes, or of an "
-                    "unknown type; write the archive again with `tar --format=posix`, without --sparse and --multi-volume"
+                    f"{place}: {name_at(piece.data, where)} is a sparse file, a part of an archive of several volumes, or of "
+                    "an unknown type; write the archive again with `tar --format=posix`, without --sparse and --multi-volume"
                 )
             case tar.BAD_NAME:
                 error = DataLossError(
-                    f"{at}: the name {name_at(piece.data, where)} is empty, begins with a slash, or contains '..' or a zero "
+                    f"{place}: the name {name_at(piece.data, where)} is empty, begins with a slash, or contains '..' or a zero "
                     "byte; samples are named by paths that stay in their folder"
                 )
             case _:
-                error = DataLossError(f"{at}: {_REASONS[status]}{_is_it_tar(row)}")
+                error = DataLossError(f"{place}: {_REASONS[status]}{_is_it_tar(row)}")
         return Found(count, after, 0, error)
 
     def _too_long(self, piece: Piece, row: int, at: int, need: int) -> Exception | None:

@@ -74,19 +74,19 @@ class TextLines(SpanFormat):
         return [self.part(path, a, min(a + _FRAGMENT_BYTES, size)) for a in cuts]
 
     def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
-        at = fragment.start if position is None else position
-        check_position(fragment.path, at)
-        if fragment.stop is None and "near" not in at:
-            yield from self.read(fragment.path, at)
+        offset = fragment.start if position is None else position
+        check_position(fragment.path, offset)
+        if fragment.stop is None and "near" not in offset:
+            yield from self.read(fragment.path, offset)
             return
         stop = sys.maxsize if fragment.stop is None else fragment.stop["near"]
         # A line that spans `near` belongs to the previous fragment. Reading from the byte before makes it the first
         # line found, which is empty if a line ended there.
-        first: int = at["near"] if "near" in at else at["byte"]
-        row: int = at.get("row", 0)
+        first: int = offset["near"] if "near" in offset else offset["byte"]
+        row: int = offset.get("row", 0)
         if first >= stop:
             return
-        with FileStream(fragment.path, start=first - 1 if "near" in at else first) as source:
+        with FileStream(fragment.path, start=first - 1 if "near" in offset else first) as source:
             for piece, found, starts, sizes in self._found(source, 0, None if fragment.stop is None else stop):
                 shift = piece.byte - piece.at
                 low, high = np.searchsorted(starts, [first - shift, stop - shift]).tolist()

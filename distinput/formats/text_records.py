@@ -184,47 +184,47 @@ class TextRecords(Format):
           until: lines that begin here or later are not read.
           refused: whether a line that `scan` refuses is an error.
         """
-        path, data, at, ended, size = source.path, EMPTY, 0, False, FIRST_BYTES
+        path, data, position, ended, size = source.path, EMPTY, 0, False, FIRST_BYTES
         if until < sys.maxsize:
             source.expect_end(until)
         while byte < until:
             room = over or BLOCK_ROWS
             scan = self.scan_all if over else self.scan  # what is passed over has been told
-            count, after, lines, problem = scan(data, at, at + until - byte, room)
-            taken = data[at:after]
+            count, after, lines, problem = scan(data, position, position + until - byte, room)
+            taken = data[position:after]
             if over:
                 over -= count
             elif count:
                 yield TextPiece(path, taken, byte, row, count, line, source.offset)
-            row, byte, at = row + count, byte + len(taken), after
+            row, byte, position = row + count, byte + len(taken), after
             line += lines if line else 0
             if problem >= 0 and refused:
-                self._refuse(path, data, problem, at, byte, line)
-            size_of_record = self.end_of_refused(data, problem) - at if problem >= 0 else 0
+                self._refuse(path, data, problem, position, byte, line)
+            size_of_record = self.end_of_refused(data, problem) - position if problem >= 0 else 0
             if size_of_record > 0:
                 if self.lines_are_records:
-                    yield TextPiece(path, data[at : at + size_of_record], byte, row, 1, line, source.offset)
-                row, byte, at = row + 1, byte + size_of_record, at + size_of_record
+                    yield TextPiece(path, data[position : position + size_of_record], byte, row, 1, line, source.offset)
+                row, byte, position = row + 1, byte + size_of_record, position + size_of_record
                 line += 1 if line else 0
                 continue
             if count == room:
                 continue
             if ended:
                 break
-            kept = data[at:]
+            kept = data[position:]
             if len(kept) > MOST_RECORD_BYTES:
-                self._refuse(path, data, -1, at, byte, line)
+                self._refuse(path, data, -1, position, byte, line)
             # If no record has ended, it is at least longer than the bytes at hand.
             more = max(size, len(kept))
             if source.size is not None:  # one more byte detects the end of the file
                 more = min(more, max(source.size - source.offset + 1, 4096))
                 more = min(more, max(until - source.offset, 4096, len(kept)))
             data, ended = source.more(kept, more)
-            at, size = 0, min(2 * size, CHUNK_BYTES)
+            position, size = 0, min(2 * size, CHUNK_BYTES)
             if ended and len(data) and data[-1] != 10:
                 data = np.concatenate([data, _NEWLINE])
-        if byte < until and at < len(data):
-            self._refuse(path, data, -1, at, byte, line)
+        if byte < until and position < len(data):
+            self._refuse(path, data, -1, position, byte, line)
         if over:
             raise DataLossError(
                 f"{path}: has {row} records, but reading was to go on at record {row + over}; it changed"

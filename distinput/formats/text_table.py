@@ -123,29 +123,29 @@ class TextTable(TextRecords):
         Raises:
           InvalidArgumentError: no file shows the columns, or the type of one cannot be told.
         """
-        stated = self.schema
-        if stated is not None and (stated.whole or (self.columns is not None and stated.states(self.columns))):
+        schema = self.schema
+        if schema is not None and (schema.whole or (self.columns is not None and schema.states(self.columns))):
             return self
-        unstated = self if stated is None else replace(self, schema=None)  # type: ignore[type-var]  # subclasses are dataclasses
+        unstated = self if schema is None else replace(self, schema=None)  # type: ignore[type-var]  # subclasses are dataclasses
         tried, of_text = [], None
         try:
             for path in paths:
-                names = None if stated is None else unstated.named(path)
-                if stated is not None and names is not None and stated.states(names):
+                names = None if schema is None else unstated.named(path)
+                if schema is not None and names is not None and schema.states(names):
                     return self
-                found = inferred(unstated, path, stamp_of(path), stated=stated)
-                found = found if stated is None or found is None or found.states(stated.names) else stated
+                found = inferred(unstated, path, stamp_of(path), stated=schema)
+                found = found if schema is None or found is None or found.states(schema.names) else schema
                 if found is not None:
                     return self._holding(found, path)
-                of_text = of_text or unstated._of_text(path, stated)
+                of_text = of_text or unstated._of_text(path, schema)
                 tried.append(path)
         except (OSError, DataLossError):
-            if stated is None:
+            if schema is None:
                 raise
             return self  # the reader says what is wrong with the file
         if of_text is not None:
             return self._holding(of_text, tried[0])
-        if stated is not None:
+        if schema is not None:
             return self
         raise InvalidArgumentError(
             f"{self.name}: no record shows the types of the columns, {' and '.join(tried[:2]) or 'there is no file'}"

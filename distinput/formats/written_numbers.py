@@ -58,18 +58,18 @@ def changed(texts: Any, values: Any, inferred: bool) -> Mask:
     def has(pattern: str) -> Any:
         return compute.match_substring_regex(texts, pattern)
 
-    kind, found = values.type, []
+    kind, masks = values.type, []
     if types.is_signed_integer(kind) or types.is_duration(kind):
         below = compute.less(values.cast(pa.int64()), 0)
-        found.append(compute.and_(below, has("[xX]")))
+        masks.append(compute.and_(below, has("[xX]")))
     if types.is_floating(kind):
-        found.append(compute.and_(compute.is_inf(values), has("[0-9]")))
+        masks.append(compute.and_(compute.is_inf(values), has("[0-9]")))
     if inferred and types.is_boolean(kind):
-        found.append(has("[01]"))
+        masks.append(has("[01]"))
     if inferred and (types.is_integer(kind) or types.is_floating(kind)):
-        found.append(has(_ZEROS_FIRST + "|[xX]"))
+        masks.append(has(_ZEROS_FIRST + "|[xX]"))
     made = np.zeros(len(values), bool)
-    for each in found:
+    for each in masks:
         made |= compute.fill_null(each, False).to_numpy(zero_copy_only=False)
     if inferred and types.is_floating(kind):
         made |= _rounded(texts, values)

@@ -86,7 +86,7 @@ class Claim:
             raise error
         self._asking.append(thread)
         try:
-            found = find()
+            spec = find()
         except Exception as failure:
             if self._endless:  # which is why the function failed
                 raise error from failure
@@ -96,9 +96,9 @@ class Claim:
             if not self._asking:
                 self._endless = False
         if self.kind is not None:  # whose keys have the order of the elements that were sent already
-            both = merge_specs(found, self.kind)
-            found = self.kind if both is None else Spec(self.kind.structure, found.leaves)
-        self.spec = self.spec or found
+            both = merge_specs(spec, self.kind)
+            spec = self.kind if both is None else Spec(self.kind.structure, spec.leaves)
+        self.spec = self.spec or spec
         return self.spec
 
     def misfit(self, block: Block, ask: Callable[[], Spec]) -> Misfit | None:
@@ -151,7 +151,7 @@ def held(
         wanted = signature or claim.wanted
         return rows if wanted is None or not rows.size else rows.built_as(wanted.structure)
 
-    for block, at, given in made:
+    for block, mark_at, given in made:
         rows = block if signature is None or not block.size else widened(block, signature)
         done = 0
         while rows.size:
@@ -160,16 +160,16 @@ def held(
                 break
             row, wanted, got = found
             if row:
-                yield built(rows.rows(0, row)), at(done + row)
+                yield built(rows.rows(0, row)), mark_at(done + row)
             failure = (refused or unlike)(op, wanted, got, given.row(done + row), signed=signature is not None)
             note(failure)
             if not tolerant:
                 raise failure
             done += row + 1
             rows = rows.rows(row + 1, rows.size)
-            yield Failure(failure), at(done)
+            yield Failure(failure), mark_at(done)
         if rows.size or not done:
-            yield built(rows), at(block.size)
+            yield built(rows), mark_at(block.size)
 
 
 def behind(at: Callable[[int], Mark], first: int) -> Callable[[int], Mark]:

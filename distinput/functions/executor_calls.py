@@ -136,7 +136,7 @@ class _Lanes:
         """
         while True:
             try:
-                done = sent.future.result(_LOOK_SECONDS)
+                result = sent.future.result(_LOOK_SECONDS)
             except TimeoutError as error:
                 if self._calling.run.cancelled.is_set():
                     raise Closed from None
@@ -149,7 +149,7 @@ class _Lanes:
                 lost = error
             else:
                 self._under_way.remove(sent)
-                return pickle.loads(done) if isinstance(done, bytes) else done
+                return pickle.loads(result) if isinstance(result, bytes) else result
             # It could not be sent, or sent back.
             if isinstance(lost, TypeError | AttributeError | pickle.PicklingError):
                 functions = self._calling.chain.functions

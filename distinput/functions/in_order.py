@@ -58,20 +58,20 @@ def in_order(
         limit = run.at_once(most or parts.waiting(lanes.workers)) if chain.settled else 1
         full = len(waiting) >= limit or parts.ended or enough()
         if waiting and (full or _ready(lanes, *waiting[0])):
-            rows, at, sent = waiting.popleft()
+            rows, mark_at, sent = waiting.popleft()
             if type(rows) is Failure:
-                yield rows, at, rows
+                yield rows, mark_at, rows
                 continue
             done = counter.waits(lanes.receive, sent)
             counter.worked += done.seconds
             parts.took(done)
             chain.settle(done.kinds)
-            yield from calling.delivered(done, rows, at)
+            yield from calling.delivered(done, rows, mark_at)
         elif full:
             return
         elif (part := parts.next()) is not None:
-            rows, at = part
-            waiting.append((rows, at, None if type(rows) is Failure else lanes.send(rows)))
+            rows, mark_at = part
+            waiting.append((rows, mark_at, None if type(rows) is Failure else lanes.send(rows)))
 
 
 def _ready(lanes: Lanes, rows: Block, _: Callable[[int], Mark], sent: Any) -> bool:

@@ -95,11 +95,11 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
         elements = [_made_up(inner, value + i, size, fill) for i in range(size)]
         rows = [[as_leaf(x) for x in inner.structure.flatten(e)] for e in elements]
         columns = [column_of(list(c)) for c in zip(*rows, strict=True)]
-        made = Rows(ColumnBlock(inner.structure, columns, size), leaves=inner.leaves).to_user()
+        values = Rows(ColumnBlock(inner.structure, columns, size), leaves=inner.leaves).to_user()
         if not leaf.dataset_shape:
-            return made
+            return values
         listed = np.empty([size if d is None else d for d in leaf.dataset_shape], object)
-        listed.fill(made)
+        listed.fill(values)
         return listed
     if leaf.ragged_rank:
         return _made_up_ragged(leaf, value, size, fill)
@@ -116,8 +116,8 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
         "falling": -np.arange(count),
         "mixed": np.arange(count) * 5 % 7 * (np.arange(count) % 2 * 2 - 1),
     }[fill]
-    made = (steps.reshape(shape) + value).astype(leaf.dtype)
-    return made if shape else made[()]
+    values = (steps.reshape(shape) + value).astype(leaf.dtype)
+    return values if shape else values[()]
 
 
 def _made_up_ragged(leaf: TensorSpec, value: int, size: int, fill: str) -> Any:

@@ -170,7 +170,7 @@ def statistics(
     (1, 1, 3.0, 3)
     """
     files = filenames if isinstance(filenames, Files) else open_files(filenames, format, **options)
-    found: dict[str, ColumnStatistics] = {}
+    columns: dict[str, ColumnStatistics] = {}
     rows, scan = 0, ExampleScan()
     for path in files.paths:
         kind = record_kind(files, path, records)
@@ -180,18 +180,18 @@ def statistics(
             )
         if kind == "example":
             for part in scanned(files, path, scan):
-                _add_messages(found, part)
+                _add_messages(columns, part)
                 rows += part.size
         else:
             for batch in table_batches(files.format, path):
-                _add_batch(found, batch)
+                _add_batch(columns, batch)
                 rows += batch.num_rows
-    for column in found.values():
+    for column in columns.values():
         if "[]" in column.name:  # counted by items of lists
             continue
         column.missing += rows - column.rows  # in files, or messages, before the first that has it
         column.rows = rows
-    return found
+    return columns
 
 
 def _add_batch(found: dict[str, ColumnStatistics], batch: Any) -> None:

@@ -54,24 +54,24 @@ def parts_of(name: str, array: Any) -> Iterator[LeafColumn]:
         for field, part in zip(kind, array.flatten(), strict=True):
             yield from parts_of(f"{name}.{field.name}", part)
     else:
-        rows, missing = len(array), array.null_count
-        there = array.drop_null() if missing else array
-        shown = _shown(kind)
+        rows, nulls = len(array), array.null_count
+        there = array.drop_null() if nulls else array
+        type_name = _shown(kind)
         if _is_list(kind):
             lengths = _ints(compute.list_value_length(there))
             flat = compute.list_flatten(there)
             while _is_list(flat.type):
                 flat = compute.list_flatten(flat)
             if types.is_struct(flat.type):
-                yield LeafColumn(name, shown, rows, missing, lengths)
+                yield LeafColumn(name, type_name, rows, nulls, lengths)
                 yield from parts_of(f"{name}[]", flat)  # whose rows are items, not records
                 return
             text = _is_text(flat.type)
-            yield LeafColumn(name, shown, rows, missing, lengths, None if text else flat.drop_null())
+            yield LeafColumn(name, type_name, rows, nulls, lengths, None if text else flat.drop_null())
         elif _is_text(kind):
-            yield LeafColumn(name, shown, rows, missing, _ints(compute.binary_length(there)))
+            yield LeafColumn(name, type_name, rows, nulls, _ints(compute.binary_length(there)))
         else:
-            yield LeafColumn(name, shown, rows, missing, None, there)
+            yield LeafColumn(name, type_name, rows, nulls, None, there)
 
 
 def numbers_of(array: Any) -> Any:

@@ -92,10 +92,10 @@ def open_files(
     ('parquet', [{'value': 0}, {'value': 1}, {'value': 2}])
     """
     names, storage = stored(as_paths(filenames), storage_options, None)
-    written = _manifest(names) if format is None else None
-    if written is not None:
-        found = Recognised(written.format, f"its manifest, {MANIFEST}, says it", {**written.options, **options})
-        paths = tuple(written.paths)
+    manifest = _manifest(names) if format is None else None
+    if manifest is not None:
+        found = Recognised(manifest.format, f"its manifest, {MANIFEST}, says it", {**manifest.options, **options})
+        paths = tuple(manifest.paths)
     else:
         paths = tuple(named_files(names))
         told = recognise(paths, format)
@@ -104,7 +104,7 @@ def open_files(
         made = format_named(found.format, **found.options)
     except TypeError as error:
         raise InvalidArgumentError(f"{found.format}: {error}") from None
-    return Files(paths, found, partitioned(made, paths, partitioning), written, storage, partitioning)
+    return Files(paths, found, partitioned(made, paths, partitioning), manifest, storage, partitioning)
 
 
 def _manifest(names: list[str]) -> WrittenFiles | None:

@@ -111,20 +111,20 @@ def sample(
     if n < 0:
         raise InvalidArgumentError(f"sample: n must be at least 0, got {n}")
     files = _opened(filenames, format, options)
-    kept: list[tuple[float, int, Record]] = []
+    reservoir: list[tuple[float, int, Record]] = []
     worst = np.inf
     keys = _keys(seed)
     number = 0
     for path in files.paths:
         for record in records_of(files, path, records) if n else ():
             key = next(keys)
-            if key < worst or len(kept) < n:
-                kept.append((key, number, record))
-                if len(kept) >= 2 * n + 64:
-                    kept = sorted(kept)[:n]
-                    worst = kept[-1][0]
+            if key < worst or len(reservoir) < n:
+                reservoir.append((key, number, record))
+                if len(reservoir) >= 2 * n + 64:
+                    reservoir = sorted(reservoir)[:n]
+                    worst = reservoir[-1][0]
             number += 1
-    return [record for _, _, record in sorted(sorted(kept)[:n], key=lambda each: each[1])]
+    return [record for _, _, record in sorted(sorted(reservoir)[:n], key=lambda each: each[1])]
 
 
 def _keys(seed: int) -> Iterator[float]:

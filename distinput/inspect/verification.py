@@ -134,9 +134,9 @@ def verify(
 
 def _of_written(files: Files) -> Iterator[Finding]:
     """Differences to the manifest of a written folder."""
-    written = files.written
-    assert written is not None
-    for path, file in zip(files.paths, written.files, strict=True):
+    manifest = files.written
+    assert manifest is not None
+    for path, file in zip(files.paths, manifest.files, strict=True):
         try:
             size = size_of(path)
             if size != file.bytes:
@@ -151,8 +151,8 @@ def _of_written(files: Files) -> Iterator[Finding]:
         except OSError as error:
             yield Finding(path, "manifest", f"{MANIFEST} lists it, and it cannot be read: {error}")
     ending = files.paths[0].rpartition(".")[2] if files.paths else ""
-    known = {file.name for file in written.files}
-    for name in names_in(written.directory):
+    known = {file.name for file in manifest.files}
+    for name in names_in(manifest.directory):
         if name not in known and name.endswith(f".{ending}") and not name.startswith((".", "_")):
             yield Finding(
                 name, "manifest", f"lies beside the files of {MANIFEST}, which does not list it; it is not read"
@@ -170,8 +170,8 @@ def _checksum(path: str) -> int:
 def _of_manifest(files: Files, manifest: str) -> Iterator[Finding]:
     """Differences to a list that `save_manifest` has saved."""
     table = load_manifest(manifest)
-    listed = {table.path(number): number for number in range(len(table))}
-    for path, number in listed.items():
+    numbers = {table.path(number): number for number in range(len(table))}
+    for path, number in numbers.items():
         try:
             size, version = size_of(path), version_of(path)
         except OSError as error:
@@ -182,7 +182,7 @@ def _of_manifest(files: Files, manifest: str) -> Iterator[Finding]:
         elif table.stamps is not None and version.encode() != bytes(table.stamps.row(number)):
             yield Finding(path, "manifest", f"was changed after {manifest} was saved")
     for path in files.paths:
-        if path not in listed:
+        if path not in numbers:
             yield Finding(path, "manifest", f"is not in {manifest}")
 
 

@@ -55,9 +55,9 @@ def deal_by_size(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
         worker = heap[0]
         owners[i] = worker
         loads[worker] += sizes[i]
-        load, at = loads[worker], 0
+        load, slot = loads[worker], 0
         while True:
-            child = 2 * at + 1
+            child = 2 * slot + 1
             if child >= workers:
                 break
             right = child + 1
@@ -68,6 +68,6 @@ def deal_by_size(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
             other = heap[child]
             if load < loads[other] or (load == loads[other] and worker < other):
                 break
-            heap[at] = other
-            at = child
-        heap[at] = worker
+            heap[slot] = other
+            slot = child
+        heap[slot] = worker

@@ -77,24 +77,24 @@ def _folded(word: np.uint64, later: np.uint64) -> np.uint64:
 @kernel(crc32_reference)
 def crc32(data: Bytes, value: int) -> int:
     """See `crc32_reference`."""
-    state, at = np.uint64(value) ^ _ALL, 0
+    state, position = np.uint64(value) ^ _ALL, 0
     if has_crc32() and data.size >= 2 * FOLDED:
         a, b, c, d = load_u64(data, 0) ^ state, load_u64(data, 8), load_u64(data, 16), load_u64(data, 24)
         e, f, g, h = load_u64(data, 32), load_u64(data, 40), load_u64(data, 48), load_u64(data, 56)
-        at = FOLDED
-        while at + FOLDED <= data.size:
-            a, b = _folded(a, load_u64(data, at)), _folded(b, load_u64(data, at + 8))
-            c, d = _folded(c, load_u64(data, at + 16)), _folded(d, load_u64(data, at + 24))
-            e, f = _folded(e, load_u64(data, at + 32)), _folded(f, load_u64(data, at + 40))
-            g, h = _folded(g, load_u64(data, at + 48)), _folded(h, load_u64(data, at + 56))
-            at += FOLDED
+        position = FOLDED
+        while position + FOLDED <= data.size:
+            a, b = _folded(a, load_u64(data, position)), _folded(b, load_u64(data, position + 8))
+            c, d = _folded(c, load_u64(data, position + 16)), _folded(d, load_u64(data, position + 24))
+            e, f = _folded(e, load_u64(data, position + 32)), _folded(f, load_u64(data, position + 40))
+            g, h = _folded(g, load_u64(data, position + 48)), _folded(h, load_u64(data, position + 56))
+            position += FOLDED
         state = _ZERO
         for word in (a, b, c, d, e, f, g, h):
             state = _after_word(word ^ state)
-    while at + 8 <= data.size:
-        state = _after_word(load_u64(data, at) ^ state)
-        at += 8
-    while at < data.size:
-        state = (state >> _8) ^ TABLES[0, (state ^ np.uint64(data[at])) & _LOW]
-        at += 1
+    while position + 8 <= data.size:
+        state = _after_word(load_u64(data, position) ^ state)
+        position += 8
+    while position < data.size:
+        state = (state >> _8) ^ TABLES[0, (state ^ np.uint64(data[position])) & _LOW]
+        position += 1
     return int(state ^ _ALL)

@@ -76,11 +76,11 @@ def crc32c_numpy(data: Bytes) -> int:
     '0xe3069283'
     """
     table, rows, positions, offsets = _tables()
-    register, at = ALL, 0
-    while len(data) - at > SHORT:
-        width = min(CHUNK, len(data) - at)
-        count = min(GROUP, (len(data) - at) // width)
-        chunks = data[at : at + count * width].reshape(count, width)
+    register, position = ALL, 0
+    while len(data) - position > SHORT:
+        width = min(CHUNK, len(data) - position)
+        count = min(GROUP, (len(data) - position) // width)
+        chunks = data[position : position + count * width].reshape(count, width)
         looked_up = positions.take(chunks + offsets[CHUNK - width :])  # [count, width]
         # The register before a chunk acts as if it were XORed into the first four bytes of the chunk.
         first, second, third, fourth = rows[CHUNK - width : CHUNK - width + 4]
@@ -92,7 +92,7 @@ def crc32c_numpy(data: Bytes) -> int:
                 ^ fourth[register >> 24]
                 ^ contribution
             )
-        at += count * width
-    for byte in data[at:].tolist():
+        position += count * width
+    for byte in data[position:].tolist():
         register = (register >> 8) ^ table[(register ^ byte) & 255]
     return register ^ ALL

@@ -46,36 +46,36 @@ def csv_records_reference(
     count = lines = inside = 0
     begin, quoted, passed = start, False, -1
     special = (buffer[start:end] == NEWLINE) | (buffer[start:end] == RETURN) | (buffer[start:end] == quote)
-    for at in (start + np.flatnonzero(special)).tolist():
+    for position in (start + np.flatnonzero(special)).tolist():
         if begin >= until or count >= rows:
             break
-        byte = int(buffer[at])
-        if at == passed:  # the second of two quotes
+        byte = int(buffer[position])
+        if position == passed:  # the second of two quotes
             continue
         if quoted:
-            if byte == quote and at + 1 == end:
+            if byte == quote and position + 1 == end:
                 break
             if byte == quote:
-                quoted = bool(buffer[at + 1] == quote)
-                passed = at + 1 if quoted else -1
+                quoted = bool(buffer[position + 1] == quote)
+                passed = position + 1 if quoted else -1
             elif byte == NEWLINE:
                 if not rules & MULTILINE:
-                    return count, begin, lines, at
+                    return count, begin, lines, position
                 inside += 1
         elif byte == quote:
-            quoted = at == begin or int(buffer[at - 1]) == delimiter
+            quoted = position == begin or int(buffer[position - 1]) == delimiter
         elif byte == RETURN:
-            if at + 1 == end:
+            if position + 1 == end:
                 break
-            if buffer[at + 1] != NEWLINE:
+            if buffer[position + 1] != NEWLINE:
                 if not rules & RETURNS:
-                    return count, begin, lines, at
+                    return count, begin, lines, position
                 lines, inside = lines + inside, 0
-                count, begin = count + (at > begin or rules & BLANKS > 0), at + 1
+                count, begin = count + (position > begin or rules & BLANKS > 0), position + 1
         else:
             lines, inside = lines + inside + 1, 0
-            blank = at == begin or (at == begin + 1 and buffer[begin] == RETURN)
-            count, begin = count + (not blank or rules & BLANKS > 0), at + 1
+            blank = position == begin or (position == begin + 1 and buffer[begin] == RETURN)
+            count, begin = count + (not blank or rules & BLANKS > 0), position + 1
     return count, begin, lines, -1
 
 
@@ -143,15 +143,15 @@ def csv_records(
     if start < 0 or start > end or end > buffer.size:
         raise ValueError("csv_records: 0 <= start <= end <= size of the buffer")
     count, lines, inside = 0, 0, 0
-    at, begin, quoted = start, start, False
-    while at < end and begin < until and count < rows:
-        if at + LANES < min(end, until):
-            quotes = equal_mask(buffer, at, quote) if quote >= 0 else _NONE
-            newlines = equal_mask(buffer, at, NEWLINE)
+    position, begin, quoted = start, start, False
+    while position < end and begin < until and count < rows:
+        if position + LANES < min(end, until):
+            quotes = equal_mask(buffer, position, quote) if quote >= 0 else _NONE
+            newlines = equal_mask(buffer, position, NEWLINE)
             within = _within(quotes, quoted) if quoted or quotes != _NONE else _NONE
             ends = newlines & ~within
             fits = count + bit_count(ends) < rows and (rules & MULTILINE != 0 or newlines & within == _NONE)
-            if fits and _is_plain(buffer, at, begin, quotes, within, newlines, delimiter, quote):
+            if fits and _is_plain(buffer, position, begin, quotes, within, newlines, delimiter, quote):
                 count += bit_count(ends)
                 inside += bit_count(newlines)
                 if ends != _NONE:
@@ -159,31 +159,33 @@ def csv_records(
                     while ends != _NONE:
                         last = trailing_zeros(ends) + 1
                         ends &= ends - _ONE
-                    begin = at + last
+                    begin = position + last
                     lines += inside
                     inside = bit_count(newlines >> np.uint64(last)) if last < LANES else 0
                     lines -= inside
                 quoted = within & _LAST != _NONE
-                at += LANES
+                position += LANES
                 continue
-        stop = min(at + LANES, end)
-        while at < stop:
-            kind = _kind(buffer, at, end, begin, quoted, delimiter, quote)
+        stop = min(position + LANES, end)
+        while position < stop:
+            kind = _kind(buffer, position, end, begin, quoted, delimiter, quote)
             if kind == _MORE:
                 return count, begin, lines, -1
             if (kind == _WRONG and rules & RETURNS == 0) or (kind == _INSIDE and rules & MULTILINE == 0):
-                return count, begin, lines, at
+                return count, begin, lines, position
             if kind == _INSIDE:
                 inside += 1
             elif kind in (_END, _WRONG):
                 lines += inside + (1 if kind == _END else 0)
                 inside = 0
-                if rules & BLANKS != 0 or (at != begin and not (at == begin + 1 and buffer[begin] == RETURN)):
+                if rules & BLANKS != 0 or (
+                    position != begin and not (position == begin + 1 and buffer[begin] == RETURN)
+                ):
                     count += 1
-                begin = at + 1
+                begin = position + 1
                 if begin >= until or count >= rows:
                     return count, begin, lines, -1
             elif kind in (_OPENING, _CLOSING):
                 quoted = kind == _OPENING
-            at += 2 if kind == _DOUBLE else 1
+            position += 2 if kind == _DOUBLE else 1
     return count, begin, lines, -1

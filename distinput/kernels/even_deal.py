@@ -55,9 +55,9 @@ def deal_reference(costs: Ints, loads: IntsOut, owners: IntsOut) -> None:
 @inlined
 def _sink(heap: IntsOut, size: int, owner: int, loads: Ints) -> None:
     """Put an owner in the place of the first one, and let it sink to its place: owners with less load are above."""
-    at = 0
+    slot = 0
     while True:
-        child = 2 * at + 1
+        child = 2 * slot + 1
         if child >= size:
             break
         if child + 1 < size:
@@ -67,9 +67,9 @@ def _sink(heap: IntsOut, size: int, owner: int, loads: Ints) -> None:
         other = heap[child]
         if loads[owner] < loads[other] or (loads[owner] == loads[other] and owner < other):
             break
-        heap[at] = other
-        at = child
-    heap[at] = owner
+        heap[slot] = other
+        slot = child
+    heap[slot] = owner
 
 
 @inlined

@@ -133,18 +133,18 @@ def locate_reference(
     """
     _check_locate(data, starts, lengths, keys, key_offsets, columns, (kinds, list_starts, list_lengths), out)
     n, k = starts.size, key_offsets.size - 1
-    wanted = {keys[key_offsets[j] : key_offsets[j + 1]].tobytes(): j for j in reversed(range(k))}
+    numbers = {keys[key_offsets[j] : key_offsets[j + 1]].tobytes(): j for j in reversed(range(k))}
     for array in (kinds, list_starts, list_lengths):
         array[:] = 0
-    used = [0] * k
+    counts = [0] * k
     for i, (message_start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         message = data[message_start : message_start + length].tobytes()
         for j in range(k):
             if columns[4 * j + 1] == ANY:
                 place = columns[4 * j + 2]
-                out[place : place + 16 * n].view(np.int64).reshape(2, n)[:, i] = used[j], 0
+                out[place : place + 16 * n].view(np.int64).reshape(2, n)[:, i] = counts[j], 0
         try:
-            for j, kind, start, stop in _read_features(message, wanted):
+            for j, kind, start, stop in _read_features(message, numbers):
                 kinds[j * n + i] = kind
                 size, place = columns[4 * j + 1 : 4 * j + 3].tolist()
                 if size == -1:
@@ -155,7 +155,9 @@ def locate_reference(
                     if size == ANY:
                         out[place : place + 16 * n].view(np.int64)[n + i] = 0
                     continue
-                status = decode_reference(message[start:stop], kind, message_start + start, columns, j, i, n, used, out)
+                status = decode_reference(
+                    message[start:stop], kind, message_start + start, columns, j, i, n, counts, out
+                )
                 if status != OK:
                     return status, j if status == NO_ROOM else i
         except MalformedError:
@@ -369,7 +371,7 @@ def locate_features(
     size = table_size(k)
     table, ends = np.empty(size, np.int64), np.empty((k, 2), np.uint64)
     make_table(keys, key_offsets, ends, table)
-    hints, used = np.zeros(HINTS * size, np.uint64), np.zeros(k, np.int64)
+    hints, counts = np.zeros(HINTS * size, np.uint64), np.zeros(k, np.int64)
     varying = any_varies(columns)
     kinds[:] = MISSING
     list_starts[:] = 0
@@ -377,18 +379,18 @@ def locate_features(
     for i in range(n):
         at, stop = starts[i], starts[i] + lengths[i]
         if varying:
-            begin_row(columns, i, n, used, out)
+            begin_row(columns, i, n, counts, out)
         while at < stop:
             tag, content, at = field(data, at, stop)
             if at < 0:
                 return MALFORMED, i
             if tag == FIRST:
                 status = _features(
-                    data, content, at, keys, key_offsets, ends, table, hints, columns, used, i, n,
+                    data, content, at, keys, key_offsets, ends, table, hints, columns, counts, i, n,
                     kinds, list_starts, list_lengths, out,
                 )  # fmt: skip
                 if status == NO_ROOM:
-                    return NO_ROOM, fullest(used)
+                    return NO_ROOM, fullest(counts)
                 if status != OK:
                     return status, i
     missing = 0

@@ -51,20 +51,20 @@ def scan_lines(buffer: Bytes, start: int, end: int, starts: IntsOut, lengths: In
     """See `scan_reference`."""
     if start < 0 or start > end or end > buffer.size or starts.size != lengths.size:
         raise ValueError("scan_lines: 0 <= start <= end <= size of the buffer, starts and lengths of the same size")
-    count, at, room = 0, start, starts.size
-    while at + LANES <= end and count < room:
-        found = equal_mask(buffer, at, NEWLINE)
+    count, position, room = 0, start, starts.size
+    while position + LANES <= end and count < room:
+        found = equal_mask(buffer, position, NEWLINE)
         while found != _NONE and count < room:
-            newline = at + trailing_zeros(found)
+            newline = position + trailing_zeros(found)
             _tell(buffer, start, newline, count, starts, lengths)
             count += 1
             start = newline + 1
             found &= found - _ONE
-        at += LANES
-    while at < end and count < room:
-        if buffer[at] == NEWLINE:
-            _tell(buffer, start, at, count, starts, lengths)
+        position += LANES
+    while position < end and count < room:
+        if buffer[position] == NEWLINE:
+            _tell(buffer, start, position, count, starts, lengths)
             count += 1
-            start = at + 1
-        at += 1
+            start = position + 1
+        position += 1
     return count, start

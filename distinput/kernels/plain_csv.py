@@ -191,32 +191,32 @@ def _cut(data: Bytes, n: int, k: int, delimiter: int, quote: int, firsts: IntsOu
     while base < data.size:
         found = _specials(data, base, delimiter, quote)
         while found != _ZERO:
-            at = base + trailing_zeros(found)
+            position = base + trailing_zeros(found)
             found &= found - _ONE
-            byte = load_u8(data, at)
+            byte = load_u8(data, position)
             if inside:
                 if byte == quote:
-                    inside, closed = False, at
+                    inside, closed = False, position
                 continue
             if byte == quote:
-                if at != begin:
+                if position != begin:
                     return False
                 inside = True
                 continue
-            stop = at
-            if byte == NEWLINE and at > begin and load_u8(data, at - 1) == RETURN:
+            stop = position
+            if byte == NEWLINE and position > begin and load_u8(data, position - 1) == RETURN:
                 stop -= 1
             if closed >= 0:
                 if closed + 1 != stop:
                     return False
                 closed = -1
             elif byte == NEWLINE and value == 0 and stop == first:
-                first = begin = at + 1  # an empty line
+                first = begin = position + 1  # an empty line
                 continue
             if row == n or value == k:
                 return False
             ends[row * k + value] = stop
-            value, begin = value + 1, at + 1
+            value, begin = value + 1, position + 1
             if byte == NEWLINE:
                 if value != k:
                     return False

@@ -155,15 +155,15 @@ def plain_json_reference(
         names.append(keys[begin:end].tobytes())
         kinds.append(kind)
         begin = end
-    content, at = data.tobytes(), 0
+    content, position = data.tobytes(), 0
     if content[-1:] != b"\n":
         return (OK if n == 0 and not content else NOT_PLAIN), 0
     for row in range(n):
-        at = _skip(_BLANK_LINES, content, at)
-        record = _read_object(content, at, names, kinds) if at < len(content) else None
+        position = _skip(_BLANK_LINES, content, position)
+        record = _read_object(content, position, names, kinds) if position < len(content) else None
         if record is None:
             return NOT_PLAIN, 0
-        values, at = record
+        values, position = record
         for j, value in values.items():
             kind, place = kinds[j], columns[3 * j + 2]
             if kind == LEFT_OUT:
@@ -180,7 +180,7 @@ def plain_json_reference(
                 text[start : start + len(meant)] = np.frombuffer(meant, np.uint8)
             both = out[place : place + 16 * n].view(np.int64)
             both[row], both[n + row] = start, len(meant)
-    return (OK if _skip(_BLANK_LINES, content, at) == len(content) else NOT_PLAIN), 0
+    return (OK if _skip(_BLANK_LINES, content, position) == len(content) else NOT_PLAIN), 0
 
 
 # What follows may look at the byte behind any byte but the last newline of the data, at which everything ends.

@@ -52,7 +52,7 @@ def _read_step(message: bytes, start: int, stop: int) -> ScanStep:
 
 def read_steps(message: bytes, wanted: dict[bytes, int]) -> dict[int, list[ScanStep]]:
     """The steps of each wanted key that the message has, by the number of the key."""
-    found: dict[int, list[ScanStep]] = {}
+    steps: dict[int, list[ScanStep]] = {}
     for tag, start, stop in read_fields(message):
         for entry_tag, entry_start, entry_stop in read_fields(message[:stop], start) if tag == SECOND else ():
             if entry_tag != FIRST:
@@ -64,13 +64,13 @@ def read_steps(message: bytes, wanted: dict[bytes, int]) -> dict[int, list[ScanS
                 if part_tag == SECOND:
                     pieces.append((part_start, part_stop))
             if key in wanted:
-                found[wanted[key]] = [
+                steps[wanted[key]] = [
                     _read_step(message, step_start, step_stop)
                     for piece_start, piece_stop in pieces
                     for step_tag, step_start, step_stop in read_fields(message[:piece_stop], piece_start)
                     if step_tag == FIRST
                 ]
-    return found
+    return steps
 
 
 def steps_reference(

@@ -42,28 +42,33 @@ def scan_reference(
     """
     if not 0 <= start <= buffer.size or starts.size != sizes.size:
         raise ValueError("scan_samples: start must be in the buffer, starts and sizes must have the same size")
-    count, begin, at, key = 0, start, start, None
+    count, begin, position, key = 0, start, start, None
     while True:
-        member = read_member(buffer, at)
+        member = read_member(buffer, position)
         if member.status not in (OK, INCOMPLETE):
             return count, begin, member.status, member.where
         ends = member.kind == END and member.status == OK
         if key is not None and (ends or (member.kind == FILE and member.key != key)):
             if count == starts.size:
                 return count, begin, OK, 0
-            starts[count], sizes[count] = begin, at - begin
-            count, begin, key = count + 1, at, None
+            starts[count], sizes[count] = begin, position - begin
+            count, begin, key = count + 1, position, None
         if member.status == INCOMPLETE:
             return count, begin, INCOMPLETE, member.where - begin
         if member.kind == END:
-            rest = np.flatnonzero(buffer[at:])
+            rest = np.flatnonzero(buffer[position:])
             if rest.size:
-                return count, begin, AFTER_END, at + int(rest[0])
+                return count, begin, AFTER_END, position + int(rest[0])
             # One block of zeros is kept, so that what follows is seen to be behind the end.
-            return count, begin if ended or count else at + (buffer.size - at) // BLOCK * BLOCK - BLOCK, OK, 0
+            return (
+                count,
+                begin if ended or count else position + (buffer.size - position) // BLOCK * BLOCK - BLOCK,
+                OK,
+                0,
+            )
         if member.kind == FILE:
             key = member.key
-        at = member.after
+        position = member.after
 
 
 def locate_reference(
@@ -110,31 +115,31 @@ def locate_reference(
     if np.any(starts < 0) or np.any(sizes < 0) or np.any(sizes > buffer.size) or np.any(starts > buffer.size - sizes):
         raise ValueError("locate_members: samples must be within the buffer")
     texts = [names[a:b].tobytes() for a, b in zip([0, *ends.tolist()[:-1]], ends.tolist(), strict=True)] if wide else []
-    written = 0
+    key_bytes = 0
     for row, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
-        at, stop, named = start, start + size, False
-        while at < stop:
-            member = read_member(buffer, at)
+        position, stop, named = start, start + size, False
+        while position < stop:
+            member = read_member(buffer, position)
             if member.status != OK or member.kind == END:
-                return row, member.status or BAD_EXTENSION, at, written
+                return row, member.status or BAD_EXTENSION, position, key_bytes
             if member.kind == FILE:
                 if not named:
                     named = True
-                    if written + len(member.key) > keys.size:
-                        return row, NO_ROOM, written + len(member.key), written
-                    keys[written : written + len(member.key)] = np.frombuffer(member.key, np.uint8)
-                    written += len(member.key)
+                    if key_bytes + len(member.key) > keys.size:
+                        return row, NO_ROOM, key_bytes + len(member.key), key_bytes
+                    keys[key_bytes : key_bytes + len(member.key)] = np.frombuffer(member.key, np.uint8)
+                    key_bytes += len(member.key)
                 found = texts.index(member.extension) if member.extension in texts else -1
                 if found < 0 and strict:
-                    return row, UNKNOWN, at, written
+                    return row, UNKNOWN, position, key_bytes
                 if found >= 0:
                     place = int(columns[found]) * rows + row
                     if lengths[place] >= 0:
-                        return row, TWICE, at, written
+                        return row, TWICE, position, key_bytes
                     content[place], lengths[place] = member.content, member.size
-            at = member.after
-        key_ends[row] = written
-    return rows, OK, 0, written
+            position = member.after
+        key_ends[row] = key_bytes
+    return rows, OK, 0, key_bytes
 
 
 @kernel(scan_reference)
@@ -142,10 +147,10 @@ def scan_samples(buffer: Bytes, start: int, starts: IntsOut, sizes: IntsOut, end
     """See `scan_reference`."""
     if start < 0 or start > buffer.size or starts.size != sizes.size:
         raise ValueError("scan_samples: start must be in the buffer, starts and sizes must have the same size")
-    count, begin, at = 0, start, start
+    count, begin, position = 0, start, start
     p_at, p_size, n_at, n_size = 0, 0, -1, 0  # the key of the sample
     while True:
-        status, where, kind, after, _, _, prefix_at, prefix_size, name_at, name_size, _ = member(buffer, at)
+        status, where, kind, after, _, _, prefix_at, prefix_size, name_at, name_size, _ = member(buffer, position)
         if status != OK and status != INCOMPLETE:
             return count, begin, status, where
         other = kind == END and status == OK
@@ -161,22 +166,22 @@ def scan_samples(buffer: Bytes, start: int, starts: IntsOut, sizes: IntsOut, end
             if count == starts.size:
                 return count, begin, OK, 0
             starts[count] = begin
-            sizes[count] = at - begin
+            sizes[count] = position - begin
             count += 1
-            begin = at
+            begin = position
             n_at = -1
         if status == INCOMPLETE:
             return count, begin, INCOMPLETE, where - begin
         if kind == END:
-            for k in range(at, buffer.size):
+            for k in range(position, buffer.size):
                 if load_u8(buffer, k) != 0:
                     return count, begin, AFTER_END, k
             if not ended and count == 0:
-                begin = at + (buffer.size - at) // BLOCK * BLOCK - BLOCK
+                begin = position + (buffer.size - position) // BLOCK * BLOCK - BLOCK
             return count, begin, OK, 0
         if kind == FILE:
             p_at, p_size, n_at, n_size = prefix_at, prefix_size, name_at, name_size
-        at = after
+        position = after
 
 
 @inlined
@@ -233,34 +238,36 @@ def locate_members(
     for row in range(rows):
         if starts[row] < 0 or sizes[row] < 0 or sizes[row] > buffer.size or starts[row] > buffer.size - sizes[row]:
             raise ValueError("locate_members: samples must be within the buffer")
-    written = 0
+    key_bytes = 0
     for row in range(rows):
-        at, stop, named = starts[row], starts[row] + sizes[row], False
-        while at < stop:
-            status, _, kind, after, begin, size, prefix_at, prefix_size, name_at, name_size, end = member(buffer, at)
+        position, stop, named = starts[row], starts[row] + sizes[row], False
+        while position < stop:
+            status, _, kind, after, begin, size, prefix_at, prefix_size, name_at, name_size, end = member(
+                buffer, position
+            )
             if status != OK or kind == END:
-                return row, (BAD_EXTENSION if status == OK else status), at, written
+                return row, (BAD_EXTENSION if status == OK else status), position, key_bytes
             if kind == FILE:
                 if not named:
                     named = True
-                    need = written + name_size + (prefix_size + 1 if prefix_size else 0)
+                    need = key_bytes + name_size + (prefix_size + 1 if prefix_size else 0)
                     if need > keys.size:
-                        return row, NO_ROOM, need, written
+                        return row, NO_ROOM, need, key_bytes
                     if prefix_size:
-                        copy_bytes(keys, written, buffer, prefix_at, prefix_size)
-                        keys[written + prefix_size] = SLASH
-                        written += prefix_size + 1
-                    copy_bytes(keys, written, buffer, name_at, name_size)
-                    written = need
+                        copy_bytes(keys, key_bytes, buffer, prefix_at, prefix_size)
+                        keys[key_bytes + prefix_size] = SLASH
+                        key_bytes += prefix_size + 1
+                    copy_bytes(keys, key_bytes, buffer, name_at, name_size)
+                    key_bytes = need
                 found = _found(buffer, name_at + name_size + 1, end, names, ends)
                 if found < 0 and strict:
-                    return row, UNKNOWN, at, written
+                    return row, UNKNOWN, position, key_bytes
                 if found >= 0:
                     place = columns[found] * rows + row
                     if lengths[place] >= 0:
-                        return row, TWICE, at, written
+                        return row, TWICE, position, key_bytes
                     content[place] = begin
                     lengths[place] = size
-            at = after
-        key_ends[row] = written
-    return rows, OK, 0, written
+            position = after
+        key_ends[row] = key_bytes
+    return rows, OK, 0, key_bytes

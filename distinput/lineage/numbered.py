@@ -121,25 +121,25 @@ class Numbered:
         """Which of these elements, in ascending order, hold one of these records; those behind the end hold none."""
         if self.node.size >= 0:
             elements = elements[elements < self.node.size]
-        found: list[int] = []
+        positions: list[int] = []
         try:
             each = max(1, _TOGETHER // max(1, self.element(0, epoch)[0]))
         except IndexError:
-            return found
+            return positions
         for first in range(0, len(elements), each):
             chunk = elements[first : first + each]
             if self.stacked is not None:
-                found += self._batches_with(self.stacked, chunk, numbers, epoch)
+                positions += self._batches_with(self.stacked, chunk, numbers, epoch)
                 continue
             try:
-                found += self._with(chunk, numbers, epoch)
+                positions += self._with(chunk, numbers, epoch)
             except IndexError:  # it ends somewhere in between
                 for one in chunk[:, None]:
                     try:
-                        found += self._with(one, numbers, epoch)
+                        positions += self._with(one, numbers, epoch)
                     except IndexError:
-                        return found
-        return found
+                        return positions
+        return positions
 
     def _with(self, elements: Ints, numbers: Ints, epoch: int) -> list[int]:
         arrays = self.elements(elements, epoch)

@@ -60,19 +60,19 @@ class _Walked:
         self.size = node.count_elements()
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        wanted, back = np.unique(rows, return_inverse=True)
+        positions, back = np.unique(rows, return_inverse=True)
         parts: list[Block] = []
         at = done = 0
         with Run() as run:
             stream: Any = self._node.open(self._node.start(epoch), run)
             for block, _ in stream:
-                end = int(np.searchsorted(wanted, at + block.size))
+                end = int(np.searchsorted(positions, at + block.size))
                 if end > done:
-                    parts.append(block.take(wanted[done:end] - at))
+                    parts.append(block.take(positions[done:end] - at))
                 at, done = at + block.size, end
-                if done == len(wanted):
+                if done == len(positions):
                     break
             stream.close()
-        if done < len(wanted):
-            raise IndexError(f"there is no element {wanted[-1]} among {at}")
+        if done < len(positions):
+            raise IndexError(f"there is no element {positions[-1]} among {at}")
         return concat_blocks(parts).take(back)

@@ -72,9 +72,9 @@ class BalanceRows(OneForOne):
         return self.input.batch_sizes()
 
     def stream(self, state: State, run: Run) -> Stream:
-        for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
+        for block, _, _, mark_at in passing_over(self.input.open(state["input"], run), state):
             if type(block) is Failure:
-                yield block, at(0)
+                yield block, mark_at(0)
                 continue
             for place in range(block.size):
                 try:
@@ -83,7 +83,7 @@ class BalanceRows(OneForOne):
                     if not run.tolerant:
                         raise
                     made = Failure(error)
-                yield made, at(place + 1)
+                yield made, mark_at(place + 1)
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         block = self.input.fetch(rows, epoch)

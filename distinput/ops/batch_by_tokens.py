@@ -158,31 +158,31 @@ class BatchByTokens(Node):
     def stream(self, state: State, run: Run) -> Stream:
         padded, most, most_rows = self.layout == "padded", int(self.max_tokens), int(self.max_rows or _MANY)
         late = run.late(self) if run.by_element else None
-        held: list[Block] = []  # elements of the batch that is begun
+        pending: list[Block] = []  # elements of the batch that is begun
         count = tokens = 0
         behind: Mark = state
-        for sizes, rows, at in self._sound(state, run):
+        for sizes, rows, mark_at in self._sound(state, run):
             if type(rows) is Failure:  # it ends the batch before it
-                yield from self._rest(held, behind, late, run)
-                held, count, tokens = [], 0, 0
-                yield rows, at(0)
+                yield from self._rest(pending, behind, late, run)
+                pending, count, tokens = [], 0, 0
+                yield rows, mark_at(0)
                 continue
             ends = np.empty(len(sizes), np.int64)
             ended, count, tokens = cut_by_tokens(sizes, count, tokens, most, most_rows, padded, ends)
             first, counts = 0, np.diff(ends[:ended], prepend=0)
-            if held and ended:
+            if pending and ended:
                 first, counts = int(ends[0]), counts[1:]
-                yield from self._rest([*held, rows.rows(0, first)] if first else held, at(first), late, run)
-                held = []
+                yield from self._rest([*pending, rows.rows(0, first)] if first else pending, mark_at(first), late, run)
+                pending = []
             if len(counts):
                 begin, last = first, int(ends[ended - 1])
                 for made, done in self._batches(rows.rows(first, last), counts, late, run):
-                    yield made, at(begin + done)
+                    yield made, mark_at(begin + done)
                 first = last
             if first < rows.size:
-                held.append(rows.rows(first, rows.size))
-            behind = at(rows.size)
-        yield from self._rest(held, behind, late, run)
+                pending.append(rows.rows(first, rows.size))
+            behind = mark_at(rows.size)
+        yield from self._rest(pending, behind, late, run)
 
     def _rest(self, held: list[Block], after: Mark, late: Late | None, run: Run) -> Stream:
         """What waits, as one batch."""
@@ -221,12 +221,12 @@ class BatchByTokens(Node):
 
     def _sound(self, state: State, run: Run) -> Iterator[_Measured]:
         """Elements with their tokens, none of which has too many; failures in the place of those that have."""
-        for sizes, rows, at in self._measured(state, run):
+        for sizes, rows, mark_at in self._measured(state, run):
             bad = np.flatnonzero(sizes > self.max_tokens).tolist() if self.on_longer == "raise" else []
             first = 0
             for place in bad:
                 if place > first:
-                    yield sizes[first:place], rows.rows(first, place), partial(_behind, at, first)
+                    yield sizes[first:place], rows.rows(first, place), partial(_behind, mark_at, first)
                 error = InvalidArgumentError(
                     f"batch_by_tokens: an element of {sizes[place]} tokens does not go into a batch of max_tokens="
                     f"{self.max_tokens}; give more, or on_longer='alone', or shorten it by map"
@@ -235,9 +235,9 @@ class BatchByTokens(Node):
                 if not run.tolerant:
                     raise error
                 first = place + 1
-                yield sizes[:0], Failure(error), partial(_behind, at, first)
+                yield sizes[:0], Failure(error), partial(_behind, mark_at, first)
             if first < rows.size or type(rows) is Failure:
-                yield sizes[first:], rows.rows(first, rows.size), partial(_behind, at, first)
+                yield sizes[first:], rows.rows(first, rows.size), partial(_behind, mark_at, first)
 
     def _measured(self, state: State, run: Run) -> Iterator[_Measured]:
         """Elements with their tokens; failures of the input as they are."""

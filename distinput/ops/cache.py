@@ -141,33 +141,33 @@ class Cache(SameElements):
         if store.complete and store.epoch == epoch:
             yield from self._served(row)
             return
-        kept = [] if row == 0 or state["input"] is None else store.take_up(row, epoch)
-        again = kept is not None and state["input"] is None
-        at = 0 if again else row
+        blocks = [] if row == 0 or state["input"] is None else store.take_up(row, epoch)
+        again = blocks is not None and state["input"] is None
+        position = 0 if again else row
         try:
             for made, after in self.input.open(self.input.start(epoch) if again else state["input"], run):
                 if type(made) is Failure:
-                    if at >= row:
-                        yield made, {"row": at, "epoch": epoch, "input": after}
+                    if position >= row:
+                        yield made, {"row": position, "epoch": epoch, "input": after}
                     continue
                 block = frozen(made)  # later passes look at the same arrays
-                if kept is not None:
-                    kept.append(block)
-                at += block.size
-                if kept is not None and at == self.input.cardinality:  # nobody need ask for more to see the end
-                    store.keep(kept, epoch)
-                    kept = None
-                if at > row:
+                if blocks is not None:
+                    blocks.append(block)
+                position += block.size
+                if blocks is not None and position == self.input.cardinality:  # nobody need ask for more to see the end
+                    store.keep(blocks, epoch)
+                    blocks = None
+                if position > row:
                     yield (
-                        block.rows(max(0, row - (at - block.size)), block.size),
-                        {"row": at, "epoch": epoch, "input": after},
+                        block.rows(max(0, row - (position - block.size)), block.size),
+                        {"row": position, "epoch": epoch, "input": after},
                     )
         except Exception:
-            if kept is not None:
-                store.begun = epoch, kept
+            if blocks is not None:
+                store.begun = epoch, blocks
             raise
         if not (store.complete and store.epoch == epoch):
-            store.keep(kept, epoch)
+            store.keep(blocks, epoch)
 
     def _served(self, row: int) -> Stream:
         block = self.store.block

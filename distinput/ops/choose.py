@@ -92,8 +92,8 @@ class Choose(Node):
             bad = np.flatnonzero((values < 0) | (values >= len(sources)))
             sound = values[: bad[0]] if len(bad) else values
             passes = None if self.stop_on_empty_dataset else over
-            used, block, empty = gathered(sources, sound, failures, passes)
-            selector.skip(used)
+            count, block, empty = gathered(sources, sound, failures, passes)
+            selector.skip(count)
             if block is not None:
                 most = min(2 * most, rows_within(block.size, block.nbytes, _MOST))
                 yield block, mark()
@@ -104,7 +104,7 @@ class Choose(Node):
                 yield sources[empty].passed(), mark()
             elif empty is not None or len(over) == len(sources):
                 return
-            elif len(bad) and used == len(sound):
+            elif len(bad) and count == len(sound):
                 error = InvalidArgumentError(
                     f"choose_from_datasets: the selector must give numbers from 0 to {len(sources) - 1}, got {values[bad[0]]}"
                 )
@@ -133,10 +133,10 @@ def gathered(
       failures: their errors.
       over: those that have run out, whose numbers are passed over; None: there an end is the end of all.
     """
-    used = len(values)
+    num_values = len(values)
     empty = None
-    wanted = _places(values)
-    for number, places in wanted.items():
+    per_source = _places(values)
+    for number, places in per_source.items():
         queue, ends = sources[number], False
         if number not in failures and (over is None or number not in over):
             try:
@@ -145,14 +145,14 @@ def gathered(
                 failures[number] = error
         if (
             queue.size < len(places)
-            and places[queue.size] < used
+            and places[queue.size] < num_values
             and not (over is not None and (ends or number in over))
         ):
-            used, empty = int(places[queue.size]), number
+            num_values, empty = int(places[queue.size]), number
     parts, kept = [], []
-    for number, places in wanted.items():
+    for number, places in per_source.items():
         queue = sources[number]
-        before = int(np.searchsorted(places, used))
+        before = int(np.searchsorted(places, num_values))
         if over is not None and queue.size < before:
             over.add(number)
         count = min(queue.size, before)
@@ -160,9 +160,9 @@ def gathered(
             parts.append(queue.take(count))
             kept.append(places[:count])
     if not parts:
-        return used, None, empty
+        return num_values, None, empty
     order = np.argsort(np.concatenate(kept))
-    return used, parts[0] if len(parts) == 1 else concat_blocks(parts).take(order), empty
+    return num_values, parts[0] if len(parts) == 1 else concat_blocks(parts).take(order), empty
 
 
 def _places(values: Ints) -> dict[int, Ints]:

@@ -195,18 +195,18 @@ class FragmentReader(Node):
             queue = RowQueue(self.input.open(state["input"], run), state)
             while queue.fill(1):
                 fragment = self.fragments.fragment(int(queue.take(1).row(0)), self.format)
-                at = position or fragment.start
+                start = position or fragment.start
                 if "row" not in fragment.start:  # rows are counted from the beginning of the fragment
                     return {"file": fragment.path, "row": None}
                 stop = (fragment.stop or {}).get("row")  # a part of a text file ends at a byte
-                ended = any(at.get(unit, -1) >= place for unit, place in (fragment.stop or {}).items())
-                over = partial(_ended, self.format, fragment, at)
-                row = at["row"] + ahead
+                ended = any(start.get(unit, -1) >= place for unit, place in (fragment.stop or {}).items())
+                over = partial(_ended, self.format, fragment, start)
+                row = start["row"] + ahead
                 if ahead < 0:
                     return {"file": fragment.path, "row": row} if row >= 0 else None
-                if not (ended or self._over.of(str((fragment, at)), over)):
+                if not (ended or self._over.of(str((fragment, start)), over)):
                     if stop is not None and row >= stop:
-                        ahead -= stop - at["row"]
+                        ahead -= stop - start["row"]
                     elif stop is None and ahead and not self._within(fragment.path, row):
                         return None
                     else:

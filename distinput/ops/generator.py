@@ -209,7 +209,7 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
     while not ended:
         elements: list[Any] = []
         nbytes, now, worked = 0, perf_counter(), thread_time()
-        begun = now
+        start = now
         deadline = now + PACE_SECONDS
         try:
             if iterator is None:
@@ -220,7 +220,7 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
                 now, ended = perf_counter(), len(elements) < wanted
                 each = bytes_of(elements[-1]) if elements else 1
                 nbytes += stride * each
-                if now - before > _WAITS_SECONDS and thread_time() - worked < (now - begun) / 2:
+                if now - before > _WAITS_SECONDS and thread_time() - worked < (now - start) / 2:
                     most = 1
                 quick = now - before < PACE_SECONDS / 8
                 stride = min(2 * stride, _MOST_STRIDE, max(1, _BLOCK_BYTES // each)) if quick else 1
@@ -298,19 +298,19 @@ def _ragged(leaf: Any, spec: TensorSpec, row: int) -> Any:
     from distinput.core.ragged_tensor import RaggedTensor
 
     try:
-        made = leaf if is_ragged(leaf) else RaggedTensor.from_list(leaf, spec.dtype, spec.ragged_rank)
-        made = made.astype(spec.dtype)
+        value = leaf if is_ragged(leaf) else RaggedTensor.from_list(leaf, spec.dtype, spec.ragged_rank)
+        value = value.astype(spec.dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"from_generator: `generator` yielded an element that is no ragged tensor of {spec}: {leaf!r} (element {row}; "
             f"{error})"
         ) from None
-    if not spec.fits_value(made):
+    if not spec.fits_value(value):
         raise TypeError(
-            f"from_generator: `generator` yielded a ragged tensor of shape {made.shape} and ragged_rank {made.ragged_rank} "
+            f"from_generator: `generator` yielded a ragged tensor of shape {value.shape} and ragged_rank {value.ragged_rank} "
             f"where {spec} was expected (element {row})"
         )
-    return made
+    return value
 
 
 def from_generator(
@@ -328,18 +328,18 @@ def from_generator(
       TypeError: `generator` cannot be called, or neither or both kinds of signature are given.
     """
     callable_argument("from_generator", "generator", generator)  # before what else may be wrong
-    given = _given(args)
+    arguments = _given(args)
     if (output_types is None) == (output_signature is None):
         raise TypeError("from_generator: give output_signature, or output_types with output_shapes, and not both")
     if output_signature is not None:
         if output_shapes is not None:
             raise TypeError("from_generator: output_shapes does not go with output_signature")
-        return Generator(generator, Spec.of(output_signature), given, copy)
+        return Generator(generator, Spec.of(output_signature), arguments, copy)
     types = structure_of(output_types, lists=True)
     dtypes = types.flatten(output_types)
     shapes = [None] * len(dtypes) if output_shapes is None else types.flatten(output_shapes)
     leaves = tuple([TensorSpec(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)])
-    return Generator(generator, Spec(types, leaves), given, copy)
+    return Generator(generator, Spec(types, leaves), arguments, copy)
 
 
 def _given(args: Any) -> tuple[Any, ...]:

@@ -172,9 +172,9 @@ def _reached(source: Node, rows: Ints, epoch: int, run: Run) -> Block:
     order = np.argsort(rows, kind="stable")
     ascending = rows[order]
     parts: list[Block] = []
-    at = 0
-    while at < len(ascending):
-        first = int(ascending[at])
+    start = 0
+    while start < len(ascending):
+        first = int(ascending[start])
         state = source.start_at(first, epoch)
         assert state is not None
         stream = source.open(state, run)
@@ -183,8 +183,8 @@ def _reached(source: Node, rows: Ints, epoch: int, run: Run) -> Block:
         finally:
             stream.close()  # type: ignore[attr-defined]
         end = int(np.searchsorted(ascending, first + block.size))
-        parts.append(_alone(block.take(ascending[at:end] - first)))
-        at = end
+        parts.append(_alone(block.take(ascending[start:end] - first)))
+        start = end
     back = np.empty(len(rows), np.int64)
     back[order] = np.arange(len(rows))
     return concat_blocks(parts).take(back)

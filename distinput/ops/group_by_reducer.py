@@ -95,25 +95,25 @@ class GroupByReducer(Node):
     def _made(self, state: State, run: Run) -> Iterator[MadeBlock]:
         groups = _Groups(self)
         begin = {"input": state["input"], "skip": 0}
-        failed, first = 0, state["given"]
+        failures, first = 0, state["given"]
         upstream = self.input.open(state["input"], run)
         for _, rows, _, _ in called(upstream, begin, groups.add, tolerant=run.tolerant):
             if type(rows) is Failure:
-                failed += 1
-                if failed > state.get("failed", 0):
-                    yield rows, partial(_same, {**begin, "given": first, "failed": failed}), _NO_KEYS
-        left = groups.sorted()[first:]
-        if not left:
+                failures += 1
+                if failures > state.get("failed", 0):
+                    yield rows, partial(_same, {**begin, "given": first, "failed": failures}), _NO_KEYS
+        remaining = groups.sorted()[first:]
+        if not remaining:
             return
-        finals = map(owned, map(self._result, left))
-        errors = {"failed": failed} if failed else {}
+        finals = map(owned, map(self._result, remaining))
+        errors = {"failed": failures} if failures else {}
 
         def at(done: int) -> Mark:
             return {**begin, "given": first + done, **errors}
 
         done = 0
-        keys = [np.int64(key) for key, _ in left]
-        while done < len(left):
+        keys = [np.int64(key) for key, _ in remaining]
+        while done < len(remaining):
             results: list[Any] = []
             failure: Exception | None = None
             try:

@@ -130,21 +130,21 @@ class AssertCardinality(SameElements):
         return None if at is None else {"input": at, "row": row}
 
     def stream(self, state: State, run: Run) -> Stream:
-        row, expected, after = state["row"], int(self.expected_cardinality), state["input"]
+        row, cardinality, after = state["row"], int(self.expected_cardinality), state["input"]
         if state.get("over"):
             return
         wrong: FailedPreconditionError | None = None
         for block, after in self.input.open(state["input"], run):
-            if expected != INFINITE and row + block.size > expected:
-                if expected > row:
-                    yield block.rows(0, expected - row), {"input": after, "row": expected}
+            if cardinality != INFINITE and row + block.size > cardinality:
+                if cardinality > row:
+                    yield block.rows(0, cardinality - row), {"input": after, "row": cardinality}
                 wrong = self._wrong(f"at least {row + block.size}")
-                row = expected
+                row = cardinality
                 break
             row += block.size
             yield block, {"input": after, "row": row}
         else:
-            if expected == INFINITE or row != expected:
+            if cardinality == INFINITE or row != cardinality:
                 wrong = self._wrong(str(row))
         if wrong is not None:
             if not run.tolerant:

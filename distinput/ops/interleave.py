@@ -256,19 +256,19 @@ class _Cycle:
         begins = not state["slots"] and not state["skip"] and state["input"] == op.input.start(self.epoch)
         # Of the next dataset; None where that is of no account, or an old state does not tell.
         self.number: int | None = state.get("number", 0 if begins and op.call.counts else None)
-        for index, saved in enumerate(state["slots"]):
-            if saved is not None:
-                stream = op.input.open(saved["element"]["input"], run)
-                element = RowQueue(stream, saved["element"])
+        for index, slot in enumerate(state["slots"]):
+            if slot is not None:
+                stream = op.input.open(slot["element"]["input"], run)
+                element = RowQueue(stream, slot["element"])
                 if not element.fill(1):
                     raise StateError(
                         "interleave: the state is damaged: there is no element where one of its datasets was made"
                     )
                 given = element.take(1).row(0)
                 stream.close()  # type: ignore[attr-defined]
-                number = saved.get("number")
-                made = _Made(op.call(given, number), given, saved["element"], number)
-                self.slots[index] = self._opened(index, made, saved["inner"])
+                number = slot.get("number")
+                made = _Made(op.call(given, number), given, slot["element"], number)
+                self.slots[index] = self._opened(index, made, slot["inner"])
         op.decide(run)
 
     def _reads_ahead(self, index: int) -> bool:

@@ -199,7 +199,7 @@ def guarded(step: Node, on_error: str | SkipErrors | None) -> Node:
 def everywhere(node: Node, on_error: str | SkipErrors) -> Node:
     """A pipeline in which each step that can leave out elements does as `on_error` says, if it says nothing else itself."""
     policy = as_policy("with_options", on_error)
-    made: dict[int, Node] = {}
+    nodes: dict[int, Node] = {}
 
     def changed(step: Node, of: Callable[[Node], Node]) -> Node:
         inputs = tuple(map(of, step.inputs))
@@ -208,15 +208,15 @@ def everywhere(node: Node, on_error: str | SkipErrors) -> Node:
 
     def within(step: Node) -> Node:
         """The step as it should be; one that is there twice stays one."""
-        if id(step) not in made:
+        if id(step) not in nodes:
             if isinstance(step, OnError) and step.by_options:
-                made[id(step)] = _by_options(_with_on_error(changed(step.input, within), None), policy)
+                nodes[id(step)] = _by_options(_with_on_error(changed(step.input, within), None), policy)
             elif isinstance(step, OnError):
-                made[id(step)] = changed(step, lambda below: changed(below, within))
+                nodes[id(step)] = changed(step, lambda below: changed(below, within))
             else:
                 below = changed(step, within)
-                made[id(step)] = _by_options(below, policy) if _listens(step) else below
-        return made[id(step)]
+                nodes[id(step)] = _by_options(below, policy) if _listens(step) else below
+        return nodes[id(step)]
 
     return within(node)
 

@@ -147,11 +147,11 @@ class Pack(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         window = _Window({"input": state["input"], "skip": state["skip"]}, state["row"], self._most)
-        for rows, _, _, at in passing_over(self.input.open(state["input"], run.by_block()), state):
+        for rows, _, _, mark_at in passing_over(self.input.open(state["input"], run.by_block()), state):
             if type(rows) is Failure:
                 yield from self._packed(window)
-                window = _Window(at(0), 0, self._most)
-                yield rows, {**at(0), "row": 0}
+                window = _Window(mark_at(0), 0, self._most)
+                yield rows, {**mark_at(0), "row": 0}
                 continue
             sizes, bad = self._sizes(rows)
             ends = np.cumsum(np.maximum(1, sizes))  # an empty sequence counts too, so that a window has an end
@@ -163,20 +163,23 @@ class Pack(Node):
                 fitting = max(fitting, place + (place < stop and not window.parts))
                 if fitting > place:
                     window.add(
-                        rows.rows(place, fitting), sizes[place:fitting], int(ends[fitting - 1]) - begin, at(fitting)
+                        rows.rows(place, fitting),
+                        sizes[place:fitting],
+                        int(ends[fitting - 1]) - begin,
+                        mark_at(fitting),
                     )
                 place = fitting
                 if place < stop:
                     yield from self._packed(window)
-                    window = _Window(at(place), 0, self._most)
+                    window = _Window(mark_at(place), 0, self._most)
                 elif place == bad:
                     error = self._refused(rows.row(place))
                     if not run.tolerant:
                         raise error
                     yield from self._packed(window)
                     place += 1
-                    window = _Window(at(place), 0, self._most)
-                    yield Failure(error), {**at(place), "row": 0}
+                    window = _Window(mark_at(place), 0, self._most)
+                    yield Failure(error), {**mark_at(place), "row": 0}
                     sizes, bad = self._sizes(rows, place)
         yield from self._packed(window)
 

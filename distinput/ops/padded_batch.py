@@ -105,34 +105,34 @@ class PaddedBatch(Batching):
     def stream(self, state: State, run: Run) -> Stream:
         size = int(self.batch_size)
         late = run.late(self) if run.by_element else None
-        held: list[Block] = []  # rows of a batch that is not full
+        pending: list[Block] = []  # rows of a batch that is not full
         missing, mark = size, state
-        for rows, _, _, at in passing_over(
+        for rows, _, _, mark_at in passing_over(
             without_sparse("padded_batch", self.input.open(state["input"], run.by_block())), state
         ):
             first = 0
             if type(rows) is Failure:  # the elements gathered for its batch are lost with it
-                yield rows, at(0)
-                held, missing, mark = [], size, at(0)
+                yield rows, mark_at(0)
+                pending, missing, mark = [], size, mark_at(0)
                 continue
-            if held:
+            if pending:
                 first = min(missing, rows.size)
-                held.append(rows.rows(0, first))
+                pending.append(rows.rows(0, first))
                 missing -= first
                 if not missing:
-                    yield self._batch(held, run), at(first)
-                    held, missing = [], size
+                    yield self._batch(pending, run), mark_at(first)
+                    pending, missing = [], size
             counts = np.full((rows.size - first) // size, size, np.int64)
             end = first + len(counts) * size
             for made, done in self._batches(rows.rows(first, end), counts, late, run):
-                yield made, at(first + done)
+                yield made, mark_at(first + done)
             first = end
             if first < rows.size:
-                held.append(rows.rows(first, rows.size))
+                pending.append(rows.rows(first, rows.size))
                 missing -= rows.size - first
-            mark = at(rows.size)
-        if held and not self.drop_remainder:
-            yield self._batch(held, run), mark
+            mark = mark_at(rows.size)
+        if pending and not self.drop_remainder:
+            yield self._batch(pending, run), mark
 
     @property
     def fetches(self) -> bool:
@@ -172,18 +172,18 @@ def _padded_shape(given: Any, leaf: TensorSpec, path: str) -> tuple[int | None, 
     if given is None or getattr(given, "rank", 0) is None:
         raise InvalidArgumentError(f"padded_batch: {path} has an unknown rank; give padded_shapes for it")
     shape = _dims(given, path)
-    known: Shape = leaf.shape
-    if known is None:
+    leaf_shape: Shape = leaf.shape
+    if leaf_shape is None:
         return shape
-    if len(shape) != len(known):
+    if len(shape) != len(leaf_shape):
         raise InvalidArgumentError(
-            f"padded_batch: The padded shape {shape} is not compatible with the shape {known} of {path}: the ranks "
+            f"padded_batch: The padded shape {shape} is not compatible with the shape {leaf_shape} of {path}: the ranks "
             "differ"
         )
-    for wanted, own in zip(shape, known, strict=True):
+    for wanted, own in zip(shape, leaf_shape, strict=True):
         if wanted is not None and own is not None and wanted < own:
             raise InvalidArgumentError(
-                f"padded_batch: The padded shape {shape} is not compatible with the shape {known} of {path}: it is "
+                f"padded_batch: The padded shape {shape} is not compatible with the shape {leaf_shape} of {path}: it is "
                 "smaller"
             )
     return shape

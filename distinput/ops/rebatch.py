@@ -169,42 +169,42 @@ class Rebatch(Node):
                 yield made, {**mark, "next": 0}
 
     def _of_sizes(self, queue: RowQueue, state: State, run: Run) -> Stream:
-        sizes, at, inner = self.sizes, state["next"], state.get("inner")
+        sizes, place, inner = self.sizes, state["next"], state.get("inner")
         cycle = sum(sizes)
 
         def mark() -> State:
-            here = {**queue.mark(), "next": at}
+            here = {**queue.mark(), "next": place}
             return here if inner is None else {**here, "inner": inner}
 
         while True:
-            if not sizes[at]:
-                at = (at + 1) % len(sizes)
+            if not sizes[place]:
+                place = (place + 1) % len(sizes)
                 yield self._empty(inner), mark()
                 continue
-            if not queue.fill(sizes[at]):
+            if not queue.fill(sizes[place]):
                 if queue.failure is None:
                     break
                 yield queue.passed(), mark()  # the rows gathered for this batch go with it
                 continue
-            whole = queue.front // cycle if at == 0 and 0 not in sizes else 0
-            before, first = queue.mark(), at
+            whole = queue.front // cycle if place == 0 and 0 not in sizes else 0
+            before, first = queue.mark(), place
             if whole:
                 counts = np.tile(np.asarray(sizes, np.int64), whole)
             else:
-                counts = np.asarray([sizes[at]], np.int64)
-                at = (at + 1) % len(sizes)
-            for made, done in _split(queue.take(int(counts.sum())), counts, tolerant=run.tolerant):
-                if type(made) is not Failure:
-                    inner = self._inner(made)
+                counts = np.asarray([sizes[place]], np.int64)
+                place = (place + 1) % len(sizes)
+            for batch, done in _split(queue.take(int(counts.sum())), counts, tolerant=run.tolerant):
+                if type(batch) is not Failure:
+                    inner = self._inner(batch)
                 if done == len(counts):
-                    yield made, mark()
+                    yield batch, mark()
                 else:
                     over = before["skip"] + int(counts[:done].sum())
-                    yield made, {**mark(), **before, "skip": over, "next": (first + done) % len(sizes)}
+                    yield batch, {**mark(), **before, "skip": over, "next": (first + done) % len(sizes)}
         if queue.size and not self.drop_remainder:
             size = queue.size
-            for made, _ in stacked_parts(queue.take(size), size, _differing, tolerant=run.tolerant):
-                yield made, mark()
+            for batch, _ in stacked_parts(queue.take(size), size, _differing, tolerant=run.tolerant):
+                yield batch, mark()
 
     def _inner(self, made: Block) -> list[list[int]] | None:
         """The shapes of the rows of the last batch, if empty batches take theirs from it."""
@@ -306,18 +306,18 @@ class LegacyRebatch(Node):
 
 def _split(block: Block, counts: Ints, *, tolerant: bool) -> Iterator[tuple[Block, int]]:
     """Rows grouped by counts, in parts with the group after each; a group whose rows differ in shape is a failure."""
-    done = 0
-    while done < len(counts):
-        made, error = _split_prefix(block, counts[done:])
-        done += made.size
+    rows = 0
+    while rows < len(counts):
+        made, error = _split_prefix(block, counts[rows:])
+        rows += made.size
         if made.size:
-            yield made, done
+            yield made, rows
         if error is not None:
             if not tolerant:
                 raise _differing(error)
-            done += 1
-            yield Failure(_differing(error)), done
-            block = block.rows(int(counts[done - 1 - made.size : done].sum()), block.size)
+            rows += 1
+            yield Failure(_differing(error)), rows
+            block = block.rows(int(counts[rows - 1 - made.size : rows].sum()), block.size)
 
 
 def _split_prefix(block: Block, counts: Ints) -> tuple[Block, StackError | None]:

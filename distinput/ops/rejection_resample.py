@@ -135,14 +135,14 @@ class RejectionResample(Seeded):
 
     def stream(self, state: State, run: Run) -> Stream:
         target = np.array(self.target_dist)
-        seen = None if self.initial_dist is not None else np.array(state["seen"], np.int64)
+        counts = None if self.initial_dist is not None else np.array(state["seen"], np.int64)
         rates = None if self.initial_dist is None else _rates(target, np.array(self.initial_dist))
         key, row = self.key_of_pass(state), state["row"]
         upstream = self.input.open(state["input"], run)
         call = partial(_class_of, self._class, calling(self.class_func))
 
         def after(mark: Mark) -> State:
-            counted = {} if seen is None else {"seen": seen.tolist()}
+            counted = {} if counts is None else {"seen": counts.tolist()}
             return {**state, **mark, "row": row, **counted}
 
         for found, rows, first, mark in called(upstream, state, call, run.at_once(MOST_CALLS), tolerant=run.tolerant):
@@ -151,8 +151,8 @@ class RejectionResample(Seeded):
                 continue
             classes = np.array(found)
             if rates is None:
-                assert seen is not None
-                chances = _estimated(classes, seen, target)
+                assert counts is not None
+                chances = _estimated(classes, counts, target)
             else:
                 chances = rates[classes]
             kept = np.flatnonzero(uniform_at(key, row, len(classes)) < chances)

@@ -301,32 +301,32 @@ class _Buffer:
                     break
                 yield from self._failed()
             return
-        held = _slots(self.size, self.total)
-        left = slots_at(self.key, self.row, self.total, held)
-        wanted = np.sort(held[:left])
+        slots = _slots(self.size, self.total)
+        count = slots_at(self.key, self.row, self.total, slots)
+        positions = np.sort(slots[:count])
         parts: list[Block] = []
-        failed: list[Block] = []  # there are none, unless a function fails now that did not fail before
+        failures: list[Block] = []  # there are none, unless a function fails now that did not fail before
         end = self.row + self.size if self.total < 0 else self.total
         while self.next_row < end:
             first = self.next_row
             block = self._pull(min(_CHUNK, end - first))
             if block is None and self.failure is None:
                 break
-            failed.extend(self._failed())
+            failures.extend(self._failed())
             if block is None:
                 continue
-            a, b = np.searchsorted(wanted, [first, first + block.size])
+            a, b = np.searchsorted(positions, [first, first + block.size])
             if b > a:
-                parts.append(block.take(wanted[a:b] - first))
-        if not failed and sum(part.size for part in parts) < left:
+                parts.append(block.take(positions[a:b] - first))
+        if not failures and sum(part.size for part in parts) < count:
             raise StateError("shuffle: the state is behind the end of the data: rows that wait in it are not there")
-        self.numbers = held[:left]
+        self.numbers = slots[:count]
         if parts:
             rows = concat_blocks(parts)
             chunk = rows_within(rows.size, rows.nbytes, _CHUNK)
-            for begin in range(0, left, chunk):
-                self.slots.add(rows.take(np.searchsorted(wanted, self.numbers[begin : begin + chunk])))
-        yield from failed
+            for begin in range(0, count, chunk):
+                self.slots.add(rows.take(np.searchsorted(positions, self.numbers[begin : begin + chunk])))
+        yield from failures
 
     def shuffled(self) -> Iterator[Block]:
         """Blocks of rows in the new order, until the input has ended and all slots are empty."""

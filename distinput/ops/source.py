@@ -118,7 +118,7 @@ class Source(OneForOne):
                 "from_source: cannot tell what the items look like: the source is empty; pass element_spec="
             )
         indices = sorted({0, min(1, n - 1), n // 3, n // 2, n - 1})
-        found: Spec | None = None
+        common: Spec | None = None
         first = 0
         failure: Exception | None = None
         for index in indices:
@@ -128,20 +128,20 @@ class Source(OneForOne):
             except Exception as error:  # noqa: BLE001 - raised if no item can be read; otherwise when its turn comes
                 failure = failure or _at(error, index)
                 continue
-            if found is None:
-                found, first = spec, index
+            if common is None:
+                common, first = spec, index
                 continue
-            both = merge_specs(found, spec)
+            both = merge_specs(common, spec)
             if both is None:
                 raise TypeError(
-                    f"from_source: the source must give items of one structure and dtype, got {found.nest} at index {first} "
+                    f"from_source: the source must give items of one structure and dtype, got {common.nest} at index {first} "
                     f"and {spec.nest} at index {index}; pass element_spec=, or make its items alike"
                 )
-            found = both
-        if found is None:
+            common = both
+        if common is None:
             assert failure is not None
             raise failure
-        return found
+        return common
 
     def stream(self, state: State, run: Run) -> Stream:
         self.decide(run)

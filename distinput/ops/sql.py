@@ -154,7 +154,7 @@ class Sql(Node):
     def _blocks(self, rows: list[Any], first: int) -> Iterator[tuple[ColumnBlock, int]]:
         """All rows as a block, and its bytes; where one does not fit, those before it, and then the error."""
         try:
-            made = self._block(rows, first)
+            block = self._block(rows, first)
         except InvalidArgumentError:
             good, bad = 0, len(rows)  # rows[:good] fit, rows[:bad] do not
             while bad - good > 1:
@@ -168,7 +168,7 @@ class Sql(Node):
                 yield self._block(rows[:good], first)
             self._block(rows[good : good + 1], first + good)
             raise
-        yield made
+        yield block
 
     def _block(self, rows: list[Any], first: int) -> tuple[ColumnBlock, int]:
         batch = record_batch_of(self.query.who, self.schema, rows, first)
@@ -191,20 +191,20 @@ class Sql(Node):
 
     def _checked_key(self, rows: list[Any], first: int, last: list[Any]) -> list[Any]:
         """The key of the last of these rows, which follow the one with the key `last`."""
-        name, wanted = self.query.order_by or "", self._key_type
+        name, key_type = self.query.order_by or "", self._key_type
         place = self.schema.names.index(name)
         keys = [row[place] for row in rows]
         before = [*last, *keys[:-1]] if last else keys[:-1]
         after = keys if last else keys[1:]
-        if set(map(type, keys)) == {wanted} and all(map(lt if wanted is int else ne, before, after)):
+        if set(map(type, keys)) == {key_type} and all(map(lt if key_type is int else ne, before, after)):
             return [keys[-1]]
         for number, key in enumerate(keys, first):
-            if type(key) is not wanted:
+            if type(key) is not key_type:
                 raise InvalidArgumentError(
-                    f"{self.query.who}: row {number}, column {name!r}: a key must be of type {wanted.__name__}, found {key!r}; "
-                    "cast it in the query"
+                    f"{self.query.who}: row {number}, column {name!r}: a key must be of type {key_type.__name__}, "
+                    f"found {key!r}; cast it in the query"
                 )
-            if last and not (last[0] < key if wanted is int else last[0] != key):
+            if last and not (last[0] < key if key_type is int else last[0] != key):
                 raise InvalidArgumentError(
                     f"{self.query.who}: row {number}, column {name!r}: a key must be there once, found {key!r} after "
                     f"{last[0]!r}; order by a column with each value once"

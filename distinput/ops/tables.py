@@ -106,7 +106,7 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
     """The rows of a dict of columns, each of any kind."""
     if not columns:
         raise InvalidArgumentError(f"{reading.who}: there must be at least one column")
-    made: dict[Any, Any] = {}
+    arrays: dict[Any, Any] = {}
     marks: dict[str, Any] = {}
     fill, valid = dict(reading.nulls), dict(reading.valid)
     for option in (fill, valid):
@@ -116,7 +116,7 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
                     f"{reading.who}: there is no column {name!r}; the columns are {', '.join(map(str, columns))}"
                 )
     for name, values in columns.items():
-        made[name] = values
+        arrays[name] = values
         if is_arrow_array(values):
             array = arrow_array_of(values)
             if name in valid:
@@ -124,12 +124,12 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
                 marks[valid[name]] = array.is_valid()
             if name in fill:
                 try:
-                    made[name] = to_column(array, name, fill[name])
+                    arrays[name] = to_column(array, name, fill[name])
                 except (FillError, NullsError, UnsupportedTypeError) as error:
                     raise InvalidArgumentError(f"{reading.who}: {error}") from None
         elif name in valid:
             marks[valid[name]] = np.ones(len(values), bool)
-    return from_tensor_slices({**made, **marks}, reading.who)
+    return from_tensor_slices({**arrays, **marks}, reading.who)
 
 
 def _of_array(array: Any, reading: Reading) -> Node:

@@ -75,19 +75,19 @@ class Take(SameElements):
         return self.count < 0 and self.input.fails_in_place
 
     def stream(self, state: State, run: Run) -> Stream:
-        left = state["left"]
-        if left < 0:
+        remaining = state["left"]
+        if remaining < 0:
             for block, after in self.input.open(state["input"], run):
                 yield block, {"input": after, "left": -1}
             return
-        if not left:
+        if not remaining:
             return
         for block, after in self.input.open(state["input"], run):
-            kept = block.rows(0, left)
-            left -= kept.size
+            kept = block.rows(0, remaining)
+            remaining -= kept.size
             # The input's state after a cut block is never used, since nothing is left to take from there.
-            yield kept, {"input": after, "left": left}
-            if not left:
+            yield kept, {"input": after, "left": remaining}
+            if not remaining:
                 return
 
     @property

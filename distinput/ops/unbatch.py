@@ -156,7 +156,7 @@ def first_dimension(op: str, spec: Spec) -> int | None:
       InvalidArgumentError: a leaf is a scalar, two leaves disagree, or there is a sparse tensor.
     """
     refuse_sparse(op, spec.structure)
-    known: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
         if leaf.shape is None:
             continue
@@ -166,10 +166,10 @@ def first_dimension(op: str, spec: Spec) -> int | None:
                 f"{op}: All components must have at least one dimension, got {what} in {component(path)}"
             )
         if leaf.shape[0] is not None:
-            known[path] = leaf.shape[0]
-    if len(set(known.values())) > 1:
-        raise InvalidArgumentError(f"{op}: all components must have the same first dimension, got {known}")
-    return next(iter(known.values()), None)
+            sizes[path] = leaf.shape[0]
+    if len(set(sizes.values())) > 1:
+        raise InvalidArgumentError(f"{op}: all components must have the same first dimension, got {sizes}")
+    return next(iter(sizes.values()), None)
 
 
 def row_counts(op: str, block: Block) -> tuple[Ints, InvalidArgumentError | None]:

@@ -102,28 +102,28 @@ class Window(Grouped):
 
     def _of_places(self, queue: RowQueue, run: Run) -> Stream:
         """Windows of elements and failures alike; a window that contains a failure is a failure."""
-        held: deque[tuple[Block, Mark]] = deque()  # each with the mark before it
+        pending: deque[tuple[Block, Mark]] = deque()  # each with the mark before it
 
         def pull() -> bool:
             mark = queue.mark()
             if queue.fill(1):
-                held.append((queue.take(1), mark))
+                pending.append((queue.take(1), mark))
             elif queue.failure is not None:
-                held.append((queue.passed(), mark))
+                pending.append((queue.passed(), mark))
             else:
                 return False
             return True
 
         while True:
-            while len(held) < self.needed and pull():
+            while len(pending) < self.needed and pull():
                 pass
-            if not held or (len(held) < self.needed and self.drop_remainder):
+            if not pending or (len(pending) < self.needed and self.drop_remainder):
                 return
-            picked = [part for part, _ in islice(held, 0, self.needed, self.stride)]
+            picked = [part for part, _ in islice(pending, 0, self.needed, self.stride)]
             for _ in range(self.step):
-                if held or pull():
-                    held.popleft()
-            yield self._window_of(picked, run), held[0][1] if held else queue.mark()
+                if pending or pull():
+                    pending.popleft()
+            yield self._window_of(picked, run), pending[0][1] if pending else queue.mark()
 
     def _window_of(self, parts: Sequence[Block], run: Run) -> Block:
         for part in parts:

@@ -261,12 +261,12 @@ def _taken_apart(whole: Fragments, file_format: Format, num_workers: int, tolera
     """The parts of the larger files; None if no file has more than one."""
     files = whole.files
     least = files.sizes.sum() / num_workers / _SMALL
-    found: list[tuple[int, int, int, int, int]] = []
+    ranges: list[tuple[int, int, int, int, int]] = []
     apart = False
     for index, size in enumerate(files.sizes.tolist()):
         pieces = _pieces(files.path(index), file_format, tolerant) if size > least else []
         if len(pieces) < 2:
-            found.append((index, 0, END, int(whole.rows[index]), size))
+            ranges.append((index, 0, END, int(whole.rows[index]), size))
             continue
         apart = True
         # A format may count bytes before compression; the load is a fraction of the size of the file.
@@ -274,10 +274,10 @@ def _taken_apart(whole: Fragments, file_format: Format, num_workers: int, tolera
         for piece in pieces:
             start, stop = _bounds(piece.start), END if piece.stop is None else _bounds(piece.stop)
             rows = -1 if piece.rows is None else piece.rows
-            found.append((index, start, stop, rows, piece.nbytes * size // inside))
+            ranges.append((index, start, stop, rows, piece.nbytes * size // inside))
     if not apart:
         return None
-    return Fragments(files, *np.array(found, np.int64).T.copy())
+    return Fragments(files, *np.array(ranges, np.int64).T.copy())
 
 
 def _bounds(position: dict[str, int]) -> int:

@@ -184,7 +184,7 @@ class ShardPlan:
             f"  steps: {how}",
             f"  tail:  {self.tail}",
         ]
-        shown = self.workers[:_SHOWN]
+        workers = self.workers[:_SHOWN]
         rows = [("worker", "files", "rows", "bytes", "steps", "reads")]
         rows += [
             (
@@ -196,7 +196,7 @@ class ShardPlan:
                 ", ".join(map(str, w.parts[:_PARTS]))
                 + (f" and {len(w.parts) - _PARTS} more" if len(w.parts) > _PARTS else ""),
             )
-            for w in shown
+            for w in workers
         ]
         widths = [max(len(row[i]) for row in rows) for i in range(5)]
         for *cells, reads in rows:

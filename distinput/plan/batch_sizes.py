@@ -133,7 +133,7 @@ class BatchSizes:
     def part(self, start: int, stop: int | None = None) -> "BatchSizes":
         """The elements from `start` to before `stop`."""
         stop = self.count if stop is None else stop
-        found: list[tuple[Ints, int]] = []
+        runs: list[tuple[Ints, int]] = []
         for pattern, times in self.runs:
             length = len(pattern)
             a, b = min(max(start, 0), length * times), min(max(stop, 0), length * times)
@@ -141,11 +141,11 @@ class BatchSizes:
                 first, over = divmod(a, length)
                 last, rest = divmod(b, length)
                 if first == last:
-                    found.append((pattern[over:rest], 1))
+                    runs.append((pattern[over:rest], 1))
                 else:
-                    found += [(pattern[over:], 1), (pattern, last - first - 1), (pattern[:rest], 1)]
+                    runs += [(pattern[over:], 1), (pattern, last - first - 1), (pattern[:rest], 1)]
             start, stop = start - length * times, stop - length * times
-        return BatchSizes.of(found)
+        return BatchSizes.of(runs)
 
     def every(self, step: int, index: int) -> "BatchSizes":
         """Elements index, index + step, ...

@@ -301,37 +301,41 @@ class _Binding:
             whole = {**dunder, **taken}
             names = whole if CodeNames.of(function.__code__).read <= known else _Variables(whole, function.__globals__)
         closure = tuple([types.CellType() if name in cells.own else cell for name, cell in cells.all.items()])
-        made = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure)
-        self._keep(function, made)  # before what it holds, which may hold it
-        made.__dict__ = function.__dict__  # shared: a function may count in an attribute of its own
-        made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
-        made.__annotations__ = function.__annotations__
-        made.__defaults__ = None if function.__defaults__ is None else self._tuple(function.__defaults__)
+        clone = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure)
+        self._keep(function, clone)  # before what it holds, which may hold it
+        clone.__dict__ = function.__dict__  # shared: a function may count in an attribute of its own
+        clone.__qualname__, clone.__module__, clone.__doc__ = (
+            function.__qualname__,
+            function.__module__,
+            function.__doc__,
+        )
+        clone.__annotations__ = function.__annotations__
+        clone.__defaults__ = None if function.__defaults__ is None else self._tuple(function.__defaults__)
         if function.__kwdefaults__ is not None:
-            made.__kwdefaults__ = {name: self.of(value) for name, value in function.__kwdefaults__.items()}
+            clone.__kwdefaults__ = {name: self.of(value) for name, value in function.__kwdefaults__.items()}
         for name, cell in zip(cells.all, closure, strict=True):
             if name in cells.own:
                 cell.cell_contents = self.of(cells.own[name])
         for name, value in taken.items() if taken else ():
             names[name] = self.of(value)
-        _ORIGINALS[made] = ref(function)
-        return made
+        _ORIGINALS[clone] = ref(function)
+        return clone
 
     def _taken(self, function: types.FunctionType) -> dict[str, Any]:
         """The variables of its module that a function takes over, watching those that it cannot take."""
         names, known = CodeNames.of(function.__code__), function.__globals__
-        found = {
+        values = {
             name: known[name]
             for name in sorted(names.read - names.stored)
             if name in known and not name.startswith("__") and not _is_definition(name, known)
         }
-        found = {name: value for name, value in found.items() if not _is_assigned(name, known)}
-        if all(isinstance(value, types.ModuleType) for value in found.values()):
+        values = {name: value for name, value in values.items() if not _is_assigned(name, known)}
+        if all(isinstance(value, types.ModuleType) for value in values.values()):
             return {}
         if names.read & _LOOK_AROUND or _assigns_globals(function.__code__):
-            self._watch(function, found, known)
+            self._watch(function, values, known)
             return {}
-        return found
+        return values
 
     def _watch(self, function: types.FunctionType, found: dict[str, Any], known: dict[str, Any]) -> None:
         for name, value in found.items():

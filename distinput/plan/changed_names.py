@@ -88,9 +88,9 @@ class _Stack:
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
             if step.argval in _METHODS:
                 self._changed(self._item(1))
-            found: _Item = (self._item(1)[0], str(step.argval))
+            item: _Item = (self._item(1)[0], str(step.argval))
             del items[-1:]
-            items += [found] * max(1, effect + 1)
+            items += [item] * max(1, effect + 1)
         elif name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
             self._changed(self._item(2))
             del items[effect:]
@@ -98,9 +98,9 @@ class _Stack:
             self._changed((self._item(1)[0], str(step.argval)))
             del items[effect:]
         elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and step.argrepr == "[]"):
-            found = self._item(2)
+            item = self._item(2)
             del items[-2:]
-            items.append(found)
+            items.append(item)
         else:
             self._move(name, step.arg or 0, effect)
 

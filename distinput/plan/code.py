@@ -142,19 +142,19 @@ class ArgumentReader:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
             if name not in names.stored:
                 try:
-                    held = cell.cell_contents
+                    value = cell.cell_contents
                 except ValueError:  # not set yet
                     continue
-                self._outside(name, held)
-        for place, held in enumerate(function.__defaults__ or ()):
-            self._outside(f"default {place}", held)
-        for name, held in sorted((function.__kwdefaults__ or {}).items()):
-            self._outside(f"default {name}", held)
+                self._outside(name, value)
+        for place, value in enumerate(function.__defaults__ or ()):
+            self._outside(f"default {place}", value)
+        for name, value in sorted((function.__kwdefaults__ or {}).items()):
+            self._outside(f"default {name}", value)
         for name in sorted(names.read - names.stored):
-            held = function.__globals__.get(name)
-            ours = isinstance(held, types.FunctionType) and held.__module__ == function.__module__
-            if ours or (not callable(held) and not name.startswith("__") and name in function.__globals__):
-                self._outside(name, held)
+            value = function.__globals__.get(name)
+            ours = isinstance(value, types.FunctionType) and value.__module__ == function.__module__
+            if ours or (not callable(value) and not name.startswith("__") and name in function.__globals__):
+                self._outside(name, value)
 
     def _outside(self, name: str, value: Any) -> None:
         """Something that a function holds: its value if it is immutable, or the function that it is."""

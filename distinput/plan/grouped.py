@@ -51,20 +51,20 @@ class Grouped(Node):
     def records_at(self, state: State, ahead: int) -> Provenance | None:
         at, first = state["input"], state["skip"] + ahead * self.step
         members = self.members
-        found = self.input.records_at(at, first)
-        if found is None:
+        records = self.input.records_at(at, first)
+        if records is None:
             return None
-        if self.input.in_record_order and members.step == 1 and len(found.runs) == 1:
+        if self.input.in_record_order and members.step == 1 and len(records.runs) == 1:
             last = self.input.records_at(at, first + members[-1])
-            file, row, count = found.runs[0]
+            file, row, count = records.runs[0]
             if last is not None and last.runs[-1][0] == file and sum(last.runs[-1][1:]) == row + count * len(members):
                 return Provenance(((file, row, count * len(members)),))
         for number in members[1:_MOST]:
             record = self.input.records_at(at, first + number)
             if record is None:  # the group may end here, or nobody knows
-                return replace(found, more=True)
-            found += record
-        return replace(found, more=found.more or len(members) > _MOST)
+                return replace(records, more=True)
+            records += record
+        return replace(records, more=records.more or len(members) > _MOST)
 
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
         row = getattr(error, "_distinput_row", None)

@@ -32,20 +32,20 @@ def with_drawn_seeds(node: Node, seeds: Sequence[int]) -> Node:
     What nodes keep of their elements (`store`) begins empty: it belongs to the old seeds.
     """
     left = iter(seeds)
-    made: dict[int, Any] = {}
+    nodes: dict[int, Any] = {}
 
     def changed(step: Node) -> Node:
-        if id(step) not in made:
+        if id(step) not in nodes:
             changes: dict[str, Any] = {}
             inputs = tuple([changed(source) for source in step.inputs])
             if step.draws:
                 changes["drawn_seed"] = next(left)
             store = getattr(step, "store", None)
             if store is not None:
-                changes["store"] = made.setdefault(id(store), type(store)())
+                changes["store"] = nodes.setdefault(id(store), type(store)())
             moved = step.with_inputs(inputs) if inputs else step
-            made[id(step)] = dataclasses.replace(moved, **changes).same_as(step)
-        found: Node = made[id(step)]
+            nodes[id(step)] = dataclasses.replace(moved, **changes).same_as(step)
+        found: Node = nodes[id(step)]
         return found
 
     return changed(node)

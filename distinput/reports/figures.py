@@ -20,21 +20,21 @@ def pace_of(told: dict[str, Any]) -> float:
 
 def figures_of(stats: Stats) -> dict[str, Figures]:
     """What is written into each box: time, elements, bytes; the bar is the share of the time of the pass."""
-    wall = max([stats.outside, *[max(told["seconds"], pace_of(told)) for told in stats.values()], 1e-12])
-    made = {}
-    for key, told in stats.items():
-        lines = [f"{seconds_text(told['busy'])} busy"]
-        if told.get("workers"):
-            lines[0] += f", {seconds_text(told['worked'])} in {told['workers']} workers"
-        if told["waiting"] >= 0.01 * wall:
-            lines.append(f"waits {seconds_text(told['waiting'])}")
-        size = f", {bytes_text(told['bytes'])}" if "bytes" in told else ""
-        blocks = f" in {told['blocks']:,} block{'s' if told['blocks'] != 1 else ''}"
-        lines.append(f"{told['rows']:,} element{'s' if told['rows'] != 1 else ''}{blocks}{size}")
-        if "dropped" in told:
-            lines.append(f"{told['dropped']:,} left out")
-        made[key] = Figures(tuple(lines), min(1.0, pace_of(told) / wall), key == stats.slowest)
-    return made
+    wall = max([stats.outside, *[max(entry["seconds"], pace_of(entry)) for entry in stats.values()], 1e-12])
+    figures = {}
+    for key, entry in stats.items():
+        lines = [f"{seconds_text(entry['busy'])} busy"]
+        if entry.get("workers"):
+            lines[0] += f", {seconds_text(entry['worked'])} in {entry['workers']} workers"
+        if entry["waiting"] >= 0.01 * wall:
+            lines.append(f"waits {seconds_text(entry['waiting'])}")
+        size = f", {bytes_text(entry['bytes'])}" if "bytes" in entry else ""
+        blocks = f" in {entry['blocks']:,} block{'s' if entry['blocks'] != 1 else ''}"
+        lines.append(f"{entry['rows']:,} element{'s' if entry['rows'] != 1 else ''}{blocks}{size}")
+        if "dropped" in entry:
+            lines.append(f"{entry['dropped']:,} left out")
+        figures[key] = Figures(tuple(lines), min(1.0, pace_of(entry) / wall), key == stats.slowest)
+    return figures
 
 
 def rows_of(stats: Stats) -> list[tuple[str, ...]]:

@@ -30,20 +30,22 @@ def shards_section(node: Node, num_workers: int) -> list[Markup]:
 def plan_parts(plan: ShardPlan) -> list[Markup]:
     """The policy in a sentence, and a bar for the rows and bytes of each worker."""
     workers = plan.workers[:_MOST_WORKERS]
-    made = [tag("p", f"Policy {plan.policy}: {plan.sentence}")]
+    parts = [tag("p", f"Policy {plan.policy}: {plan.sentence}")]
     rows = [(w.worker, w.rows) for w in workers if w.rows is not None and w.rows >= 0]
     if len(rows) == len(workers):
-        made.append(tag("p", balance([n for _, n in rows], "rows")))
-        made.append(_bars([(f"worker {w}", float(n), f"{n:,} rows") for w, n in rows], "rows of each worker"))
+        parts.append(tag("p", balance([n for _, n in rows], "rows")))
+        parts.append(_bars([(f"worker {w}", float(n), f"{n:,} rows") for w, n in rows], "rows of each worker"))
     else:
-        made.append(tag("p", "How many rows each worker has is known only when it has read them.", class_="di-quiet"))
+        parts.append(tag("p", "How many rows each worker has is known only when it has read them.", class_="di-quiet"))
     sizes = [(w.worker, w.nbytes) for w in workers if w.nbytes]
     if sizes:
-        made.append(tag("p", balance([n for _, n in sizes], "bytes")))
-        made.append(_bars([(f"worker {w}", float(n), bytes_text(n)) for w, n in sizes], "bytes that each worker reads"))
+        parts.append(tag("p", balance([n for _, n in sizes], "bytes")))
+        parts.append(
+            _bars([(f"worker {w}", float(n), bytes_text(n)) for w, n in sizes], "bytes that each worker reads")
+        )
     if len(plan.workers) > len(workers):
-        made.append(tag("p", f"{len(plan.workers) - len(workers)} more workers are not shown.", class_="di-quiet"))
-    return made
+        parts.append(tag("p", f"{len(plan.workers) - len(workers)} more workers are not shown.", class_="di-quiet"))
+    return parts
 
 
 def _bars(rows: list[tuple[str, float, str]], title: str) -> Markup:
@@ -74,9 +76,9 @@ def shuffle_section(node: Node, epoch: int) -> list[Markup]:
 
 
 def _quality(quality: ShuffleQuality) -> list[Markup]:
-    seen = "" if quality.seen >= quality.rows else f" Seen: the first {quality.seen:,} of {quality.rows:,} rows."
+    note = "" if quality.seen >= quality.rows else f" Seen: the first {quality.seen:,} of {quality.rows:,} rows."
     if not quality.counted:
-        seen = f" The rows cannot be counted; this is for an input of {quality.rows:,}."
+        note = f" The rows cannot be counted; this is for an input of {quality.rows:,}."
     ends = ("0 places", f"{quality.rows:,} places")
     picture = distribution(quality.shares, quality.perfect_shares, ends, f"how far rows travel in {quality.step}")
     return [
@@ -86,7 +88,7 @@ def _quality(quality: ShuffleQuality) -> list[Markup]:
             " ",
             quality.sentence,
             f" Correlation with the order before: {quality.correlation:.2f}.",
-            seen,
+            note,
         ),
         tag("div", picture, class_="di-wide"),
     ]

@@ -20,7 +20,7 @@ def timeline_section(trace: Trace, stats: Stats, last: str, begin: float, end: f
     legend = [(colour_class(key, keys), key) for key in (*keys, CONSUMER) if key in seen]
     if any(stretch.waits for found in threads.values() for stretch in found):
         legend.append(("di-waits", "waits for another thread"))
-    made = [
+    parts = [
         tag("h2", "Threads"),
         tag(
             "p",
@@ -32,8 +32,8 @@ def timeline_section(trace: Trace, stats: Stats, last: str, begin: float, end: f
         tag("div", timeline(threads, trace.threads, keys, begin, end), class_="di-wide"),
     ]
     if trace.dropped:
-        made.append(tag("p", f"The pass was long: {trace.dropped:,} later events are not shown.", class_="di-quiet"))
-    return made
+        parts.append(tag("p", f"The pass was long: {trace.dropped:,} later events are not shown.", class_="di-quiet"))
+    return parts
 
 
 def buffers_section(trace: Trace, stats: Stats, begin: float, end: float) -> list[Markup]:

@@ -34,7 +34,7 @@ def stretches(spans: Iterable[Span]) -> list[Stretch]:
     Args:
       spans: nested, as calls are: of two that overlap, one lies within the other.
     """
-    made: list[Stretch] = []
+    result: list[Stretch] = []
     open_spans: list[Span] = []
     at = 0.0
 
@@ -42,10 +42,10 @@ def stretches(spans: Iterable[Span]) -> list[Stretch]:
         nonlocal at
         if open_spans and time > at:
             step, waits = open_spans[-1].step, open_spans[-1].kind == "wait"
-            if made and made[-1][:2] == (step, waits) and made[-1].end == at:
-                made[-1] = made[-1]._replace(end=time)
+            if result and result[-1][:2] == (step, waits) and result[-1].end == at:
+                result[-1] = result[-1]._replace(end=time)
             else:
-                made.append(Stretch(step, waits, at, time))
+                result.append(Stretch(step, waits, at, time))
         at = max(at, time)
 
     for span in sorted(spans, key=lambda each: (each.begin, -each.end)):
@@ -58,7 +58,7 @@ def stretches(spans: Iterable[Span]) -> list[Stretch]:
     while open_spans:
         until(open_spans[-1].end)
         open_spans.pop()
-    return made
+    return result
 
 
 def whole_threads(spans: Sequence[Span], begin: float, end: float, last: str) -> dict[int, list[Stretch]]:

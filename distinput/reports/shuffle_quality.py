@@ -87,7 +87,7 @@ def shuffle_quality(node: Node, epoch: int = 0) -> list[ShuffleQuality]:
     >>> found.early < 100, found.travel < 200, round(found.perfect_travel)
     (True, True, 3333)
     """
-    found = []
+    qualities = []
     steps = set()
     for number, step in enumerate(walk(node)):
         if step.shuffles and id(step) not in steps:
@@ -95,11 +95,11 @@ def shuffle_quality(node: Node, epoch: int = 0) -> list[ShuffleQuality]:
             count = step.inputs[0].count_elements()
             n = count if count >= 0 else _MOST_ROWS
             if 1 < n <= _LARGEST:
-                found.append(_measured(f"{number}:{step.op}", _order(step, n, epoch), n, count >= 0))
-    whole = None if len(found) == 1 else _whole_order(node, epoch)
-    if whole is not None and (found or (np.diff(whole) != 1).any()):
-        found.append(_measured(WHOLE, whole, len(whole), True))
-    return found
+                qualities.append(_measured(f"{number}:{step.op}", _order(step, n, epoch), n, count >= 0))
+    whole = None if len(qualities) == 1 else _whole_order(node, epoch)
+    if whole is not None and (qualities or (np.diff(whole) != 1).any()):
+        qualities.append(_measured(WHOLE, whole, len(whole), True))
+    return qualities
 
 
 def _whole_order(node: Node, epoch: int) -> Ints | None:
@@ -147,22 +147,22 @@ def _order(step: Node, n: int, epoch: int) -> Ints:
 
 def _measured(step: str, order: Ints, n: int, counted: bool) -> ShuffleQuality:
     places = np.arange(len(order))
-    moved = places - order
+    distances = places - order
     after, before = places - places.mean(), order - order.mean()
     spread = float(np.sqrt((after**2).sum() * (before**2).sum()))
     # Of a row at place i of n, uniformly drawn: the mean of |i - j| over all j.
     perfect = (places * (places + 1.0) + (n - 1.0 - places) * (n - places)) / (2.0 * n)
-    shares = np.histogram(np.abs(moved), _RANGES, (0, n))[0] / max(1, len(order))
+    shares = np.histogram(np.abs(distances), _RANGES, (0, n))[0] / max(1, len(order))
     edges = np.linspace(0, n, _RANGES + 1)
     return ShuffleQuality(
         step,
         n,
         counted,
         len(order),
-        float(np.abs(moved).mean()),
+        float(np.abs(distances).mean()),
         float(perfect.mean()),
-        max(0, int(-moved.min())),
-        max(0, int(moved.max())),
+        max(0, int(-distances.min())),
+        max(0, int(distances.max())),
         float((after * before).sum() / spread) if spread else 1.0,
         float((np.diff(order) == 1).mean()) if len(order) > 1 else 1.0,
         tuple(map(float, shares)),

@@ -112,29 +112,29 @@ def _rows(base: Node) -> int | None:
 def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
     """A tree split into a base whose rows can be fetched, and the ops on single rows that come after it."""
     if node.needs == Needs.ONE:
-        found = _apart(node.inputs[0])
-        if found is None:
+        apart = _apart(node.inputs[0])
+        if apart is None:
             return None
-        base, again = found
+        base, again = apart
         return base, lambda rows: node.with_inputs((again(rows),))
     if isinstance(node, Reader):
         if not node.format.fetches or not node.counts:
             return None
         return RowReader(node.input, node.format, node.table, name=node.name, origin=node.origin), _as_it_is
     if node.by_position:
-        found = _apart(node.inputs[0])
-        if found is None:
+        apart = _apart(node.inputs[0])
+        if apart is None:
             return None
-        base, again = found
+        base, again = apart
         made = node.with_inputs((base,))
         if isinstance(made, Shuffle):
             made = ShuffledRows(**{f.name: getattr(made, f.name) for f in dataclasses.fields(made)})
         return (made, again) if made.random_access and made.cardinality != UNKNOWN else None
     if isinstance(node, RandomKeys):  # the keys of rows that are fetched follow from their positions in the whole
-        found = _apart(node.input)
-        if found is None:
+        apart = _apart(node.input)
+        if apart is None:
             return None
-        base, again = found
+        base, again = apart
         node = node.with_inputs((again(base),))
     return (node, _as_it_is) if node.random_access and node.cardinality != UNKNOWN else None
 

@@ -173,7 +173,7 @@ def _record_bytes(reader: RowReader) -> int:
 
 def _parts(tree: Node) -> list[FileRange]:
     """What a tree reads from files, its sources in order."""
-    found: list[FileRange] = []
+    ranges: list[FileRange] = []
     own = [step for step in walk(tree) if isinstance(step, OwnRows)]
     seen: set[int] = set()
     for step in walk(tree):
@@ -181,20 +181,20 @@ def _parts(tree: Node) -> list[FileRange]:
             continue
         seen.add(id(step))
         if isinstance(step, FragmentReader):
-            found += _of_fragments(step.fragments, step.format)
+            ranges += _of_fragments(step.fragments, step.format)
         elif isinstance(step, RowReader):
-            found += _of_rows(step, own[0])
+            ranges += _of_rows(step, own[0])
         elif isinstance(step, Reader):
-            found += _of_files(step, step)
+            ranges += _of_files(step, step)
         elif isinstance(step, FlatMap | Interleave) and isinstance(step.map_func, PartsOf):
-            found += _of_fragments(step.map_func.fragments, step.map_func.format)
+            ranges += _of_fragments(step.map_func.fragments, step.map_func.format)
         elif isinstance(step, FlatMap | Interleave) and is_of_names(step.input) and makes_reader(step):
-            found += _of_files(step, None)
-    return found
+            ranges += _of_files(step, None)
+    return ranges
 
 
 def _of_fragments(fragments: Fragments, file_format: Format) -> list[FileRange]:
-    found = []
+    ranges = []
     for i in range(len(fragments)):
         path, start, stop, rows = (
             fragments.path(i),
@@ -205,10 +205,10 @@ def _of_fragments(fragments: Fragments, file_format: Format) -> list[FileRange]:
         whole = start == 0 and stop == END
         size = max(1, int(fragments.files.sizes[fragments.file[i]]))
         nbytes = int(fragments.nbytes[i]) * file_format.bytes_read(path, size) // size
-        found.append(
+        ranges.append(
             FileRange(path, None if whole else start, None if stop == END else stop, None if rows < 0 else rows, nbytes)
         )
-    return found
+    return ranges
 
 
 def _of_files(step: Node, reader: Reader | None) -> list[FileRange]:

@@ -148,25 +148,25 @@ def _culprit(node: Node) -> Node:
 
 def _streamed(node: Node, rows: Ints, epoch: int) -> Block:
     """The elements at `rows`, from streams that are read as long as each of their blocks holds one of them."""
-    wanted, back = np.unique(rows, return_inverse=True)
+    positions, back = np.unique(rows, return_inverse=True)
     parts: list[Block] = []
-    at = 0
+    start = 0
     with Run(run_ahead=0) as run:
-        while at < len(wanted):
-            here = int(wanted[at])
+        while start < len(positions):
+            here = int(positions[start])
             state = node.start_at(here, epoch)
             assert state is not None
             stream: Any = node.open(state, run)
             try:
                 for block, _ in stream:
-                    end = int(np.searchsorted(wanted, here + block.size))
-                    if end > at:
-                        parts.append(block.take(wanted[at:end] - here))
-                    at, here = end, here + block.size
-                    if at == len(wanted) or wanted[at] > here:
+                    end = int(np.searchsorted(positions, here + block.size))
+                    if end > start:
+                        parts.append(block.take(positions[start:end] - here))
+                    start, here = end, here + block.size
+                    if start == len(positions) or positions[start] > here:
                         break
                 else:
-                    raise IndexError(f"{node.op}: there is no element {here}, though {wanted[-1] + 1} were counted")
+                    raise IndexError(f"{node.op}: there is no element {here}, though {positions[-1] + 1} were counted")
             finally:
                 stream.close()
     return concat_blocks(parts).take(back)

@@ -48,8 +48,8 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
             begin = perf_counter()
             taken = most if known and not slow else min(most, likely)
             some = numbers[first : first + taken]
-            made = sound_parts(len(some), partial(_fetched, source, some, epoch), tolerant=run.tolerant)
-            block, done = next(made)
+            parts = sound_parts(len(some), partial(_fetched, source, some, epoch), tolerant=run.tolerant)
+            block, done = next(parts)
             first += taken
             if block.size and (slow or not known):
                 likely = most if known else max(group, rows_within(block.size, block.nbytes) // group * group)
@@ -61,7 +61,7 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
                 spent = max(perf_counter() - begin, PACE_SECONDS / _GROWTH)
                 most *= max(1, int(PACE_SECONDS / spent))  # at this pace
             yield block
-            for block, _ in made:
+            for block, _ in parts:
                 yield block
 
 

@@ -269,19 +269,19 @@ class Groups:
 
     def _emit(self, key: int, inner: State | None, *, flush: bool = False) -> Stream:
         """All output for the group of `key`."""
-        held = None
+        pending = None
         for block, after in self._made(key, self.groups[key].parts, inner):
-            if held is not None:
-                yield held[0], self._state({"key": key, "state": held[1], "flush": flush})
-            held = block, after
+            if pending is not None:
+                yield pending[0], self._state({"key": key, "state": pending[1], "flush": flush})
+            pending = block, after
         # The group is removed before its last block is sent, so that the state after it needs none of its rows.
         if flush:
             self.flushed = key
             del self.groups[key]
         else:
             self._remove(key, self.row)
-        if held is not None:
-            yield held[0], self._state(None)
+        if pending is not None:
+            yield pending[0], self._state(None)
 
     def _made_together(self, rows: Block, counts: Ints) -> Iterator[Block]:
         """The output for groups of consecutive rows, up to the first that fails."""

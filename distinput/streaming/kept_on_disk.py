@@ -350,8 +350,8 @@ class KeptOnDisk(SameElements):
 
         Those that a pass that was killed has written are read again, and have no state of the input.
         """
-        begun = self._interrupted(stage, epoch)
-        done = () if begun is None else begun.files
+        earlier = self._interrupted(stage, epoch)
+        done = () if earlier is None else earlier.files
         writer, goes_on = ElementsWriter(self.codec), stage.local and not stores(self.input)
         if self.shards_by is None:
             files = in_order = KeptFiles(stage, writer, self.spec, done=done)
@@ -359,14 +359,14 @@ class KeptOnDisk(SameElements):
             files = KeptFiles(stage, writer, self.spec, self.shards_by)
             in_order = KeptFiles(stage, writer, self.spec, done=done, word="spool")
         try:
-            if begun is not None:
+            if earlier is not None:
                 again = self.reader(replace(self._manifest(done, stage, epoch), directory=stage.folder), in_order=True)
                 for made, _ in again.open(again.start(0), run):
                     block = frozen(made.materialize())
                     if files is not in_order:
                         self._write(files, block)
                     yield block, None
-            start = self.input.start(epoch) if begun is None or begun.state is None else begun.state
+            start = self.input.start(epoch) if earlier is None or earlier.state is None else earlier.state
             for made, after in self.input.open(start, run):
                 if type(made) is Failure:
                     goes_on = False  # a pass that goes on would not meet it

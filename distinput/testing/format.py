@@ -253,11 +253,11 @@ def _damaged(files: _Files, content: bytes, what: str) -> list[Any]:
     """The records before an error, which must be one that says what is wrong."""
     damaged = files.folder / f"damaged-{len(list(files.folder.iterdir()))}"
     damaged.write_bytes(content)
-    found: list[Any] = []
+    elements: list[Any] = []
     try:
         files.format.spec(str(damaged) if files.format.spec_from_file else None)
         for block, _ in files.format.read(str(damaged)):
-            found += [exact(element) for element in block.elements()]
+            elements += [exact(element) for element in block.elements()]
     except DistinputError as error:
         if str(damaged) not in f"{error} {getattr(error, '__notes__', '')}":
             raise AssertionError(f"{what}: the error does not name the file: {error!r}") from error
@@ -265,7 +265,7 @@ def _damaged(files: _Files, content: bytes, what: str) -> list[Any]:
         raise AssertionError(f"{what}: must raise a DataLossError or another DistinputError, got {error!r}") from error
     finally:
         damaged.unlink()
-    return found
+    return elements
 
 
 def _dataset(files: _Files) -> bool:

@@ -102,19 +102,19 @@ def _objects(seats: Seats) -> None:
 
 
 def _values(seats: Seats) -> None:
-    placed = seats.place(seats.workers[-1], _Shelf)
+    shelf = seats.place(seats.workers[-1], _Shelf)
     for value in _VALUES:
-        _same("sent to a seat and back", placed.call("echo", value), value)
+        _same("sent to a seat and back", shelf.call("echo", value), value)
     given = np.arange(200_000.0)
     packed = seats.packing.pack(given)
     _same(
         "packed, doubled there and unpacked",
-        seats.packing.unpack(placed.call("doubled", seats.packing, packed)),
+        seats.packing.unpack(shelf.call("doubled", seats.packing, packed)),
         given * 2,
     )
     _same(
         "the same, packed once and sent twice",
-        seats.packing.unpack(placed.call("doubled", seats.packing, packed)),
+        seats.packing.unpack(shelf.call("doubled", seats.packing, packed)),
         given * 2,
     )
 
@@ -137,10 +137,10 @@ def _functions(seats: Seats) -> None:
 
 
 def _errors(seats: Seats) -> None:
-    placed = seats.place(seats.workers[0], _Shelf)
+    shelf = seats.place(seats.workers[0], _Shelf)
     for what, call, expected in (
-        ("a method", lambda: placed.call("refuse", "no"), KeyError("no")),
-        ("a method that is not there", lambda: placed.call("missing"), AttributeError()),
+        ("a method", lambda: shelf.call("refuse", "no"), KeyError("no")),
+        ("a method that is not there", lambda: shelf.call("missing"), AttributeError()),
         ("what makes an object", lambda: seats.place(seats.workers[0], _refusing), LookupError("cannot be made")),
     ):
         try:
@@ -150,7 +150,7 @@ def _errors(seats: Seats) -> None:
                 raise AssertionError(f"{what} raised {expected!r}, and the caller got {error!r}") from error
         else:
             raise AssertionError(f"{what} raised {expected!r}, and the caller got no error")
-    if placed.call("add", 1) != 1:
+    if shelf.call("add", 1) != 1:
         raise AssertionError("an object must live on after an error of a method")
 
 
@@ -168,22 +168,22 @@ def _references(seats: Seats) -> None:
 
 def _at_once(seats: Seats) -> None:
     counter = seats.place(seats.servers[0], _Shelf)
-    failed: list[BaseException] = []
+    errors: list[BaseException] = []
 
     def add() -> None:
         try:
             for _ in range(25):
                 counter.call("add", 1)
         except BaseException as error:  # noqa: BLE001 - raised by the caller
-            failed.append(error)
+            errors.append(error)
 
     threads = [threading.Thread(target=add) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    if failed:
-        raise failed[0]
+    if errors:
+        raise errors[0]
     if (found := counter.call("add", 0)) != 200:
         raise AssertionError(f"8 threads added 1 for 25 times each: got {found}, expected 200")
 

@@ -10,7 +10,7 @@ def interleaved(lists: list[list[Any]], cycle: int, block: int) -> list[Any]:
     """Elements of several lists, `cycle` of which are open and take turns of `block` elements."""
     waiting = iter(lists)
     slots: list[list[Any] | None] = [None] * cycle
-    given: list[Any] = []
+    elements: list[Any] = []
     more, turn = True, 0
     while more or any(slot is not None for slot in slots):
         if slots[turn] is None and more:
@@ -23,6 +23,6 @@ def interleaved(lists: list[list[Any]], cycle: int, block: int) -> list[Any]:
                 if not slot:
                     slots[turn] = None
                     break
-                given.append(slot.pop(0))
+                elements.append(slot.pop(0))
         turn = (turn + 1) % cycle
-    return given
+    return elements

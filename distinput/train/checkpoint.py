@@ -131,19 +131,19 @@ class Checkpoint:
     def _write(self, path: str, then: Callable[[], Any] = lambda: None) -> Any:
         """Save as `path`; then the first worker calls `then`. All workers return its result, a JSON value."""
         _check_not_in_replica("save")
-        found = tracked(self._checkpoint_children())
-        crew = self._crew(found)
-        _compare_names(crew, found)
+        objects = tracked(self._checkpoint_children())
+        crew = self._crew(objects)
+        _compare_names(crew, objects)
         aside = Aside()
-        codes = [self._coded(each, aside) for each in found]
-        own = [code if each.kind.own else None for each, code in zip(found, codes, strict=True)]
+        codes = [self._coded(each, aside) for each in objects]
+        own = [code if each.kind.own else None for each, code in zip(objects, codes, strict=True)]
         every = crew.exchange("states", lambda: own)
 
         def write() -> Any:
             if not crew.is_chief:
                 return None
             entries = {}
-            for number, (each, code) in enumerate(zip(found, codes, strict=True)):
+            for number, (each, code) in enumerate(zip(objects, codes, strict=True)):
                 entry: dict[str, Any] = {"kind": each.kind.name}
                 several = [states[number] for states in every] if each.kind.own else [code]
                 entry |= {"value": several[0]} if all(s == several[0] for s in several) else {"values": several}
@@ -211,7 +211,7 @@ class Checkpoint:
             pairs = [(each, next((by_path[path] for path in each.paths if path in by_path), None)) for each in found]
             matched = [(each, first, entries[first]) for each, first in pairs if first is not None]
             unused = sorted({*entries} - {first for _, first, _ in matched})
-            missing = [each.path for each, first in pairs if first is None and not _is_filled_later(each, unused)]
+            unmatched = [each.path for each, first in pairs if first is None and not _is_filled_later(each, unused)]
             reading = RestoreContext(file.array, may_differ)
 
             def apply() -> None:
@@ -232,7 +232,7 @@ class Checkpoint:
                 self._run_calls = header["run_calls"]
 
             crew.exchange("restore", apply, size_of(file.path) if crew.is_chief else 0)
-            return RestoreStatus(file.path, len(matched), missing, unused)
+            return RestoreStatus(file.path, len(matched), unmatched, unused)
 
     def read(
         self, save_path: str | os.PathLike[str], options: Any = None, *, may_differ: str | Collection[str] = ()
@@ -383,16 +383,16 @@ def _common_file(crew: Crew, path: str | None) -> CheckpointFile | None:
             )
     if path is None:
         return None
-    opened: list[CheckpointFile] = []
+    files: list[CheckpointFile] = []
 
     def open_here() -> list[Any]:
         try:
-            opened.append(CheckpointFile(path, verified=is_whole(path)))
+            files.append(CheckpointFile(path, verified=is_whole(path)))
         except (NotFoundError, DataLossError):
             if crew.is_chief:
                 raise
             return [None, 0]
-        return [opened[0].id, size_of(file_of(path))]
+        return [files[0].id, size_of(file_of(path))]
 
     try:
         ids = crew.exchange("open", open_here, _size_or_none(path))
@@ -403,14 +403,14 @@ def _common_file(crew: Crew, path: str | None) -> CheckpointFile | None:
                     "the same folder, or the others an empty one"
                 )
         if any(found is None for found, _ in ids):
-            content = crew.bytes_of_chief(opened[0].content() if crew.is_chief else None, ids[0][1])
-            if not opened:
-                opened.append(CheckpointFile(path, content))
+            content = crew.bytes_of_chief(files[0].content() if crew.is_chief else None, ids[0][1])
+            if not files:
+                files.append(CheckpointFile(path, content))
     except BaseException:
-        for file in opened:
+        for file in files:
             file.close()
         raise
-    return opened[0]
+    return files[0]
 
 
 def _size_or_none(path: str) -> int:

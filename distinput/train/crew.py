@@ -76,18 +76,18 @@ def crew_of(strategies: Iterable[Any]) -> Crew:
     Raises:
       FailedPreconditionError: several strategies have several workers.
     """
-    found: dict[int, Peers] = {}
+    by_id: dict[int, Peers] = {}
     for strategy in strategies:
         peers = getattr(getattr(strategy, "_replicas", None), "peers", None)
         if peers is not None:
-            found[id(peers)] = peers
-    if not found and (peers := only_peers()) is not None:
+            by_id[id(peers)] = peers
+    if not by_id and (peers := only_peers()) is not None:
         return Crew(peers)
-    if len(found) > 1:
+    if len(by_id) > 1:
         raise FailedPreconditionError(
-            f"Checkpoint: has variables or iterators of {len(found)} strategies of several workers; make a checkpoint for each"
+            f"Checkpoint: has variables or iterators of {len(by_id)} strategies of several workers; make a checkpoint for each"
         )
-    return Crew(next(iter(found.values()), None))
+    return Crew(next(iter(by_id.values()), None))
 
 
 def entered_strategy() -> Any:

@@ -167,10 +167,10 @@ def read_written(directory: str) -> WrittenFiles | None:
     ):  # the last where fsspec is asked for a file below a file
         return None
     try:
-        found = json.loads(text)
-        version = found.pop("distinput_written")
-        rows = found.pop("rows")
-        files = tuple([WrittenFile.of_json(each) for each in found.pop("files")])
+        fields = json.loads(text)
+        version = fields.pop("distinput_written")
+        rows = fields.pop("rows")
+        files = tuple([WrittenFile.of_json(each) for each in fields.pop("files")])
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error!r}") from error
     if version != _VERSION:
@@ -178,19 +178,21 @@ def read_written(directory: str) -> WrittenFiles | None:
             f"{path}: a manifest of version {version}, this distinput reads {_VERSION}; write the dataset again"
         )
     try:
-        made = WrittenFiles(directory, files=files, pieces=tuple(found.pop("pieces", ())), **found)
+        manifest = WrittenFiles(directory, files=files, pieces=tuple(fields.pop("pieces", ())), **fields)
     except TypeError as error:
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error}") from error
-    pieces = made.pieces
+    pieces = manifest.pieces
     fits = all(type(count) is int and count > 0 for count in pieces) and sum(pieces) == (len(files) if pieces else 0)
-    fits &= isinstance(made.format, str) and isinstance(made.options, dict) and isinstance(made.more, dict)
-    fits &= all(isinstance(word, str) for word in (made.run, made.order)) and isinstance(made.job, str | None)
-    fits &= made.pipeline is None or is_fingerprint(made.pipeline)
-    if not fits or made.rows != rows or len({file.name for file in files}) != len(files):
+    fits &= isinstance(manifest.format, str) and isinstance(manifest.options, dict) and isinstance(manifest.more, dict)
+    fits &= all(isinstance(word, str) for word in (manifest.run, manifest.order)) and isinstance(
+        manifest.job, str | None
+    )
+    fits &= manifest.pipeline is None or is_fingerprint(manifest.pipeline)
+    if not fits or manifest.rows != rows or len({file.name for file in files}) != len(files):
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: its parts contradict each other")
-    _check_options(path, made)
+    _check_options(path, manifest)
     check_inside(directory, [file.name for file in files])
-    return made
+    return manifest
 
 
 def _check_options(path: str, made: WrittenFiles) -> None:
@@ -226,11 +228,11 @@ def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
     3
     """
     directory = as_paths(directory)[0]
-    made = read_written(directory)
-    if made is None:
+    manifest = read_written(directory)
+    if manifest is None:
         raise NotFoundError(f"{join_path(directory, MANIFEST)}; there is no complete dataset in this folder")
-    made.check_sizes()
-    for path, file in zip(made.paths, made.files, strict=True):
+    manifest.check_sizes()
+    for path, file in zip(manifest.paths, manifest.files, strict=True):
         found = 0
         with naming(path), open_binary(path) as source:
             while data := source.read(_CHUNK):
@@ -240,4 +242,4 @@ def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
                 f"{path}: its checksum is {found:#010x}, and {MANIFEST} says {file.crc32:#010x}; it was changed after it was "
                 "written, so write the dataset again"
             )
-    return made
+    return manifest

@@ -45,7 +45,7 @@ def run_multi_worker_demo(workers: int, engine: str, epochs: int, directory: Pat
       FailedPreconditionError: the engine is not installed.
       ChildProcessError: the workers ended or stopped making progress too early.
     """
-    began = perf_counter()
+    start_time = perf_counter()
     report = DemoReport()
     check_engine(engine)
     report.say(
@@ -69,13 +69,13 @@ def run_multi_worker_demo(workers: int, engine: str, epochs: int, directory: Pat
         with DemoJob(place / "job-2", workers - 1, engine, order) as job:
             after, evaluated = _going_on(report, job, workers - 1, saved, steps)
         _together(report, place, before + after, Training.load(saved), evaluated, parts, order)
-    return report.conclude(perf_counter() - began)
+    return report.conclude(perf_counter() - start_time)
 
 
 def _killed(report: DemoReport, folder: Path, workers: int, engine: str, order: dict[str, Any], steps: int) -> StepIds:
     """Run a job that loses a worker half way; return the ids delivered up to the last save."""
     victim, at = workers - 1, steps // 2
-    saved = Path(order["saved"])
+    record = Path(order["saved"])
     report.heading(f"Training on {count_of(workers, 'worker')}, until one is killed")
     with DemoJob(folder, workers, engine, order | {"kill": [victim, at]}) as job:
         everybody = range(workers)
@@ -88,8 +88,8 @@ def _killed(report: DemoReport, folder: Path, workers: int, engine: str, order: 
         )
         job.wait_until(lambda: all(job.found(w, "step") == at for w in everybody), f"step {at}", LIMIT)
         report.fact("steps", f"{at} of {steps}, with {TRAINING_BATCH} records each, cut for the workers")
-        content = saved.stat().st_size
-        state = len(str(Training.load(saved).state))
+        content = record.stat().st_size
+        state = len(str(Training.load(record).state))
         report.fact(
             "saved after every step",
             f"by worker 0: {content:,} bytes, {state} of which say where the data stand, on any number of workers",
@@ -119,7 +119,7 @@ def _killed(report: DemoReport, folder: Path, workers: int, engine: str, order: 
             f"those of workers {left} are" if left else "",
             f"{time() - when:.2f} s after the kill",
         )
-        done = Training.load(saved).step
+        done = Training.load(record).step
         return _given(job, everybody, 1, done)
 
 

@@ -88,7 +88,7 @@ def train(
 
 def work(job_file: Path) -> None:
     """Run one of the workers: find the others, train, evaluate, and log every step."""
-    began = time.time()
+    start_time = time.time()
     job = json.loads(job_file.read_text(encoding="utf-8"))
     worker = di.distribute.cluster_resolver.resolve().rank
     saved = Path(job["saved"])
@@ -114,7 +114,7 @@ def work(job_file: Path) -> None:
         try:
             with di.distribute.MultiWorkerMirroredStrategy(communication_options=options) as strategy:
                 done = Training.load(saved)
-                write(ready=time.time() - began, step=done.step)
+                write(ready=time.time() - start_time, step=done.step)
                 train(strategy, Path(job["directory"]), job, done, on_step)
                 found = evaluate(
                     strategy,

@@ -97,10 +97,10 @@ def make_csv_dataset(
     names = list(column_names)
     if len(set(names)) < len(names):
         raise InvalidArgumentError(f"make_csv_dataset: column names must differ, got {', '.join(names)}")
-    chosen = None if select_columns is None else _numbers_of(select_columns, names)
+    numbers = None if select_columns is None else _numbers_of(select_columns, names)
     if column_defaults is None:
-        column_defaults = _inferred(files, texts, len(names), chosen, na_value, header, num_rows_for_inference)
-    kept = names if chosen is None else [names[number] for number in chosen]
+        column_defaults = _inferred(files, texts, len(names), numbers, na_value, header, num_rows_for_inference)
+    kept = names if numbers is None else [names[number] for number in numbers]
     if len(column_defaults) != len(kept):
         raise InvalidArgumentError(
             f"make_csv_dataset: column_defaults must have one for each column, {', '.join(kept)}; got {len(column_defaults)}"
@@ -120,7 +120,7 @@ def make_csv_dataset(
             field_delim,
             use_quote_delim,
             na_value,
-            chosen,
+            numbers,
             num_parallel_reads=reads,
             on_error="skip" if ignore_errors else None,
         )

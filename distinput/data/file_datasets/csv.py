@@ -121,7 +121,7 @@ class CsvDataset(Dataset[Any]):
         if record_defaults is None:
             if na_value and null_values is None:
                 null_values = ["", na_value]
-            made = format_named(
+            reader = format_named(
                 "csv",
                 index,
                 schema=schema,
@@ -137,7 +137,7 @@ class CsvDataset(Dataset[Any]):
             )
         else:
             types, defaults = as_defaults(record_defaults)
-            made = FORMATS.find("csv_tuples")(
+            reader = FORMATS.find("csv_tuples")(
                 types,
                 defaults,
                 of_tuples["select_cols"],
@@ -151,7 +151,7 @@ class CsvDataset(Dataset[Any]):
         super().__init__(
             reading(
                 filenames,
-                made,
+                reader,
                 num_parallel_reads,
                 name,
                 on_error=on_error,

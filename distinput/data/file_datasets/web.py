@@ -91,7 +91,7 @@ class WebDataset(Dataset[dict[str, Any]]):
             )
         also = ((COMPLETE,) if skip else ()) + ((KEY, URL) if decode else ())
         stated = {} if members is None else dict(as_members(members))
-        made = format_named(
+        reader = format_named(
             "tar",
             index,
             members=members,
@@ -102,7 +102,7 @@ class WebDataset(Dataset[dict[str, Any]]):
         )
         node = reading(
             filenames,
-            made,
+            reader,
             num_parallel_reads,
             name,
             on_error=on_error,

@@ -117,19 +117,19 @@ class Operations:
         """
         if self.membership.failure is not None:
             self.check_open(what)
-        found = None
+        culprit = None
         end = time.monotonic() + _DETECTION_SECONDS
-        while found is None and time.monotonic() < end:
+        while culprit is None and time.monotonic() < end:
             try:
-                found = self.membership.find_culprit(operation)
+                culprit = self.membership.find_culprit(operation)
             except ChannelLost:  # the board is gone too, so if nobody is seen to be dead it is the one that hosts it
                 dead = self.membership.first_dead()
-                found = (self.membership.host_rank if dead is None else dead, FailureReport("lost"))
-            if found is None:
+                culprit = (self.membership.host_rank if dead is None else dead, FailureReport("lost"))
+            if culprit is None:
                 time.sleep(0.01)
-        if found is None:
-            found = (1 - self.rank if self.size == 2 else None, FailureReport("lost"))
-        rank, report = found
+        if culprit is None:
+            culprit = (1 - self.rank if self.size == 2 else None, FailureReport("lost"))
+        rank, report = culprit
         if not report.reason:
             report = FailureReport(report.kind, f"the engine says: {error}", report.ranks)
         try:

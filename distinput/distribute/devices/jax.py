@@ -188,16 +188,16 @@ def _devices(labels: Sequence[str]) -> tuple[Any, ...]:
 def _device(label: str) -> Any:
     kind, _, number = label.partition(":")
     preferred = jax.local_devices()
-    known = {"JAX": preferred, _kind(preferred[0]): preferred}
-    if "GPU" in known:
-        known["CUDA"] = preferred
+    table = {"JAX": preferred, _kind(preferred[0]): preferred}
+    if "GPU" in table:
+        table["CUDA"] = preferred
     with suppress(RuntimeError):  # JAX_PLATFORMS may leave CPUs out
-        known.setdefault("CPU", jax.local_devices(backend="cpu"))
+        table.setdefault("CPU", jax.local_devices(backend="cpu"))
     place = int(number) if number.isdigit() else -1
-    if kind not in known or not 0 <= place < len(known[kind]):
-        there = ", ".join([f"{name}:0 to {name}:{len(devices) - 1}" for name, devices in known.items()])
+    if kind not in table or not 0 <= place < len(table[kind]):
+        there = ", ".join([f"{name}:0 to {name}:{len(devices) - 1}" for name, devices in table.items()])
         raise ValueError(
             f"backend 'jax': JAX has no device {label!r} in this process; it has {there}. For more CPU devices set "
             "XLA_FLAGS=--xla_force_host_platform_device_count=8 before JAX is first used"
         )
-    return known[kind][place]
+    return table[kind][place]

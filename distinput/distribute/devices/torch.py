@@ -119,7 +119,7 @@ class TorchDevices:
         if self._copies is None:
             return [[put(part, i, owned=True) for i, part in enumerate(parts)] for parts in leaves]
         places = [place if place.type == "cuda" else None for place in self._devices]
-        made: list[list[Any]] = []
+        results: list[list[Any]] = []
         pairs: list[tuple[Any, Any]] = []
         gaps: list[tuple[list[Any], int]] = []
         for parts in leaves:
@@ -131,10 +131,10 @@ class TorchDevices:
                 pairs.append((tensor_of(part, shared=True), places[i]))
                 gaps.append((there, i))
                 there.append(None)
-            made.append(there)
+            results.append(there)
         for (row, i), tensor in zip(gaps, self._copies.put(pairs), strict=True):
             row[i] = tensor
-        return made
+        return results
 
     def put_step(self, leaves: Sequence[Sequence[Any]]) -> list[PerReplica]:
         """The values of several leaves, one for each device, as a step has them; nobody writes to them any more."""

@@ -84,22 +84,22 @@ _broken = threading.Event()
 
 def _initialize(rank: int | None, size: int | None, address: str | None, timeout: float) -> None:
     jax, _ = _jax()
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if address is not None:
         split_address(address)
-        given = {"coordinator_address": address, "num_processes": size, "process_id": rank}
-        given["cluster_detection_method"] = "deactivate"
+        options = {"coordinator_address": address, "num_processes": size, "process_id": rank}
+        options["cluster_detection_method"] = "deactivate"
     known = inspect.signature(jax.distributed.initialize).parameters
     if address is not None and is_loopback(split_address(address)[0]):
-        given |= {"coordinator_bind_address": address} if "coordinator_bind_address" in known else {}
+        options |= {"coordinator_bind_address": address} if "coordinator_bind_address" in known else {}
     limits = {"initialization_timeout": max(1, round(timeout)), "shutdown_timeout_seconds": _EXIT_SECONDS}
-    given |= {key: value for key, value in limits.items() if key in known}
+    options |= {key: value for key, value in limits.items() if key in known}
     recover = "jax_enable_recoverability"
     begin = time.monotonic()
     try:
         if hasattr(jax.config, recover):  # otherwise the service ends the processes that survive the death of another
             jax.config.update(recover, True)
-        jax.distributed.initialize(**given)
+        jax.distributed.initialize(**options)
     except ValueError as error:
         raise ValueError(
             f"engine 'jax': needs rank, size and the address of rank 0, or an environment that JAX knows, got rank {rank}, "

@@ -104,10 +104,10 @@ def _connect(distributed: Any, rank: int, address: str, timeout: float, *, liste
     """The store on rank 0; all stores of this process with the same port share its server."""
     host, port = split_address(address)
     listens = rank == 0 and listens
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if listens and port and is_loopback(host):  # by itself it listens on all interfaces
         with suppress(OSError):  # another store of this process does so already; any other reason is told by this one
-            given["master_listen_fd"] = _listening(host, port)
+            options["master_listen_fd"] = _listening(host, port)
     return distributed.TCPStore(
         host,
         port,
@@ -115,7 +115,7 @@ def _connect(distributed: Any, rank: int, address: str, timeout: float, *, liste
         timeout=timedelta(seconds=max(timeout, 0.001)),
         wait_for_workers=False,
         multi_tenant=True,
-        **given,
+        **options,
     )
 
 

@@ -137,8 +137,8 @@ class DealtSteps:
     def next(self, keeps_partial: bool) -> Any:
         if self._lockstep is not None:
             return self._agreed()
-        left = None if self._left is None else self._left - 1
-        if left == -1:
+        steps_left = None if self._left is None else self._left - 1
+        if steps_left == -1:
             return END
         replicas, parts = self._replicas, self._pending
         if not parts:
@@ -146,7 +146,7 @@ class DealtSteps:
         try:
             missing = self._draw(parts)
         except Exception:
-            self._left, self._failed = left, True
+            self._left, self._failed = steps_left, True
             raise
         if missing and self._left is None and (missing == replicas or not keeps_partial):
             parts.clear()
@@ -155,7 +155,12 @@ class DealtSteps:
             parts.clear()
             return END
         step = self._build([*parts], missing)
-        self._pending, self._failed, self._left, self.partial = [], False, left, missing > 0 and left is None
+        self._pending, self._failed, self._left, self.partial = (
+            [],
+            False,
+            steps_left,
+            missing > 0 and steps_left is None,
+        )
         return step  # no function is called before it is taken
 
     def _draw(self, parts: list[Any]) -> int:

@@ -89,8 +89,8 @@ class OwnSteps:
         self.partial = False
 
     def next(self, keeps_partial: bool) -> Any:
-        left = None if self._left is None else self._left - 1
-        if left == -1:
+        steps_left = None if self._left is None else self._left - 1
+        if steps_left == -1:
             return END
         parts = self._pending
         if not parts:
@@ -98,14 +98,19 @@ class OwnSteps:
         try:
             parts.extend(islice(self._iterator, self._replicas - len(parts)))
         except Exception:
-            self._left, self._failed = left, True
+            self._left, self._failed = steps_left, True
             raise
         missing = self._replicas - len(parts)
         if missing and self._left is None and (missing == self._replicas or not keeps_partial):
             parts.clear()
             return END
         step = self._build([*parts], missing)
-        self._pending, self._failed, self._left, self.partial = [], False, left, missing > 0 and left is None
+        self._pending, self._failed, self._left, self.partial = (
+            [],
+            False,
+            steps_left,
+            missing > 0 and steps_left is None,
+        )
         return step  # no function is called before it is taken
 
     @property

@@ -231,11 +231,11 @@ def _arranged(method: str, outcome: Reply, specs: Any) -> Reply:
         return outcome
     wanted, found = structure_of(specs, lists=True), structure_of(value, lists=True)
     leaves, each = found.flatten(value), wanted.flatten(specs)
-    told = f"call: the result of {method!r}"
+    what = f"call: the result of {method!r}"
     if len(leaves) != len(each):
         return (
             _INVALID,
-            f"{told} has {len(leaves)} leaves, but output_specs has {len(each)}; give a spec for each",
+            f"{what} has {len(leaves)} leaves, but output_specs has {len(each)}; give a spec for each",
             None,
         )
     for leaf, spec in zip(leaves, each, strict=True):
@@ -243,5 +243,5 @@ def _arranged(method: str, outcome: Reply, specs: Any) -> Reply:
         dtype = STRING if array.dtype.kind in "SUO" else array.dtype
         if isinstance(spec, TensorSpec) and not spec.fits(array.shape, dtype):
             given = f"{dtype_name(dtype)}{list(array.shape)}"
-            return _INVALID, f"{told} must fit {spec}, got {given}; change output_specs", None
+            return _INVALID, f"{what} must fit {spec}, got {given}; change output_specs", None
     return code, "", wanted.build(leaves)

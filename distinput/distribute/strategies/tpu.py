@@ -175,10 +175,10 @@ class TPUStrategy(Strategy):
         return counts
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "TPUStrategy":
-        made = type(self).__new__(type(self))
-        memo[id(self)] = made
+        clone = type(self).__new__(type(self))
+        memo[id(self)] = clone
         TPUStrategy.__init__(
-            made,
+            clone,
             self._resolver,
             self._assignment,
             self._spmd,
@@ -186,7 +186,7 @@ class TPUStrategy(Strategy):
             steps_per_run=self._steps_per_run,
             devices=None if self._assignment is not None else list(self._engine.mesh.devices[:, 0]),
         )
-        return made
+        return clone
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise RuntimeError(

@@ -272,19 +272,19 @@ def function_key(function: Any, depth: int = 4) -> Any:
     if isinstance(function, MethodType):
         return "method", function_key(function.__func__, depth - 1), Same(function.__self__)
     if isinstance(function, partial):
-        named = tuple([(key, _inner_key(value, depth)) for key, value in sorted(function.keywords.items())])
-        return "partial", function_key(function.func, depth - 1), *[_inner_key(v, depth) for v in function.args], named
+        pairs = tuple([(key, _inner_key(value, depth)) for key, value in sorted(function.keywords.items())])
+        return "partial", function_key(function.func, depth - 1), *[_inner_key(v, depth) for v in function.args], pairs
     if not isinstance(function, FunctionType):
         return Same(function)
     code: CodeType = function.__code__
     cells = tuple([_cell_key(cell, function, depth) for cell in function.__closure__ or ()])
     defaults = tuple([_inner_key(value, depth) for value in function.__defaults__ or ()])
-    named = tuple([(key, _inner_key(value, depth)) for key, value in (function.__kwdefaults__ or {}).items()])
+    pairs = tuple([(key, _inner_key(value, depth)) for key, value in (function.__kwdefaults__ or {}).items()])
     known = function.__globals__
     named_globals = tuple(
         [_global_key(known[name]) for name in code.co_names if name in known and isinstance(known[name], _FOLLOWED)]
     )
-    return code, Same(known), cells, defaults, named, named_globals
+    return code, Same(known), cells, defaults, pairs, named_globals
 
 
 def _global_key(value: Any) -> Any:

@@ -73,11 +73,11 @@ def flattened(closed: Any, keep: str) -> FlatProgram:
     consts: list[Any] = []
 
     def walk(program: Any, inputs: Sequence[Any], constants: Sequence[Any]) -> list[Any]:
-        known: dict[Any, Any] = dict(zip(program.invars, inputs, strict=True))
-        known.update(zip(program.constvars, constants, strict=True))
+        values: dict[Any, Any] = dict(zip(program.invars, inputs, strict=True))
+        values.update(zip(program.constvars, constants, strict=True))
 
         def at(x: Any) -> Any:
-            return x if is_literal(x) else known[x]
+            return x if is_literal(x) else values[x]
 
         for eqn in program.eqns:
             operands = tuple([at(x) for x in eqn.invars])
@@ -87,7 +87,7 @@ def flattened(closed: Any, keep: str) -> FlatProgram:
             else:
                 results = [_Place(x.aval) for x in eqn.outvars]
                 steps.append(FlatStep(eqn.primitive, eqn.params, operands, tuple(results)))
-            known.update(zip(eqn.outvars, results, strict=True))
+            values.update(zip(eqn.outvars, results, strict=True))
         return [at(x) for x in program.outvars]
 
     def placed(values: Sequence[Any]) -> list[Any]:

@@ -205,24 +205,24 @@ def _dot(step: PairedStep) -> ValueKind:
     if not step.same("dimension_numbers"):
         return UNKNOWN
     contracted, batched = step.small.params["dimension_numbers"]
-    found = []
+    kinds = []
     for operand in (0, 1):
         if step.kinds[operand] not in BY_ROWS:
-            found.append("none")
+            kinds.append("none")
             continue
         axis = step.axis(operand)
         if axis in contracted[operand]:
-            found.append(f"contracted {list(contracted[operand]).index(axis)}")
+            kinds.append(f"contracted {list(contracted[operand]).index(axis)}")
         elif axis in batched[operand]:
-            found.append(f"batched {list(batched[operand]).index(axis)}")
+            kinds.append(f"batched {list(batched[operand]).index(axis)}")
         else:
-            found.append("kept")
+            kinds.append("kept")
     zero = ZEROED in step.kinds or ZERO in step.kinds
-    if "contracted" in found[0] + found[1]:
-        return CLEAN if found[0] == found[1] and zero else UNKNOWN
-    if "batched" in found[0] + found[1]:
-        return (ZEROED if zero else ROWS) if found[0] == found[1] else UNKNOWN
-    return (ZEROED if zero else ROWS) if sorted(found) == ["kept", "none"] else UNKNOWN
+    if "contracted" in kinds[0] + kinds[1]:
+        return CLEAN if kinds[0] == kinds[1] and zero else UNKNOWN
+    if "batched" in kinds[0] + kinds[1]:
+        return (ZEROED if zero else ROWS) if kinds[0] == kinds[1] else UNKNOWN
+    return (ZEROED if zero else ROWS) if sorted(kinds) == ["kept", "none"] else UNKNOWN
 
 
 def _convolution(step: PairedStep) -> ValueKind:

@@ -71,7 +71,7 @@ def trace_function(
     Raises:
       TypeError: the function cannot be traced, because it looks at values.
     """
-    found: dict[str, Any] = {}
+    record: dict[str, Any] = {}
 
     def replica(data_rows: Any, *arrays: Any) -> list[Any]:
         trace = VariableTrace(mesh, arguments.rows[0] if rows is None and arguments.rows else rows, data_rows)
@@ -97,14 +97,14 @@ def trace_function(
             ]
         returned = [isinstance(part, (jax.core.Tracer, _New)) for part in parts]
         counter = iter(range(len(parts)))
-        found.update(
+        record.update(
             trace=trace,
             structure=structure,
             places=tuple([next(counter) if there else None for there in returned]),
             constants=tuple([None if there else part for part, there in zip(parts, returned, strict=True)]),
         )
         merged = {id(part) for part in trace.shared}
-        found["shared"] = tuple([id(part) in merged for part, there in zip(parts, returned, strict=True) if there])
+        record["shared"] = tuple([id(part) in merged for part, there in zip(parts, returned, strict=True) if there])
         outputs = [
             part.value if isinstance(part, _New) else part for part, there in zip(parts, returned, strict=True) if there
         ]
@@ -125,7 +125,7 @@ def trace_function(
                 f"the strategy with compile=False ({_first_line(error)})"
             ) from error
         raise
-    return Traced(jaxpr, **found)
+    return Traced(jaxpr, **record)
 
 
 _LOOKS = (
@@ -177,11 +177,11 @@ class Program:
     def __init__(self, traced: Traced, arguments: RunArguments, mesh: ReplicaMesh, rows: int | None) -> None:
         self.traced, self.rows = traced, rows
         self._mesh = mesh
-        trace, closed = traced.trace, traced.jaxpr
+        trace, jaxpr = traced.trace, traced.jaxpr
         self._written = trace.written
         self._read = [store for store in trace.stores if all(store is not other for other in trace.written)]
         places = {id(array): i for i, array in enumerate(trace.stand_ins + trace.host_stand_ins)}
-        slots = [places.get(id(array)) for array in closed.consts]
+        slots = [places.get(id(array)) for array in jaxpr.consts]
         order = {id(store): i for i, store in enumerate(self._written + self._read)}
         position = [order[id(store)] for store in trace.stores]
         stores = len(trace.stores)
@@ -190,21 +190,21 @@ class Program:
             for leaf in arguments.leaves
             if isinstance(leaf, Shared | Split)
         ]
-        consts = [None if slot is not None else array for slot, array in zip(slots, closed.consts, strict=True)]
+        consts = [None if slot is not None else array for slot, array in zip(slots, jaxpr.consts, strict=True)]
 
         def replica(written: Any, read: Any, hosts: Any, data_rows: Any, *arrays: Any) -> tuple[list[Any], list[Any]]:
             values = [*written, *read]
             lifted = [values[position[i]] if i < stores else hosts[i - stores] for i in range(stores + len(hosts))]
             inputs = [const if slot is None else lifted[slot] for const, slot in zip(consts, slots, strict=True)]
             given = [array[0] if scalar else array for array, scalar in zip(arrays, scalars, strict=True)]
-            made = jax.core.eval_jaxpr(closed.jaxpr, inputs, data_rows[0], *given)
+            made = jax.core.eval_jaxpr(jaxpr.jaxpr, inputs, data_rows[0], *given)
             results, after = made[: traced.num_results], made[traced.num_results :]
             return [x if x.ndim else x[None] for x in results], [x[None] for x in after]
 
         split, shared = PartitionSpec(REPLICA), PartitionSpec()
         kinds = [split if isinstance(x, Split) else shared for x in arguments.leaves if isinstance(x, Shared | Split)]
         self._shapes = [(store, store.shape) for store in [*trace.stores, *[host for host, _ in trace.hosts]]]
-        self._watched = has_callbacks(closed.jaxpr)
+        self._watched = has_callbacks(jaxpr.jaxpr)
         # Within a replica the compiler divides the work among its cores, as annotations ask.
         manual = {REPLICA} if mesh.cores > 1 else set(mesh.mesh.axis_names)
         mapped = jax.shard_map(
@@ -218,7 +218,7 @@ class Program:
         # A program that calls Python may fail after it began to write, so it does not write into memory in use.
         donated = () if self._watched or jax.config.jax_debug_nans else (0,)
         self._compiled = jax.jit(mapped, donate_argnums=donated, out_shardings=(mesh.per_replica, mesh.per_replica))
-        self._scalar_results = [not x.aval.ndim for x in closed.jaxpr.outvars[: traced.num_results]]
+        self._scalar_results = [not x.aval.ndim for x in jaxpr.jaxpr.outvars[: traced.num_results]]
         self._full: dict[Any, Any] = {}
 
     @property

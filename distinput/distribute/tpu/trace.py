@@ -96,18 +96,18 @@ class VariableTrace:
                 "jax.lax.scan or a function given to jax.grad; return the value, and write it outside"
             )
         before = self.own(store)
-        made = jnp.asarray(UPDATES[kind](before, *args), store.dtype)
-        if made.shape != before.shape:
+        value = jnp.asarray(UPDATES[kind](before, *args), store.dtype)
+        if value.shape != before.shape:
             raise InvalidArgumentError(
-                f"run: a compiled program cannot change the shape of a variable, got {list(made.shape)} for "
+                f"run: a compiled program cannot change the shape of a variable, got {list(value.shape)} for "
                 f"{list(before.shape)}; write it outside of run, or make the strategy with compile=False"
             )
         if modes.stack[-1].replica is None:
-            made = jnp.where(jax.lax.axis_index(REPLICA) == copy, made, before)
-        self._values[id(store)] = made
+            value = jnp.where(jax.lax.axis_index(REPLICA) == copy, value, before)
+        self._values[id(store)] = value
         if not any(store is other for other in self.written):
             self.written.append(store)
-        return made
+        return value
 
     def host(self, store: Any, copy: int) -> Any:
         """The value of a variable in host memory: an input of the program, since it may change between runs."""

@@ -39,27 +39,27 @@ def called_by_block(
             yield pair
 
     most = run.at_once(_FIRST)
-    for rows, _, _, at in passing_over(kept(), state):
+    for rows, _, _, mark_at in passing_over(kept(), state):
         if type(rows) is Failure:
-            yield rows, at, rows
+            yield rows, mark_at, rows
             continue
         first = 0
         row_bytes = rows.nbytes / max(1, rows.size)
         while first < rows.size:
             if most < _FEWEST or verdict.refuses(row_bytes):
                 counter.choice = ""
-                yield from by_element(joined(latest, upstream), at(first))
+                yield from by_element(joined(latest, upstream), mark_at(first))
                 return
             part = rows.rows(first, first + most)
             begin = Run.clock()
             made = verdict.made(part)
             counter.choice = "whole blocks" if made is not None else "element by element"
             if made is not None:
-                yield made, behind(at, first), part
+                yield made, behind(mark_at, first), part
                 row_bytes = max(row_bytes, made.nbytes / made.size)
             elif verdict.reason is None:
                 done = calling.work(part, None)
-                yield from calling.delivered(done, part, behind(at, first))
+                yield from calling.delivered(done, part, behind(mark_at, first))
             else:
                 continue
             pace = PACE_SECONDS * part.size / max(Run.clock() - begin, 1e-9)

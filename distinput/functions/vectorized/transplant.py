@@ -84,14 +84,14 @@ class Transplant:
         check_code(code, NAMES | _MATH)
         names: dict[str, Any] = {"__builtins__": {"__import__": __import__}}  # which methods of arrays need
         cells = tuple([types.CellType() for _ in code.co_freevars])
-        made = types.FunctionType(code, names, function.__name__, None, cells or None)
-        self._made[id(function)] = made
+        clone = types.FunctionType(code, names, function.__name__, None, cells or None)
+        self._made[id(function)] = clone
         self._watch(lambda: function.__code__, code, function.__name__)
         self._watch(lambda: function.__defaults__, function.__defaults__, function.__name__)
         self._watch(lambda: function.__kwdefaults__, function.__kwdefaults__, function.__name__)
-        made.__defaults__ = self._values(function.__defaults__)
+        clone.__defaults__ = self._values(function.__defaults__)
         if function.__kwdefaults__:
-            made.__kwdefaults__ = {name: self._value(name, v) for name, v in function.__kwdefaults__.items()}
+            clone.__kwdefaults__ = {name: self._value(name, v) for name, v in function.__kwdefaults__.items()}
         for name in sorted(names_read(code)):
             names[name] = self._global(function.__globals__, name)
         for name, cell, new in zip(code.co_freevars, function.__closure__ or (), cells, strict=True):
@@ -101,7 +101,7 @@ class Transplant:
                 raise Refused(f"`{name}`, which it reads, has no value yet") from None
             self._watch(functools.partial(getattr, cell, "cell_contents", None), value, name)
             new.cell_contents = self._value(name, value)
-        return made
+        return clone
 
     def _global(self, space: dict[str, Any], name: str) -> Any:
         if name in space:

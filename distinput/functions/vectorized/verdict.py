@@ -70,7 +70,7 @@ class Vectorizer:
             return None
         try:
             # In a context of its own, since an interrupt may come before errstate has restored the one that it found.
-            made = copy_context().run(self._strictly, rows)
+            block = copy_context().run(self._strictly, rows)
         except Refused as refusal:
             self.reason = str(refusal)
             return None
@@ -81,7 +81,7 @@ class Vectorizer:
             return None
         self._misses = 0
         self.blocks += 1
-        return made
+        return block
 
     def _strictly(self, rows: Block) -> Block:
         with np.errstate(**_strict()):

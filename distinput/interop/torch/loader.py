@@ -66,20 +66,20 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         if tail in (None, "partial"):
             options["batch_size"], batch_size = batch_size, None  # then it is that of a DataLoader
         options = _left(options)
-        named: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "share_memory": share_memory,
             "tail": tail,
             "batch_size": batch_size,
             "may_differ": may_differ,
         }
         if isinstance(dataset, IterableView):
-            if rank is not None or world_size is not None or any(named.values()):
+            if rank is not None or world_size is not None or any(arguments.values()):
                 raise TypeError(
-                    f"Loader: rank, world_size, {', '.join(named)} are those of the view; pass them to IterableView"
+                    f"Loader: rank, world_size, {', '.join(arguments)} are those of the view; pass them to IterableView"
                 )
             view = dataset
         else:
-            view = IterableView(dataset, rank, world_size, **named)
+            view = IterableView(dataset, rank, world_size, **arguments)
         self.view = view
         self._pass: _Pass | None = None  # None: not begun
         super().__init__(CountedView(view), batch_size=None, collate_fn=_as_it_is, **options)

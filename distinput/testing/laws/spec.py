@@ -30,7 +30,7 @@ def check_spec(dataset: Dataset, *, most: int | None = None) -> None:
     """
     most = most_of(dataset) if most is None else most
     spec = Spec.of(dataset.element_spec)
-    stated = dataset.cardinality()
+    cardinality = dataset.cardinality()
     count = 0
     ended = False
     with iter(dataset) as elements:
@@ -42,16 +42,16 @@ def check_spec(dataset: Dataset, *, most: int | None = None) -> None:
                 break
             _check_fits(element, spec, f"element {count}")
             count += 1
-    if stated == INFINITE and ended:
+    if cardinality == INFINITE and ended:
         raise AssertionError(f"spec: the cardinality is infinite, but there are {count} elements")
-    if stated >= 0 and (count > stated or (ended and count != stated)):
+    if cardinality >= 0 and (count > cardinality or (ended and count != cardinality)):
         raise AssertionError(
-            f"spec: the cardinality is {stated}, but there are {count} elements{'' if ended else ' or more'}"
+            f"spec: the cardinality is {cardinality}, but there are {count} elements{'' if ended else ' or more'}"
         )
-    if stated < UNKNOWN:
-        raise AssertionError(f"spec: {stated} is no cardinality")
-    if stated >= 0 and len(dataset) != stated:
-        raise AssertionError(f"spec: the cardinality is {stated}, but len() is {len(dataset)}")
+    if cardinality < UNKNOWN:
+        raise AssertionError(f"spec: {cardinality} is no cardinality")
+    if cardinality >= 0 and len(dataset) != cardinality:
+        raise AssertionError(f"spec: the cardinality is {cardinality}, but len() is {len(dataset)}")
 
 
 def _check_fits(element: Any, spec: Spec, what: str) -> None:

@@ -45,20 +45,20 @@ class PassTrace:
     @staticmethod
     def of(iterator: DatasetIterator, most: int, keep: Callable[[int], bool] = lambda _: True) -> "PassTrace":
         """Run `iterator` for up to `most` elements."""
-        made = PassTrace()
+        trace = PassTrace()
         with iterator:
-            while len(made.elements) < most:
-                made.states.append(iterator.state() if keep(len(made.elements)) else {})
+            while len(trace.elements) < most:
+                trace.states.append(iterator.state() if keep(len(trace.elements)) else {})
                 try:
-                    made.elements.append(exact(next(iterator)))
+                    trace.elements.append(exact(next(iterator)))
                 except StopIteration:
-                    made.ended = True
-                    made.states.append(iterator.state())
+                    trace.ended = True
+                    trace.states.append(iterator.state())
                     break
                 except Exception as error:  # noqa: BLE001 - how a pass ends is part of what is compared
-                    made.failure = type(error).__name__
+                    trace.failure = type(error).__name__
                     break
-        return made
+        return trace
 
     def rest(self, position: int) -> list[Any]:
         """What follows a position."""
@@ -72,18 +72,18 @@ def begun(plan: Node, running: Node, epoch: int = 0) -> DatasetIterator:
 
 def elements_from(step: Node, state: State, most: int) -> list[Any]:
     """Up to `most` elements of a step from a state on, as exact values."""
-    found: list[Any] = []
+    elements: list[Any] = []
     with Run() as run:
         stream = step.open(state, run)
         try:
             for block, _ in stream:
-                found += [exact(element) for element in islice(block.elements(), most - len(found))]
-                if len(found) >= most:
+                elements += [exact(element) for element in islice(block.elements(), most - len(elements))]
+                if len(elements) >= most:
                     break
         finally:
             run.cancelled.set()
             stream.close()  # type: ignore[attr-defined]
-    return found
+    return elements
 
 
 def states_from(step: Node, state: State, most: int) -> list[State]:

@@ -56,27 +56,27 @@ def _model(p: Pipeline, a: OpArguments) -> list[Any]:
         return []
     if len(everyone) == 1 and len(schedule) == 1:
         return list(wholes[everyone[0]])
-    left, ended, over, first = [list(each) for each in wholes], set(), set(range(len(wholes))) - set(everyone), 0
+    remaining, ended, over, first = [list(each) for each in wholes], set(), set(range(len(wholes))) - set(everyone), 0
     counts = [0] * len(wholes)
-    given: list[Any] = []
+    elements: list[Any] = []
     while True:
-        step = len(given)
+        step = len(elements)
         going = [i for i in range(len(wholes)) if i not in over]
         if not any(weights_at(step)[i] for i in going):
-            return given
+            return elements
         later = [weights_at(step), *[weights for begin, weights in schedule.items() if begin > step]]
         if a["on_end"] == "repeat" and not any(weights[i] for weights in later for i in going if i not in ended):
-            return given
+            return elements
         turn = _turn(going, counts, [weights_at(n) for n in range(first, step + _FAR)], step - first)
-        if left[turn]:
-            given.append(left[turn].pop(0))
+        if remaining[turn]:
+            elements.append(remaining[turn].pop(0))
             counts[turn] += 1
             continue
         if a["on_end"] == "stop":
-            return given
+            return elements
         if a["on_end"] == "repeat" and wholes[turn]:
             ended.add(turn)
-            left[turn] = list(wholes[turn])
+            remaining[turn] = list(wholes[turn])
             continue
         over.add(turn)
         first, counts = step, [0] * len(wholes)
@@ -105,20 +105,20 @@ def _cost(*components: Any) -> Any:
 
 
 def _model_rows(p: Pipeline, a: OpArguments) -> list[Any]:
-    given = []
+    rows = []
     for element in p.elements:
         leaves = p.flat(element)
         count = len(leaves[0])
         if not count:
-            given.append(leaves)
+            rows.append(leaves)
             continue
         loads, owners = np.zeros(a["pieces"], np.int64), np.empty(count, np.int64)
         deal_evenly.reference(np.arange(count) * 7 % 5, loads, owners)
         order = sorted(range(count), key=lambda row: owners[row])
-        given.append(
+        rows.append(
             [stacked_rows(leaf, [array[i] for i in order]) for array, leaf in zip(leaves, p.leaves, strict=True)]
         )
-    return p.like(given)
+    return p.like(rows)
 
 
 BALANCED: tuple[Ingredient, ...] = (

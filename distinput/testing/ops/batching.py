@@ -139,21 +139,21 @@ def _draw_rebatch(draw: DrawFrom, _: Pipeline) -> OpArguments:
 def _model_rebatch(p: Pipeline, a: OpArguments) -> list[Any]:
     rows = [row for element in p.elements for row in _rows(p, element)]
     sizes = a["sizes"] if isinstance(a["sizes"], list) else [a["sizes"]]
-    given: list[Any] = []
+    elements: list[Any] = []
     turn = 0
     while True:
         size = sizes[turn % len(sizes)]
         turn += 1
         if size == 0:
-            given.append(p.spec.structure.build([_no_rows(leaf) for leaf in p.leaves]))
+            elements.append(p.spec.structure.build([_no_rows(leaf) for leaf in p.leaves]))
             continue
         if not rows or (len(rows) < size and a["drop"]):
-            return given
+            return elements
         part, rows = rows[:size], rows[size:]
         made = zip(zip(*part, strict=True), p.leaves, strict=True)
-        given.append(p.spec.structure.build([stacked_rows(leaf, list(rows)) for rows, leaf in made]))
+        elements.append(p.spec.structure.build([stacked_rows(leaf, list(rows)) for rows, leaf in made]))
         if len(part) < size:
-            return given
+            return elements
 
 
 def stacked_rows(leaf: TensorSpec, rows: list[Any]) -> Any:
