@@ -11,13 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from distinput.testing.judge.finding import Verdict
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders import LOADERS
-from distinput.testing.judge.loaders.cases import CASES
-from distinput.testing.judge.loaders.known import EVERY
-from distinput.testing.judge.report import JudgeReport, parsed
-from distinput.testing.judge.tables import WORDS, as_markdown
+from distinput.testing.judge.loaders.known import CASES, EVERY
+from distinput.testing.judge.report import WORDS, JudgeReport, Verdict, as_markdown, parsed
 
 PAGE = Path(__file__).parent / "conformance.md"
 
@@ -47,7 +44,7 @@ the versions that are named. Loaders that shuffle do so with a seed.
 TOLD = """
 ## What is told of loaders, found again
 
-Each line is one job and one law, `distinput.testing.judge.loaders.cases`.
+Each line is one job and one law, `distinput.testing.judge.loaders.known`.
 
 | what is told | in | found |
 |---|---|---|

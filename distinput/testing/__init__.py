@@ -58,9 +58,9 @@ _LAZY = {
     "check_seats": "seats",
     "check_shards": "laws",
     "check_spec": "laws",
-    "check_strategy": "strategy.suite",
+    "check_strategy": "strategy",
     "check_workers": "laws",
-    "local_parameter_server_cluster": "parameter_server",
+    "local_parameter_server_cluster": "seats",
     "small_blocks": "block_sizes",
 }
 """Names and the modules that have them, loaded when they are first named: whoever judges a loader needs none of them."""
@@ -85,9 +85,8 @@ if TYPE_CHECKING:
         check_spec,
         check_workers,
     )
-    from distinput.testing.parameter_server import local_parameter_server_cluster
-    from distinput.testing.seats import check_seats
-    from distinput.testing.strategy.suite import check_strategy
+    from distinput.testing.seats import check_seats, local_parameter_server_cluster
+    from distinput.testing.strategy import check_strategy
 
 
 if not TYPE_CHECKING:  # which would take every name for one that is there

@@ -11,7 +11,7 @@ from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.distribute.strategies.mirrored import MirroredStrategy
 from distinput.plan.node import INFINITE
-from distinput.testing.law import law
+from distinput.testing.elements import law
 from distinput.testing.laws import (
     check_blocks,
     check_distributed,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements as values that can be compared and counted: structure, dtype, shape and bits."""
+"""What all suites need: elements compared, orders checked, and errors reported under the name of a law."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,34 @@ import numpy as np
 from distinput.core.nest import structure_of
 from distinput.core.ragged_tensor import RaggedTensor
 
-__all__ = ["difference", "exact", "matches", "rows_of"]
+__all__ = ["checked_shuffle", "difference", "exact", "interleaved", "law", "matches", "rows_of"]
+
+
+# ----------------------------------------------------------------------------
+# A law that is being checked: errors are reported under its name.
+# ----------------------------------------------------------------------------
+
+
+@contextmanager
+def law(name: str) -> Iterator[None]:
+    """Turn every error inside into an `AssertionError` that begins with the name of the law.
+
+    >>> with law("restart"):
+    ...     raise KeyError("input")
+    Traceback (most recent call last):
+    AssertionError: restart: KeyError('input') was raised
+    """
+    try:
+        yield
+    except AssertionError as error:
+        raise AssertionError(f"{name}: {error}") from error
+    except Exception as error:
+        raise AssertionError(f"{name}: {error!r} was raised") from error
+
+
+# ----------------------------------------------------------------------------
+# Elements as values that can be compared and counted: structure, dtype, shape and bits.
+# ----------------------------------------------------------------------------
 
 
 def exact(element: Any) -> Any:
@@ -82,3 +111,57 @@ def rows_of(batch: Any) -> list[Any]:
     structure = structure_of(batch)
     leaves = structure.flatten(batch)
     return [exact(structure.build([leaf[i] for leaf in leaves])) for i in range(len(leaves[0]))]
+
+
+# ----------------------------------------------------------------------------
+# A check of the order that a shuffle gives.
+# ----------------------------------------------------------------------------
+
+
+def checked_shuffle(before: list[Any], seen: list[Any], buffer_size: int | None) -> list[Any]:
+    """`seen`, if it can be the shuffled `before`: the same elements, none of them earlier than the buffer allows.
+
+    Raises:
+      AssertionError: an element is missing or new, or came before it could be in the buffer.
+
+    >>> checked_shuffle([b"a", b"b", b"c"], [b"b", b"a", b"c"], buffer_size=2)
+    [b'b', b'a', b'c']
+    """
+    keys, given = [exact(element) for element in before], [exact(element) for element in seen]
+    if Counter(keys) != Counter(given):
+        raise AssertionError(f"shuffle: {seen!r} are not the elements {before!r} in another order")
+    if buffer_size is not None:
+        inside: Counter[Any] = Counter(keys[: buffer_size - 1])
+        for place, key in enumerate(given):
+            inside.update(keys[place + buffer_size - 1 : place + buffer_size])
+            if not inside[key]:
+                raise AssertionError(f"shuffle: element {place} of {seen!r} was not in a buffer of {buffer_size} yet")
+            inside[key] -= 1
+    return seen
+
+
+# ----------------------------------------------------------------------------
+# Lists that take turns, as `interleave` and several reads at a time do.
+# ----------------------------------------------------------------------------
+
+
+def interleaved(lists: list[list[Any]], cycle: int, block: int) -> list[Any]:
+    """Elements of several lists, `cycle` of which are open and take turns of `block` elements."""
+    waiting = iter(lists)
+    slots: list[list[Any] | None] = [None] * cycle
+    elements: list[Any] = []
+    more, turn = True, 0
+    while more or any(slot is not None for slot in slots):
+        if slots[turn] is None and more:
+            following = next(waiting, None)
+            more = following is not None
+            slots[turn] = None if following is None else list(following)
+        slot = slots[turn]
+        if slot is not None:
+            for _ in range(block):
+                if not slot:
+                    slots[turn] = None
+                    break
+                elements.append(slot.pop(0))
+        turn = (turn + 1) % cycle
+    return elements

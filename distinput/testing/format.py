@@ -24,8 +24,7 @@ from distinput.formats.format import Format, Fragment, Position
 from distinput.ops.reader import Reader
 from distinput.ops.slices import from_tensor_slices
 from distinput.testing.dataset import check_dataset
-from distinput.testing.elements import difference, exact, matches
-from distinput.testing.law import law
+from distinput.testing.elements import difference, exact, law, matches
 
 __all__ = ["check_format"]
 

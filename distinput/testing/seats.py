@@ -1,21 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite for a coordinator engine: seats, as coordinators and parameter servers use them."""
+"""The suite for a coordinator engine: seats, as coordinators and parameter servers use them; and a cluster for tests."""
 
+import importlib.util
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from distinput.cluster.dask import DaskClusterResolver
+from distinput.cluster.local import LocalClusterResolver
+from distinput.cluster.resolver import ClusterResolver
+from distinput.distribute.coordinator import ClusterCoordinator
 from distinput.distribute.seats import Placed, SeatLost, Seats
-from distinput.testing.law import law
+from distinput.distribute.seats.local_cluster import LocalCluster
+from distinput.distribute.strategies.parameter_server import ParameterServerStrategy
+from distinput.testing.elements import law
 
-__all__ = ["check_seats"]
+__all__ = ["check_seats", "local_parameter_server_cluster"]
+
+
+# ----------------------------------------------------------------------------
+# The suite for a coordinator engine: seats, as coordinators and parameter servers use them.
+# ----------------------------------------------------------------------------
+
 
 Lose = Callable[[Seats, str], None]
 
@@ -296,3 +310,61 @@ def check_seats(seats: Seats, lose: Lose = kill) -> tuple[str, ...]:
     finally:
         seats.close()
     return tuple(LAWS)
+
+
+# ----------------------------------------------------------------------------
+# A parameter-server cluster on this machine, for tests and for trying programs out.
+# ----------------------------------------------------------------------------
+
+
+@contextmanager
+def local_parameter_server_cluster(
+    num_workers: int = 2,
+    num_ps: int = 1,
+    *,
+    engine: str | None = None,
+    worker_timeout_seconds: float = 30.0,
+    **options: Any,
+) -> Iterator[tuple[Any, Any]]:
+    """A `ParameterServerStrategy` on this machine, and its `ClusterCoordinator`; both end with the block.
+
+    Where Dask is installed (`pip install distinput[dask]`), each worker and each parameter server is a process of its own, with
+    the same `sys.path` as this one; a worker's process that ends is started again. Starting takes about two seconds.
+
+    Args:
+      num_workers: how many workers.
+      num_ps: how many parameter servers.
+      engine: what they run on, such as "dask", "ray", or "threads" for threads of this process; None takes "dask" if it is
+        installed, and "threads" otherwise.
+      worker_timeout_seconds: how long a worker may stand still before it counts as lost.
+      options: for `ParameterServerStrategy`, such as `variable_partitioner`.
+
+    Raises:
+      EngineMissing: the engine is not installed.
+
+    >>> import distinput as di
+    >>> with di.testing.local_parameter_server_cluster(num_workers=2, engine="threads") as (strategy, coordinator):
+    ...     coordinator.schedule(lambda: 1).fetch()
+    1
+
+    Source: distinput's own.
+    """
+    if engine is None:
+        engine = "dask" if importlib.util.find_spec("distributed") else "threads"
+
+    @contextmanager
+    def opened(resolver: ClusterResolver) -> Iterator[tuple[Any, Any]]:
+        made = ParameterServerStrategy(
+            resolver, engine=engine, worker_timeout_seconds=worker_timeout_seconds, **options
+        )
+        with made as strategy:
+            yield strategy, ClusterCoordinator(strategy)
+
+    if engine != "dask":
+        with opened(LocalClusterResolver(num_workers, num_ps)) as pair:
+            yield pair
+        return
+    with LocalCluster(num_workers, num_ps, worker_timeout_seconds=worker_timeout_seconds) as cluster:
+        resolver = DaskClusterResolver(cluster.address, num_workers=num_workers, num_ps=num_ps)
+        with opened(resolver) as pair:
+            yield pair

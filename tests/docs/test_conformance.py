@@ -10,9 +10,8 @@ import pytest
 
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders import LOADERS
-from distinput.testing.judge.loaders.cases import CASES
-from distinput.testing.judge.loaders.known import Known
-from distinput.testing.judge.tables import WORDS
+from distinput.testing.judge.loaders.known import CASES, Known
+from distinput.testing.judge.report import WORDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")

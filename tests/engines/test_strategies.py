@@ -3,7 +3,7 @@
 
 import pytest
 
-from distinput.testing.strategy.suite import LAWS
+from distinput.testing.strategy import LAWS
 from tests.depth import sampled
 from tests.engines.processes import run
 

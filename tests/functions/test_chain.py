@@ -15,7 +15,7 @@ from distinput.functions.chain import Chain
 from distinput.rewrite import rewrite
 from distinput.rewrite.fuse import map_of_map
 from distinput.testing import check_restart, check_rewrites
-from distinput.testing.functions import MAPS, SIGNATURES
+from distinput.testing.pipeline import MAPS, SIGNATURES
 from tests.ops.iterating import until_error
 
 RANGE = di.data.Dataset.range

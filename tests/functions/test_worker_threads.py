@@ -8,7 +8,7 @@ import pytest
 import distinput as di
 from distinput.core.run import Run
 from distinput.testing import check_restart
-from distinput.testing.functions import MAPS, SIGNATURES
+from distinput.testing.pipeline import MAPS, SIGNATURES
 from tests.ops.iterating import Pairs
 
 RANGE = di.data.Dataset.range

@@ -90,7 +90,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "dask": ("distinput/cluster/*", "distinput/distribute/seats/*"),
     "distributed": ("distinput/cluster/*", "distinput/distribute/seats/*"),
     "accelerate": ("distinput/testing/judge/loaders/*",),
-    "absl": ("distinput/testing/judge/loaders/grain.py",),  # whose worker processes look for its flags
+    "absl": ("distinput/testing/judge/loaders/libraries.py",),  # whose worker processes look for its flags
     "datasets": ("distinput/interop/huggingface.py", "distinput/testing/judge/loaders/*"),
     "fsspec": ("distinput/files/*", "distinput/testing/faulty_files.py"),
     "grain": ("distinput/interop/grain.py", "distinput/testing/judge/loaders/*"),
@@ -152,7 +152,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "distinput/interop/*",
         "distinput/testing/judge/loaders/*",  # the loaders of others, to be judged
     ),
-    "tensorflow": ("distinput/testing/judge/loaders/tensorflow.py",),  # to be judged; nothing else ever imports it
+    "tensorflow": ("distinput/testing/judge/loaders/libraries.py",),  # to be judged; nothing else ever imports it
     "torchdata": ("distinput/testing/judge/loaders/*",),
     "webdataset": ("distinput/testing/judge/loaders/*",),
     "opentelemetry": ("distinput/reports/opentelemetry.py",),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.plan.options import AutoShardPolicy
 from distinput.testing import check_distributed, check_workers
-from distinput.testing.laws import shards
+from distinput.testing.laws import shares
 from distinput.testing.pipelines import INGREDIENTS, Pipeline, built, pipelines
 
 FLAT = ("batch", "cache", "concatenate", "filter", "map", "prefetch", "repeat", "shard", "shuffle", "skip")
@@ -85,7 +85,7 @@ def test_a_worker_that_loses_a_piece_breaks_the_law(monkeypatch: pytest.MonkeyPa
         part = di.data.experimental.auto_shard_dataset(dataset, workers, worker, *rest)
         return part.skip(1) if worker == 1 else part
 
-    monkeypatch.setattr(shards, "auto_shard_dataset", losing)
+    monkeypatch.setattr(shares, "auto_shard_dataset", losing)
     with pytest.raises(AssertionError, match=r"missing \[\(.*x02.*\], too many \[\]"):
         check_workers(lambda: di.data.Dataset.range(7).batch(3), 2, 1, even=False)
 

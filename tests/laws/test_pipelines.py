@@ -104,7 +104,7 @@ def node_classes() -> list[type[Node]]:
 @pytest.mark.parametrize("kind", node_classes(), ids=lambda kind: kind.__name__)
 def test_every_op_is_in_the_random_pipelines(kind: type[Node]) -> None:
     covered = {node for ingredient in INGREDIENTS.values() for node in ingredient.covers}
-    assert kind in covered, f"add {kind.__name__} to distinput/testing/ops.py: an op keeps the laws from its first day"
+    assert kind in covered, f"add {kind.__name__} to distinput/testing/ops: an op keeps the laws from its first day"
 
 
 def test_every_method_that_adds_an_op_is_in_the_random_pipelines() -> None:

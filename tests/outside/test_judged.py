@@ -16,9 +16,9 @@ _HERE = "distinput.testing.judge.loaders"
 @pytest.mark.parametrize(
     "module, make, play",
     [
-        ("streaming", f"{_HERE}.mosaicml:streaming", "processes"),
-        ("ray", f"{_HERE}.ray:streaming_split", "threads"),
-        ("ray", f"{_HERE}.ray:dropping_split", "threads"),
+        ("streaming", f"{_HERE}.libraries:streaming", "processes"),
+        ("ray", f"{_HERE}.libraries:streaming_split", "threads"),
+        ("ray", f"{_HERE}.libraries:dropping_split", "threads"),
     ],
     ids=["MosaicML Streaming", "Ray Data", "Ray Data, equal"],
 )

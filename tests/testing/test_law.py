@@ -3,7 +3,7 @@
 
 import pytest
 
-from distinput.testing.law import law
+from distinput.testing.elements import law
 
 
 def test_what_is_broken_is_told_under_the_name_of_the_law() -> None:

@@ -14,9 +14,8 @@ from distinput.core.buffers import FEWEST_BYTES
 from distinput.core.references import counts_are_exact
 from distinput.distribute.devices.threads import ThreadDevices
 from distinput.distribute.values import PerReplica
-from distinput.testing import check_devices, recycled_buffers
-from distinput.testing.devices import LAWS
-from distinput.testing.recycled_buffers import check_recycled_buffers
+from distinput.testing import check_devices, devices
+from distinput.testing.devices import LAWS, check_recycled_buffers
 
 pytestmark = pytest.mark.skipif(not counts_are_exact(), reason="buffers are used again by reference counts")
 
@@ -28,7 +27,7 @@ def test_memory_is_used_again_while_the_law_is_checked(monkeypatch: pytest.Monke
         pools.append(buffers.Buffers())
         return pools[-1]
 
-    monkeypatch.setattr(recycled_buffers, "Buffers", pool)
+    monkeypatch.setattr(devices, "Buffers", pool)
     check_recycled_buffers(ThreadDevices, 2)
     assert len(pools) == 3
     assert all(pool.nbytes <= 4 * 2 * FEWEST_BYTES for pool in pools)  # of 16 batches, 4 of which wait at a time

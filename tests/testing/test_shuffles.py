@@ -3,7 +3,7 @@
 
 import pytest
 
-from distinput.testing.shuffles import checked_shuffle
+from distinput.testing.elements import checked_shuffle
 
 WORDS = [b"a", b"b", b"c", b"c"]
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from distinput.testing.turns import interleaved
+from distinput.testing.elements import interleaved
 
 A, B, C = ["a0", "a1", "a2"], ["b0"], ["c0", "c1"]
 

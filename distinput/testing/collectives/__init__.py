@@ -6,13 +6,18 @@ in `distinput.distribute.engines.ENGINES`; or from a shell by
 `python -m distinput.testing.collectives --engine package.module:open_group --size 2`.
 """
 
-from distinput.testing.collectives.checks import CHECKS, SLOW_CHECKS, run_checks
-from distinput.testing.collectives.command import main
-from distinput.testing.collectives.faults import FAULTS, IN_THREADS
-from distinput.testing.collectives.outcome import Outcome, Report
-from distinput.testing.collectives.processes import Start, check_processes, mpiexec
-from distinput.testing.collectives.suite import check_collectives
-from distinput.testing.collectives.threads import check_threads, fault_threads
+from distinput.testing.collectives.checks import CHECKS, SLOW_CHECKS, Outcome, Report, run_checks
+from distinput.testing.collectives.suite import (
+    FAULTS,
+    IN_THREADS,
+    Start,
+    check_collectives,
+    check_processes,
+    check_threads,
+    fault_threads,
+    main,
+    mpiexec,
+)
 
 __all__ = [
     "CHECKS",

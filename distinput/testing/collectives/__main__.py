@@ -3,7 +3,7 @@
 
 import sys
 
-from distinput.testing.collectives.command import main
+from distinput.testing.collectives.suite import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,18 +1,312 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`check_collectives`: all checks and some faults of an engine, in threads or in processes, with an error for what fails."""
+"""The suite of collectives: groups of threads and of processes, faults, and the command."""
 
-from collections.abc import Iterator, Sequence
+import argparse
+import contextlib
+import faulthandler
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
 
-from distinput.distribute.engines import Collectives, OpenGroup
-from distinput.testing.collectives.checks import CHECKS
-from distinput.testing.collectives.faults import FAULTS, IN_THREADS
-from distinput.testing.collectives.outcome import Report
-from distinput.testing.collectives.processes import check_processes, free_address, mpiexec
-from distinput.testing.collectives.threads import check_threads, fault_threads
+import numpy as np
 
-__all__ = ["check_collectives"]
+from distinput.distribute.engines import (
+    ENGINES,
+    Aborted,
+    CollectiveError,
+    Collectives,
+    CollectiveTimeout,
+    Mismatch,
+    OpenGroup,
+    PeerLost,
+    Poisoned,
+    open_collectives,
+)
+from distinput.testing.collectives.checks import CHECKS, SOON, Outcome, Report, raises, run_checks
+
+__all__ = [
+    "FAULTS",
+    "IN_THREADS",
+    "Start",
+    "check_collectives",
+    "check_processes",
+    "check_threads",
+    "fault_threads",
+    "free_address",
+    "main",
+    "mpiexec",
+    "run_fault",
+]
+
+
+# ----------------------------------------------------------------------------
+# Faults that a worker may have, and the error that the other workers must get, on every engine.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A way in which one worker fails the others.
+
+    Args:
+      act: what the worker does with its group.
+      expected: the error that the others get.
+      waits: whether they get it only when their timeout is over.
+      wait: the call that the others make, by default an all_reduce.
+    """
+
+    act: Callable[[Collectives], None]
+    expected: type[CollectiveError]
+    waits: bool = False
+    wait: Callable[[Collectives], object] = lambda group: group.all_reduce(1.0)
+
+
+def _kill(_: Collectives) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _freeze(_: Collectives) -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _raise(group: Collectives) -> None:
+    with group:
+        raise OSError("record 7 of part-3 is damaged")
+
+
+def _come_too_late(group: Collectives) -> None:
+    time.sleep(1.5 * group.timeout)
+    # What the others sent for the first call may still arrive; they take part in no further one.
+    error = raises(CollectiveError, lambda: (group.all_reduce(1.0), group.all_reduce(1.0)))
+    assert isinstance(error, Aborted | PeerLost), f"got {type(error).__name__}: {error}"
+
+
+def _stay_away(group: Collectives) -> None:
+    time.sleep(2 * group.timeout)
+
+
+def _transfer(group: Collectives) -> None:
+    mine = np.zeros(1 << 23)  # 64 MB
+    while True:
+        group.all_reduce(mine)
+
+
+def _kill_in_transfer(group: Collectives) -> None:
+    threading.Timer(0.2, _kill, [group]).start()
+    _transfer(group)
+
+
+def _agree_forever(group: Collectives) -> None:
+    ahead = [group.agree([1]) for _ in range(4)]
+    while True:
+        ahead.append(group.agree([1]))
+        ahead.pop(0).result()
+
+
+def _cross(group: Collectives) -> None:
+    raises(Mismatch, lambda: group.agree([1]).result())  # the others are in a call, and wait for this one
+
+
+FAULTS: dict[str, Fault] = {
+    "close": Fault(lambda group: group.close(), PeerLost),
+    "come_too_late": Fault(_come_too_late, CollectiveTimeout, waits=True),
+    "cross": Fault(_cross, Mismatch),
+    "exit": Fault(lambda _: sys.exit(0), PeerLost),
+    "freeze": Fault(_freeze, CollectiveTimeout, waits=True),
+    "freeze_in_agreement": Fault(_freeze, CollectiveTimeout, waits=True, wait=_agree_forever),
+    "kill": Fault(_kill, PeerLost),
+    "kill_in_agreement": Fault(_kill, PeerLost, wait=_agree_forever),
+    "kill_in_transfer": Fault(_kill_in_transfer, PeerLost, wait=_transfer),
+    "raise": Fault(_raise, Aborted),
+    "raise_in_agreement": Fault(_raise, Aborted, wait=_agree_forever),
+    "stay_away": Fault(_stay_away, CollectiveTimeout, waits=True),
+}
+"""The faults by name."""
+
+IN_THREADS = ("close", "come_too_late", "raise", "raise_in_agreement", "stay_away")
+"""The faults that a thread can have without ending its process."""
+
+
+def run_fault(group: Collectives, name: str, victim: int) -> Outcome:
+    """Let one worker have a fault; the others report the error they got, and check that the group refuses further calls."""
+    fault, outcome = FAULTS[name], Outcome(group.rank)
+    at = float(group.broadcast(time.monotonic() + 0.3, victim))
+    if group.rank == victim:
+        time.sleep(max(0.0, at - time.monotonic()))
+        with contextlib.suppress(OSError):
+            fault.act(group)
+        return outcome
+    try:
+        fault.wait(group)
+    except CollectiveError as error:
+        outcome.seconds = time.monotonic() - at
+        outcome.error, outcome.message = type(error).__name__, str(error)
+        ranks = error.ranks if isinstance(error, CollectiveTimeout) else [getattr(error, "rank", None)]
+        outcome.culprit = [rank for rank in ranks if rank is not None]
+        problems = list(_problems(group, fault, victim, error, outcome))
+        if problems:
+            outcome.failed[name] = "; ".join(problems)
+    else:
+        outcome.failed[name] = "no error came"
+    outcome.passed = [] if outcome.failed else [name]
+    return outcome
+
+
+def _problems(group: Collectives, fault: Fault, victim: int, error: CollectiveError, outcome: Outcome) -> Iterator[str]:
+    if type(error) is not fault.expected:
+        yield f"expected {fault.expected.__name__}, got {type(error).__name__}: {error}"
+    if outcome.culprit not in ([], [victim]):
+        yield f"the error must name rank {victim}, got {outcome.culprit}: {error}"
+    limit = group.timeout + SOON if fault.waits else SOON
+    if outcome.seconds > limit:
+        yield f"the error came after {outcome.seconds:.2f} s, allowed are {limit:g} s"
+    begin = time.monotonic()
+    try:
+        group.barrier()
+    except Poisoned:
+        if time.monotonic() - begin > 0.1:
+            yield f"Poisoned came after {time.monotonic() - begin:.2f} s"
+    else:
+        yield "the group can still be used"
+
+
+# ----------------------------------------------------------------------------
+# The checks and faults on groups that live in threads of this process.
+# ----------------------------------------------------------------------------
+
+
+def check_threads(groups: Sequence[Collectives], names: Sequence[str] | None = None) -> Report:
+    """All checks on groups that live in threads of this process."""
+    begin = time.monotonic()
+    with ThreadPoolExecutor(len(groups)) as pool:
+        outcomes = tuple(pool.map(lambda group: run_checks(group, names), groups))
+    return Report("local", len(groups), outcomes, seconds=time.monotonic() - begin)
+
+
+def fault_threads(groups: Sequence[Collectives], name: str) -> Report:
+    """One fault, of `IN_THREADS`, on groups that live in threads of this process."""
+    begin = time.monotonic()
+    with ThreadPoolExecutor(len(groups)) as pool:
+        outcomes = tuple(pool.map(lambda group: run_fault(group, name, len(groups) - 1), groups))
+    return Report("local", len(groups), outcomes[:-1], seconds=time.monotonic() - begin)
+
+
+# ----------------------------------------------------------------------------
+# The checks and faults in real processes of this machine.
+# ----------------------------------------------------------------------------
+
+
+Start = Callable[[Sequence[Sequence[str]], float, int | None], tuple[list[int | None], str]]
+"""Starts commands, kills them after so many seconds, does not wait for the one with this number; exit codes and output."""
+
+
+def check_processes(
+    engine: str,
+    size: int,
+    *,
+    fault: str | None = None,
+    victim: int = -1,
+    names: Sequence[str] | None = None,
+    timeout: float = 10.0,
+    limit: float = 60.0,
+    launcher: Sequence[str] = (),
+    start: Start | None = None,
+) -> Report:
+    """Run the checks, or one fault, with an engine in processes on this machine; none of them outlives the call.
+
+    Args:
+      engine: a key of `ENGINES`, or `package.module:function` of a new one.
+      size: how many processes.
+      fault: a key of `FAULTS`.
+      victim: the rank that has it; by default the last one. Rank 0 may host what others need.
+      names: keys of `CHECKS`; by default all.
+      timeout: of the group.
+      limit: seconds after which all processes are killed.
+      launcher: a command that starts `size` processes, such as `["mpiexec", "-n", "2"]`; without it each is started
+        with its rank and the address of rank 0.
+      start: what starts the processes in the place of `subprocess`, where something is to be done for all of them once,
+        such as to load the engine. The commands begin with the three words that make this file the program.
+    """
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "distinput.testing.collectives", "--worker", folder, "--engine", engine]
+        command += ["--timeout", str(timeout), "--limit", str(limit)]
+        command += ["--fault", fault, "--victim", str(victim % size)] if fault else []
+        command += ["--checks", ",".join(names)] if names is not None else []
+        if launcher:
+            commands = [[*launcher, *command]]
+        else:
+            place = ["--size", str(size), "--address", free_address(), "--rank"]
+            commands = [[*command, *place, str(rank)] for rank in range(size)]
+        stuck = victim % size if fault and "freeze" in fault else None
+        codes, output = (start or _run_all)(commands, limit, stuck)
+        reports = [Path(folder, f"{rank}.json") for rank in range(size)]
+        outcomes = tuple(Outcome(**json.loads(path.read_text("utf-8"))) for path in reports if path.exists())
+    return Report(engine, size, outcomes, tuple(codes), output, time.monotonic() - begin)
+
+
+def _run_all(commands: Sequence[Sequence[str]], limit: float, stuck: int | None) -> tuple[list[int | None], str]:
+    environment = {"GLOO_SOCKET_IFNAME": "lo", **os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
+    deadline = time.monotonic() + limit
+    with tempfile.TemporaryFile() as output:
+        processes = [
+            subprocess.Popen(command, stdout=output, stderr=output, env=environment, start_new_session=True)
+            for command in commands
+        ]
+        try:
+            # A frozen process does not end by itself and is not waited for; a launcher ends the whole job.
+            for process in [p for i, p in enumerate(processes) if i != stuck or len(processes) == 1]:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0.1, deadline - time.monotonic()))
+            codes = [process.poll() for process in processes]
+        finally:
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        output.seek(0)
+        return codes, output.read().decode(errors="replace")
+
+
+def mpiexec(size: int) -> list[str]:
+    """The command that starts `size` processes with the MPI of this Python environment, or else that of the machine.
+
+    Raises:
+      FileNotFoundError: there is none.
+    """
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise FileNotFoundError("mpiexec: not found; use `pip install 'distinput[mpi]'`")
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=30).stdout
+    extra = ["--allow-run-as-root", "--oversubscribe"] if "open" in version.lower() else []
+    return [found, *extra, "-n", str(size)]
+
+
+def free_address() -> str:
+    """A `host:port` of this machine that is not in use."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+# ----------------------------------------------------------------------------
+# `check_collectives`: all checks and some faults of an engine, in threads or in processes, with an error for what fails.
+# ----------------------------------------------------------------------------
+
 
 _FAULTS = ("close", "raise", "stay_away")
 
@@ -108,3 +402,89 @@ def _opened(open_group: OpenGroup, size: int, timeout: float) -> Iterator[list[C
     finally:
         for group in groups:
             group.close()
+
+
+# ----------------------------------------------------------------------------
+# `python -m distinput.testing.collectives`: the suite from a shell, and the worker that it starts.
+# ----------------------------------------------------------------------------
+
+
+def _open(arguments: argparse.Namespace) -> Collectives:
+    place = {"rank": arguments.rank, "size": arguments.size, "address": arguments.address}
+    if arguments.engine in ENGINES:
+        return open_collectives(arguments.engine, **place, timeout=arguments.timeout)
+    module, function = arguments.engine.split(":")
+    group: Collectives = getattr(import_module(module), function)(
+        arguments.rank, arguments.size, arguments.address, timeout=arguments.timeout, name="distinput"
+    )
+    return group
+
+
+def _work(arguments: argparse.Namespace) -> int:
+    """One worker: run what was asked, and leave the outcome as a file."""
+    faulthandler.dump_traceback_later(arguments.limit, exit=True)  # also where the launcher cannot kill it
+    opening = time.monotonic()
+    while True:
+        try:
+            group = _open(arguments)
+            break
+        except TimeoutError:  # a busy machine may start the processes far apart
+            if time.monotonic() - opening > arguments.limit / 2:
+                raise
+    outcome = (
+        run_fault(group, arguments.fault, arguments.victim)
+        if arguments.fault
+        else run_checks(group, arguments.checks.split(",") if arguments.checks else None)
+    )
+    report = Path(arguments.worker, f"{group.rank}.json")
+    report.with_suffix(".part").write_text(json.dumps(asdict(outcome)), "utf-8")
+    os.replace(report.with_suffix(".part"), report)  # a launcher may end a worker at any moment
+    group.close()
+    return 1 if outcome.failed else 0
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The command line; the exit status.
+
+    Args:
+      words: its arguments; those of the program when None.
+    """
+    parser = argparse.ArgumentParser(description="The conformance suite of distinput's collectives.")
+    parser.add_argument("--engine", required=True, help=f"{', '.join(ENGINES)}, or module:function")
+    parser.add_argument("--size", type=int, help="how many workers")
+    parser.add_argument("--fault", choices=sorted(FAULTS), help="one fault instead of the checks")
+    parser.add_argument("--victim", type=int, default=-1, help="the rank that has the fault, by default the last")
+    parser.add_argument("--checks", help="some checks only, with commas between them")
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds that a call waits")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds after which everything is killed")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--address", help=argparse.SUPPRESS)
+    arguments = parser.parse_args(words)
+    if arguments.worker:
+        return _work(arguments)
+    size = arguments.size or 2
+    launcher = mpiexec(size) if arguments.engine == "mpi" else ()
+    names = arguments.checks.split(",") if arguments.checks else None
+    report = check_processes(
+        arguments.engine,
+        size,
+        fault=arguments.fault,
+        victim=arguments.victim,
+        names=names,
+        timeout=arguments.timeout,
+        limit=arguments.limit,
+        launcher=launcher,
+    )
+    for outcome in report.outcomes:
+        print(
+            f"rank {outcome.rank}: {len(outcome.passed)} held, {len(outcome.failed)} did not, {outcome.seconds:.2f} s"
+        )
+        if outcome.error:
+            print(f"  {outcome.error}: {outcome.message}")
+    for problem in report.problems:
+        print(problem)
+    print(f"{report.engine}, {report.size} workers, {report.seconds:.1f} s, exit codes {list(report.codes)}")
+    if report.problems or not report.outcomes:
+        print(report.output)
+    return 1 if report.problems or not report.outcomes else 0

@@ -14,8 +14,7 @@ from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders import LOADERS
 from distinput.testing.judge.loaders.known import EVERY, Known, made
 from distinput.testing.judge.processes import HOWS
-from distinput.testing.judge.report import JudgeReport
-from distinput.testing.judge.tables import SUFFIXES, WRITERS
+from distinput.testing.judge.report import SUFFIXES, WRITERS, JudgeReport
 
 __all__ = ["add_arguments", "main", "run"]
 

@@ -5,10 +5,9 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 from typing import Any
 
-from distinput.testing.judge.batch import Ids, ids_of
-from distinput.testing.judge.delivery import compared
+from distinput.testing.judge.delivery import Ids, compared, ids_of
 from distinput.testing.judge.job import Job, Maker
-from distinput.testing.judge.states import begun, restored, saved
+from distinput.testing.judge.play import begun, restored, saved
 
 __all__ = ["check_interrupted"]
 

@@ -8,14 +8,12 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from distinput.testing.judge.batch import Ids, ids_of
-from distinput.testing.judge.finding import Ruling, broken, not_judged
+from distinput.testing.judge.delivery import Ids, ids_of
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.laws import LAWS
-from distinput.testing.judge.processes import HOWS, unpicklable
-from distinput.testing.judge.report import JudgeReport
+from distinput.testing.judge.processes import HOWS, Still, unpicklable, watched
+from distinput.testing.judge.report import JudgeReport, Ruling, broken, not_judged
 from distinput.testing.judge.trial import Trial
-from distinput.testing.judge.watch import Still, watched
 
 __all__ = ["begin", "judge", "ruling"]
 

@@ -9,18 +9,78 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from distinput.testing.judge import traces
 from distinput.testing.judge.play import Play, PlayEvent, PlayTask, Walk, folded
 from distinput.testing.judge.player import OVER, TASK
-from distinput.testing.judge.watch import Still
 
-__all__ = ["HOWS", "Played", "play_away", "unpicklable"]
+__all__ = ["HOWS", "Played", "Still", "play_away", "unpicklable", "watched"]
+
+
+# ----------------------------------------------------------------------------
+# Work that must not hang: it runs in a thread, and whoever waits for it gives up when it stands still.
+# ----------------------------------------------------------------------------
+
+
+T = TypeVar("T")
+
+
+class Still(TimeoutError):
+    """There was no sign of life for too long."""
+
+
+class _Work(threading.Thread, Generic[T]):
+    """A thread that keeps what its function returns or raises; a daemon, since one that hangs is left behind."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        super().__init__(name="distinput-judge", daemon=True)
+        self._work = work
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Call the function."""
+        try:
+            self.result = self._work()
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
+            self.error = error
+
+
+def watched(work: Callable[[], T], patience: float, last: Callable[[], float]) -> T:
+    """What the work returns or raises, unless it stands still.
+
+    Args:
+      work: called in a thread of its own.
+      patience: seconds without a sign of life.
+      last: the time of the last one, by `time.monotonic`.
+
+    Raises:
+      Still: the work stood still; its thread is left behind.
+
+    >>> watched(lambda: 7, patience=5.0, last=lambda: 1e9)
+    7
+    """
+    thread = _Work(work)
+    thread.start()
+    while thread.is_alive():
+        thread.join(min(0.2, patience / 4))
+        if thread.is_alive() and time.monotonic() - last() > patience:
+            raise Still
+    if thread.error is not None:
+        raise thread.error
+    return thread.result  # type: ignore[return-value]
+
+
+# ----------------------------------------------------------------------------
+# Ranks in processes of their own: started, watched, and nothing of them left behind.
+# ----------------------------------------------------------------------------
+
 
 HOWS = ("in turn", "processes", "threads")
 """Ways to play the ranks of a job: one after the other in this process; all at once, each in a new process with the environment

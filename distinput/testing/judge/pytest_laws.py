@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from distinput.testing.judge.finding import Ruling, Verdict
 from distinput.testing.judge.judging import begin, ruling
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders.known import made
-from distinput.testing.judge.report import JudgeReport
-from distinput.testing.judge.tables import SUFFIXES, WRITERS
+from distinput.testing.judge.report import SUFFIXES, WRITERS, JudgeReport, Ruling, Verdict
 from distinput.testing.judge.trial import Trial
 
 __all__ = ["PytestLaws"]

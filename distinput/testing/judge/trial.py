@@ -5,13 +5,11 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from distinput.testing.judge.batch import Ids
-from distinput.testing.judge.delivery import JobPasses
-from distinput.testing.judge.finding import Ruling, Verdict, broken, kept, not_judged, refused
+from distinput.testing.judge.delivery import Ids, JobPasses
 from distinput.testing.judge.job import Job, Maker
-from distinput.testing.judge.play import Play, PlayTask, Walk, events, folded
+from distinput.testing.judge.play import Play, PlayTask, Saved, Walk, events, folded
 from distinput.testing.judge.processes import Played, play_away
-from distinput.testing.judge.states import Saved
+from distinput.testing.judge.report import Ruling, Verdict, broken, kept, not_judged, refused
 
 __all__ = ["Trial"]
 

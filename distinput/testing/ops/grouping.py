@@ -14,10 +14,8 @@ from distinput.ops.group_by_reducer import GroupByReducer
 from distinput.ops.group_by_window import GroupByWindow
 from distinput.ops.rejection_resample import RejectionResample
 from distinput.testing.elements import exact
-from distinput.testing.functions import applied, digest
-from distinput.testing.ops.arguments import SMALL, OpArguments, tensors
-from distinput.testing.ops.stacking import cut, padded, stacked
-from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline
+from distinput.testing.ops.batching import cut, padded, stacked
+from distinput.testing.pipeline import SMALL, DrawFrom, Ingredient, OpArguments, Pipeline, applied, digest, tensors
 
 __all__ = ["GROUPING"]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops that make one element of one element."""
+"""Ops that give each element, or leave it out, or only change the order: maps, filters, caches, shuffles."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,22 +9,62 @@ from hypothesis import strategies as st
 
 from distinput.core.ragged_tensor import RaggedTensor
 from distinput.data.dataset import Dataset
+from distinput.data.experimental import assert_cardinality
 from distinput.formats.example_encoding import encode_example, encode_sequence_example
 from distinput.formats.features import Feature, FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
+from distinput.ops.cache import Cache
+from distinput.ops.copied import Copied
+from distinput.ops.disk_cache import DiskCache
+from distinput.ops.filter import Filter, TakeWhile
+from distinput.ops.global_shuffle import GlobalShuffle
+from distinput.ops.identity import AssertCardinality, WithOptions
+from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.ops.map import FusedMap, Map
 from distinput.ops.map_rows import FusedMapRows, MapRows
 from distinput.ops.on_error import OnError
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.parse_sequence_example import ParseSequenceExample
+from distinput.ops.prefetch import Prefetch
+from distinput.ops.random_keys import RandomKeys
+from distinput.ops.repeat import Repeat
 from distinput.ops.scan import Scan
 from distinput.ops.select import Select
+from distinput.ops.shard import Shard
+from distinput.ops.shuffle import Shuffle
+from distinput.ops.snapshot import Snapshot
+from distinput.ops.take import Skip, Take
+from distinput.ops.unique import Unique
 from distinput.plan.skip_errors import SkipErrors
-from distinput.testing.functions import MAPS, ROW_MAPS, SIGNATURES, applied, digest, whole
-from distinput.testing.ops.arguments import PARALLEL, SMALL, OpArguments, nothing, tensors
-from distinput.testing.ops.stacking import cut, stack
-from distinput.testing.pipeline import Ingredient, Pipeline
+from distinput.testing.elements import checked_shuffle, exact
+from distinput.testing.ops.batching import cut, stack
+from distinput.testing.pipeline import (
+    COUNTS,
+    MAPS,
+    PARALLEL,
+    ROW_MAPS,
+    SIGNATURES,
+    SMALL,
+    DrawFrom,
+    Ingredient,
+    OpArguments,
+    Pipeline,
+    applied,
+    digest,
+    nothing,
+    predicate,
+    tensors,
+    unchanged,
+    whole,
+    with_policy,
+)
+from distinput.testing.sources.records import new_folder
 
-__all__ = ["MAPPING"]
+__all__ = ["CHOOSING", "MAPPING", "PASSING", "RANDOM_MAPS", "SHUFFLING"]
+
+
+# ----------------------------------------------------------------------------
+# Ops that make one element of one element.
+# ----------------------------------------------------------------------------
 
 
 def _model_map(p: Pipeline, a: OpArguments) -> list[Any]:
@@ -243,3 +284,240 @@ MAPPING: tuple[Ingredient, ...] = (
     ),
 )
 """Ops that make one element of one element."""
+
+
+# ----------------------------------------------------------------------------
+# Maps with random numbers.
+# ----------------------------------------------------------------------------
+
+
+def _beside_a_number(*args: Any) -> Any:
+    *components, rng = args
+    return _together(*components), rng.integers(1 << 40)
+
+
+def _together(*components: Any) -> Any:
+    return components[0] if len(components) == 1 else components
+
+
+def _draw(draw: DrawFrom, _: Pipeline) -> OpArguments:
+    return {"seed": draw(st.one_of(st.none(), st.integers(-3, 9))), "parallel": draw(PARALLEL)}
+
+
+def _build(ds: Dataset, a: OpArguments) -> Dataset:
+    return ds.map(_beside_a_number, num_parallel_calls=a["parallel"], rng=True, seed=a["seed"])
+
+
+def _model(p: Pipeline, _: OpArguments, seen: list[Any]) -> list[Any]:
+    """The elements as they are, each beside a number that no other one has."""
+    wanted = [applied(_together, element) for element in p.elements]
+    if p.exact and [exact(element) for element, _ in seen] != [exact(element) for element in wanted]:
+        raise AssertionError(f"map(rng=True): gave {seen!r} for {p.elements!r}")
+    numbers = np.array([number for _, number in seen], np.int64)
+    if len(set(numbers.tolist())) < len(numbers):
+        raise AssertionError(f"map(rng=True): gave a number twice: {numbers!r}")
+    return seen
+
+
+RANDOM_MAPS: tuple[Ingredient, ...] = (
+    Ingredient("map_with_rng", (RandomKeys,), _build, _model, _draw, tensors, observed=True, settled=lambda _: False),
+)
+"""Maps with random numbers."""
+
+
+# ----------------------------------------------------------------------------
+# Ops that keep some of the elements.
+# ----------------------------------------------------------------------------
+
+
+def _predicate(a: OpArguments) -> Callable[..., Any]:
+    return predicate(a["modulus"], a["rest"])
+
+
+def _draw_predicate(draw: DrawFrom, _: Pipeline) -> OpArguments:
+    modulus = draw(st.integers(1, 6))
+    return {"modulus": modulus, "rest": draw(st.integers(0, modulus))}
+
+
+def _model_take_while(p: Pipeline, a: OpArguments) -> list[Any]:
+    given = []
+    for element in p.elements:
+        if not applied(_predicate(a), element):
+            break
+        given.append(element)
+    return given
+
+
+def _model_unique(p: Pipeline, _: OpArguments) -> list[Any]:
+    given, seen = [], set()
+    for element in p.elements:
+        if exact(element) not in seen:
+            seen.add(exact(element))
+            given.append(element)
+    return given
+
+
+def _unique_fits(p: Pipeline) -> bool:
+    return p.tensors and len(p.leaves) == 1 and p.leaves[0].dtype in (np.int32, np.int64, np.dtype(object))
+
+
+def _model_take(p: Pipeline, a: OpArguments) -> list[Any]:
+    return p.elements if a["count"] < 0 else p.elements[: a["count"]]
+
+
+def _model_skip(p: Pipeline, a: OpArguments) -> list[Any]:
+    return [] if a["count"] < 0 else p.elements[a["count"] :]
+
+
+def _draw_shard(draw: DrawFrom, _: Pipeline) -> OpArguments:
+    shards = draw(SMALL)
+    return {"shards": shards, "index": draw(st.integers(0, shards - 1))}
+
+
+def _counted(draw: DrawFrom, _: Pipeline) -> OpArguments:
+    return {"count": draw(COUNTS)}
+
+
+CHOOSING: tuple[Ingredient, ...] = (
+    Ingredient(
+        "filter",
+        (Filter,),
+        lambda ds, a: ds.filter(_predicate(a)),
+        lambda p, a: [element for element in p.elements if applied(_predicate(a), element)],
+        _draw_predicate,
+    ),
+    Ingredient(
+        "shard",
+        (Shard,),
+        lambda ds, a: ds._followed_by(Shard(ds.node, a["shards"], a["index"])),  # which warns of no seed that is drawn
+        lambda p, a: p.elements[a["index"] :: a["shards"]],
+        _draw_shard,
+    ),
+    Ingredient("skip", (Skip,), lambda ds, a: ds.skip(a["count"]), _model_skip, _counted),
+    Ingredient("take", (Take,), lambda ds, a: ds.take(a["count"]), _model_take, _counted),
+    Ingredient(
+        "take_while", (TakeWhile,), lambda ds, a: ds.take_while(_predicate(a)), _model_take_while, _draw_predicate
+    ),
+    Ingredient("unique", (Unique,), lambda ds, _: ds.unique(), _model_unique, nothing, _unique_fits),
+)
+"""Ops that keep some of the elements."""
+
+
+# ----------------------------------------------------------------------------
+# Ops that give the same elements: again, kept, ahead, or with options.
+# ----------------------------------------------------------------------------
+
+
+def _build_endless(ds: Dataset, a: OpArguments) -> Dataset:
+    return ds.repeat(None if a["none"] else -1).take(a["count"])
+
+
+def _model_endless(p: Pipeline, a: OpArguments) -> list[Any]:
+    if not p.elements:
+        return []
+    count: int = a["count"]
+    return (p.elements * (count // len(p.elements) + 1))[:count]
+
+
+PASSING: tuple[Ingredient, ...] = (
+    Ingredient(
+        "assert_cardinality",
+        (AssertCardinality,),
+        lambda ds, a: ds.apply(assert_cardinality(a["count"])),
+        unchanged,
+        lambda _, p: {"count": len(p.elements)},
+        lambda p: p.exact,
+    ),
+    Ingredient("cache", (Cache,), lambda ds, _: ds.cache(), unchanged, nothing),
+    Ingredient(
+        "cache_on_disk", (DiskCache,), lambda ds, _: ds.cache(new_folder()), unchanged, nothing, lambda p: p.tensors
+    ),
+    Ingredient("copied", (Copied,), lambda ds, _: ds.copied(), unchanged, nothing),
+    Ingredient(
+        "endless",
+        (Repeat,),
+        _build_endless,
+        _model_endless,
+        lambda draw, _: {"none": draw(st.booleans()), "count": draw(st.integers(0, 30))},
+        # As TensorFlow says, an endless repeat is infinite unless its input is known to be empty.
+        lambda p: bool(p.elements) or p.build().cardinality() == 0,
+    ),
+    Ingredient("ignore_errors", (IgnoreErrors,), lambda ds, _: ds.ignore_errors(), lambda p, _: p.elements, nothing),
+    Ingredient(
+        "prefetch",
+        (Prefetch,),
+        lambda ds, a: ds.prefetch(a["size"]),
+        unchanged,
+        lambda draw, _: {"size": draw(st.sampled_from([-1, 0, 1, 3]))},
+    ),
+    Ingredient(
+        "repeat",
+        (Repeat,),
+        lambda ds, a: ds.repeat(a["count"]),
+        lambda p, a: p.elements * a["count"],
+        lambda draw, _: {"count": draw(st.integers(0, 3))},
+    ),
+    Ingredient(
+        "snapshot", (Snapshot,), lambda ds, _: ds.snapshot(new_folder()), unchanged, nothing, lambda p: p.tensors
+    ),
+    Ingredient(
+        "with_options",
+        (WithOptions,),
+        lambda ds, a: ds.with_options(with_policy(a["policy"])),
+        unchanged,
+        lambda draw, _: {"policy": draw(st.sampled_from(["AUTO", "DATA", "OFF"]))},
+    ),
+)
+"""Ops that give the elements as they are."""
+
+
+# ----------------------------------------------------------------------------
+# Ops that change the order.
+# ----------------------------------------------------------------------------
+
+
+def _draw_shuffle(draw: DrawFrom, _: Pipeline) -> OpArguments:
+    return {
+        "buffer": draw(st.sampled_from([1, 2, 3, 5, 8, 30, 100])),
+        "seed": draw(st.one_of(st.none(), st.integers(-2, 9))),
+        "again": draw(st.sampled_from([None, True, False, False])),
+    }
+
+
+def _settled_shuffle(a: OpArguments) -> bool:
+    return a.get("buffer") == 1 or (a["seed"] is not None and a["again"] is False)
+
+
+def model_shuffle(p: Pipeline, a: OpArguments, seen: list[Any]) -> list[Any]:
+    return checked_shuffle(p.elements, seen, a.get("buffer")) if p.exact else seen
+
+
+def _global_fits(p: Pipeline) -> bool:
+    node = p.build().node
+    n = node.cardinality
+    return n == 0 or (n > 0 and (node.random_access or node.start_at(0, 0) is not None))
+
+
+SHUFFLING: tuple[Ingredient, ...] = (
+    Ingredient(
+        "global_shuffle",
+        (GlobalShuffle,),
+        lambda ds, a: ds.global_shuffle(a["seed"], a["again"]),
+        model_shuffle,
+        lambda draw, p: {k: v for k, v in _draw_shuffle(draw, p).items() if k != "buffer"},
+        _global_fits,
+        weight=2,
+        observed=True,
+        settled=_settled_shuffle,
+    ),
+    Ingredient(
+        "shuffle",
+        (Shuffle,),
+        lambda ds, a: ds.shuffle(a["buffer"], a["seed"], a["again"]),
+        model_shuffle,
+        _draw_shuffle,
+        observed=True,
+        settled=_settled_shuffle,
+    ),
+)
+"""Ops that change the order."""

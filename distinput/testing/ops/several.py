@@ -1,26 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops over several datasets."""
+"""Ops of several datasets: side by side, one after another, chosen from, one of each element, balanced."""
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from distinput.core.nest import flatten, structure_of
+from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
+from distinput.kernels.even_deal import deal_evenly
+from distinput.kernels.fair_choice import WHOLE
+from distinput.ops.balance_rows import BalanceRows
+from distinput.ops.balanced_sample import BalancedSample
+from distinput.ops.balanced_sample import whole as in_whole_numbers
 from distinput.ops.choose import Choose, DrawByWeights
 from distinput.ops.choose import Draw as DrawNumbers
 from distinput.ops.concatenate import Concatenate
+from distinput.ops.flat_map import FlatMap
+from distinput.ops.interleave import Interleave, default_cycle
 from distinput.ops.range import Range
 from distinput.ops.slices_in_turn import SlicesInTurn
 from distinput.ops.zip import Zip
-from distinput.testing.elements import exact
-from distinput.testing.functions import Point
-from distinput.testing.ops.arguments import OpArguments
-from distinput.testing.pipeline import DrawFrom, Ingredient, Pipeline
+from distinput.testing.elements import exact, interleaved
+from distinput.testing.ops.batching import stacked_rows
+from distinput.testing.pipeline import (
+    SMALL,
+    DrawFrom,
+    Ingredient,
+    OpArguments,
+    Pipeline,
+    Point,
+    applied,
+    digest,
+    length,
+    whole,
+)
 from distinput.testing.sources import SOURCES
 
-__all__ = ["SEVERAL", "VARIANTS", "sources_of", "variant_model"]
+__all__ = ["BALANCED", "FLATTENING", "SEVERAL", "VARIANTS", "sources_of", "variant_model"]
+
+
+# ----------------------------------------------------------------------------
+# Ops over several datasets.
+# ----------------------------------------------------------------------------
+
 
 VARIANTS = st.sampled_from(["same", "skip", "take", "none", "fresh"])
 """Words for datasets of the same kind of elements as another one."""
@@ -205,3 +231,211 @@ SEVERAL: tuple[Ingredient, ...] = (
     Ingredient("zip", (Zip,), _build_zip, _model_zip, _draw_zip, observed=True, settled=_settled_zip),
 )
 """Ops over several datasets."""
+
+
+# ----------------------------------------------------------------------------
+# Ops whose function makes a dataset of an element.
+# ----------------------------------------------------------------------------
+
+
+def _itself(*args: Any) -> Any:
+    return whole(args)
+
+
+_INNER: dict[str, tuple[Callable[..., Dataset], Callable[[Any], list[Any]]]] = {
+    "range": (
+        lambda *args: Dataset.range(digest(*args), digest(*args) + length(*args)),
+        lambda e: [np.int64(applied(digest, e) + i) for i in range(applied(length, e))],
+    ),
+    "again": (
+        lambda *args: Dataset.from_tensors(whole(args)).repeat(length(*args)),
+        lambda e: [applied(_itself, e)] * applied(length, e),
+    ),
+    "filtered": (
+        lambda *args: Dataset.range(6).filter(lambda x: (x + digest(*args)) % 3 > 0).map(lambda x: (x, whole(args))),
+        lambda e: [(np.int64(x), applied(_itself, e)) for x in range(6) if (x + applied(digest, e)) % 3 > 0],
+    ),
+    "ahead": (
+        lambda *args: Dataset.range(length(*args)).map(lambda x: x * 2, num_parallel_calls=2).prefetch(1),
+        lambda e: [np.int64(2 * i) for i in range(applied(length, e))],
+    ),
+    "nested": (
+        lambda *args: Dataset.range(length(*args)).flat_map(lambda n: Dataset.range(n)),
+        lambda e: [np.int64(i) for n in range(applied(length, e)) for i in range(n)],
+    ),
+}
+"""Functions for `flat_map` and `interleave`, and what they give as lists."""
+
+
+def _unwrapped(*args: Any) -> Dataset:
+    found: Dataset = flatten(whole(args))[0]
+    return found
+
+
+def _inner_words(p: Pipeline) -> list[str]:
+    words = sorted(_INNER)
+    if not p.tensors:
+        return ["range", "window"] if not isinstance(p.spec.leaves[0], TensorSpec) else ["range"]
+    return words
+
+
+def _inner(word: str) -> Callable[..., Dataset]:
+    return _unwrapped if word == "window" else _INNER[word][0]
+
+
+def _inner_lists(p: Pipeline, word: str) -> list[list[Any]]:
+    if word == "window":
+        return [list(p.flat(element)[0]) for element in p.elements]
+    return [_INNER[word][1](element) for element in p.elements]
+
+
+def _draw_interleave(draw: DrawFrom, p: Pipeline) -> OpArguments:
+    cycle = draw(st.sampled_from([None, 1, 2, 3, 5]))
+    return {
+        "function": draw(st.sampled_from(_inner_words(p))),
+        "cycle": cycle,
+        "block": draw(st.sampled_from([None, 1, 2, 3])),
+        "parallel": draw(st.sampled_from([None, None, -1, 1])),
+    }
+
+
+def _build_interleave(ds: Dataset, a: OpArguments) -> Dataset:
+    return ds.interleave(_inner(a["function"]), a["cycle"], a["block"], num_parallel_calls=a["parallel"])
+
+
+def _model_interleave(p: Pipeline, a: OpArguments) -> list[Any]:
+    return interleaved(_inner_lists(p, a["function"]), a["cycle"] or default_cycle(a["parallel"]), a["block"] or 1)
+
+
+FLATTENING: tuple[Ingredient, ...] = (
+    Ingredient(
+        "flat_map",
+        (FlatMap,),
+        lambda ds, a: ds.flat_map(_inner(a["function"])),
+        lambda p, a: [row for rows in _inner_lists(p, a["function"]) for row in rows],
+        lambda draw, p: {"function": draw(st.sampled_from(_inner_words(p)))},
+    ),
+    Ingredient("interleave", (Interleave,), _build_interleave, _model_interleave, _draw_interleave),
+)
+"""Ops whose function makes a dataset of an element."""
+
+
+# ----------------------------------------------------------------------------
+# Samples of several datasets, and parts of replicas, that are balanced.
+# ----------------------------------------------------------------------------
+
+
+_WEIGHTS = ([1.0, 1.0, 1.0], [1.0, 2.0, 0.5], [0.0, 1.0, 3.0], [3.0, 0.5, 0.0])
+_FAR = 50
+"""Steps beyond which a deadline does not matter, for these weights."""
+
+
+def _draw(draw: DrawFrom, _: Pipeline) -> OpArguments:
+    steps = draw(st.lists(st.integers(1, 20), max_size=2, unique=True))
+    return {
+        "others": draw(st.lists(VARIANTS, min_size=1, max_size=2)),
+        "steps": [0, *sorted(steps)],
+        "weights": [draw(st.integers(0, 3)) for _ in range(1 + len(steps))],
+        "on_end": draw(st.sampled_from(["stop", "skip", "repeat"])),
+    }
+
+
+def _schedule(a: OpArguments) -> dict[int, list[float]]:
+    k = 1 + len(a["others"])
+    return {step: _WEIGHTS[number][:k] for step, number in zip(a["steps"], a["weights"], strict=True)}
+
+
+def _build(ds: Dataset, a: OpArguments) -> Dataset:
+    return Dataset.sample_from_datasets(sources_of(ds, a), _schedule(a), balanced=True, on_end=a["on_end"])
+
+
+def _model(p: Pipeline, a: OpArguments) -> list[Any]:
+    wholes = [p.elements, *[variant_model(p.elements, word) for word in a["others"]]]
+    schedule = _schedule(a)
+
+    def weights_at(step: int) -> list[float]:
+        return schedule[max(first for first in schedule if first <= step)]
+
+    everyone = [i for i in range(len(wholes)) if any(weights[i] for weights in schedule.values())]
+    if not any(weights_at(0)):
+        return []
+    if len(everyone) == 1 and len(schedule) == 1:
+        return list(wholes[everyone[0]])
+    remaining, ended, over, first = [list(each) for each in wholes], set(), set(range(len(wholes))) - set(everyone), 0
+    counts = [0] * len(wholes)
+    elements: list[Any] = []
+    while True:
+        step = len(elements)
+        going = [i for i in range(len(wholes)) if i not in over]
+        if not any(weights_at(step)[i] for i in going):
+            return elements
+        later = [weights_at(step), *[weights for begin, weights in schedule.items() if begin > step]]
+        if a["on_end"] == "repeat" and not any(weights[i] for weights in later for i in going if i not in ended):
+            return elements
+        turn = _turn(going, counts, [weights_at(n) for n in range(first, step + _FAR)], step - first)
+        if remaining[turn]:
+            elements.append(remaining[turn].pop(0))
+            counts[turn] += 1
+            continue
+        if a["on_end"] == "stop":
+            return elements
+        if a["on_end"] == "repeat" and wholes[turn]:
+            ended.add(turn)
+            remaining[turn] = list(wholes[turn])
+            continue
+        over.add(turn)
+        first, counts = step, [0] * len(wholes)
+
+
+def _turn(going: list[int], counts: list[int], weights: list[list[float]], done: int) -> int:
+    """Whose turn it is, straight from the theorem: the sums of shares, and the first step at which each must have come."""
+    d = max(2 * len(going) - 2, 2)
+    shares = [in_whole_numbers([each[i] for i in going]) for each in weights]
+    found = []
+    for place, i in enumerate(going):
+        target = sum(share[place] for share in shares[: done + 1])
+        if d * (target - counts[i] * WHOLE) >= WHOLE:
+            for after in count():
+                if d * (target - counts[i] * WHOLE) >= (d - 1) * WHOLE or done + after + 1 >= len(shares):
+                    break
+                target += shares[done + after + 1][place]
+            found.append((after, i))
+    return min(found)[1]
+
+
+def _cost(*components: Any) -> Any:
+    """A number for each row of a batch."""
+    structure = structure_of(components)
+    return np.arange(len(structure.flatten(components)[0])) * 7 % 5
+
+
+def _model_rows(p: Pipeline, a: OpArguments) -> list[Any]:
+    rows = []
+    for element in p.elements:
+        leaves = p.flat(element)
+        count = len(leaves[0])
+        if not count:
+            rows.append(leaves)
+            continue
+        loads, owners = np.zeros(a["pieces"], np.int64), np.empty(count, np.int64)
+        deal_evenly.reference(np.arange(count) * 7 % 5, loads, owners)
+        order = sorted(range(count), key=lambda row: owners[row])
+        rows.append(
+            [stacked_rows(leaf, [array[i] for i in order]) for array, leaf in zip(leaves, p.leaves, strict=True)]
+        )
+    return p.like(rows)
+
+
+BALANCED: tuple[Ingredient, ...] = (
+    Ingredient(
+        "balance_rows",
+        (BalanceRows,),
+        lambda ds, a: ds._followed_by(BalanceRows(ds.node, _cost, a["pieces"])),
+        _model_rows,
+        lambda draw, _: {"pieces": draw(SMALL)},
+        lambda p: p.batched and len(p.leaves) > 0,
+        weight=3,
+    ),
+    Ingredient("sample_balanced", (BalancedSample,), _build, _model, _draw),
+)
+"""Samples and replicas that are balanced."""

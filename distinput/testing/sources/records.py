@@ -1,29 +1,129 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources that read files of records: text, TFRecord, tar, records of fixed length, and lists of files."""
+"""Sources in files of records, and files that several readers share."""
 
+import atexit
+import gzip
+import hashlib
 import io
+import json
+import shutil
 import tarfile
+import tempfile
+import uuid
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
+from distinput.data.experimental import auto_shard_dataset, read_manifest, rebatch_for_worker, write_manifest
 from distinput.data.file_datasets.fixed_length_record import FixedLengthRecordDataset
 from distinput.data.file_datasets.text_line import TextLineDataset
 from distinput.data.file_datasets.tf_record import TFRecordDataset
 from distinput.data.file_datasets.web import WebDataset
+from distinput.files.compression import Deflater, as_compression
 from distinput.formats.tfrecord import TFRecordWriter
+from distinput.ops.files import FileNames
+from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.slices import Slices
+from distinput.ops.worker_rows import OwnPieces, OwnRows, RowReader, ShuffledRows
+from distinput.plan.options import AutoShardPolicy, Options
+from distinput.testing.elements import checked_shuffle, interleaved
 from distinput.testing.pipeline import DrawFrom, Ingredient
-from distinput.testing.shuffles import checked_shuffle
-from distinput.testing.sources.arrays import SALT
-from distinput.testing.sources.written import FILES, by_file, draw_files, read_order, squeezed, written
+from distinput.testing.sources.memory import SALT
 
-__all__ = ["RECORDS", "digits", "fixed", "record_of", "tfrecords"]
+__all__ = [
+    "COMPRESSION",
+    "FILES",
+    "PARTS",
+    "READS",
+    "RECORDS",
+    "by_file",
+    "digits",
+    "draw_files",
+    "fixed",
+    "new_folder",
+    "read_order",
+    "record_of",
+    "squeezed",
+    "tfrecords",
+    "written",
+]
+
+
+# ----------------------------------------------------------------------------
+# Small files, written once for each process, and the order in which their records are read.
+# ----------------------------------------------------------------------------
+
+
+@cache
+def _folder() -> Path:
+    made = tempfile.mkdtemp(prefix="distinput-testing-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)
+
+
+def new_folder() -> str:
+    """The path of a folder that does not exist yet, and that goes away with the process."""
+    return str(_folder() / uuid.uuid4().hex)
+
+
+def written(arguments: dict[str, Any], write: Callable[[Path, list[int]], None]) -> list[str]:
+    """Paths of the files that arguments describe: `rows` in each; written once for each process."""
+    word = hashlib.blake2s(json.dumps(arguments, sort_keys=True).encode(), digest_size=8).hexdigest()
+    folder = _folder() / word
+    paths = [folder / f"part-{index}" for index in range(len(arguments["rows"]))]
+    if not folder.exists():
+        folder.mkdir()
+        before = 0
+        for path, rows in zip(paths, arguments["rows"], strict=True):
+            write(path, list(range(before, before + rows)))
+            before += rows
+    return [str(path) for path in paths]
+
+
+FILES = st.lists(st.sampled_from([3, 1, 5, 0, 2, 6]), min_size=1, max_size=4)
+READS = st.sampled_from([None, None, 1, 2, 3])
+COMPRESSION = st.sampled_from(["", "", "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", "AUTO"])
+
+
+def read_order(lists: list[list[Any]], reads: int | None) -> list[Any]:
+    """The records of several files in the order in which a dataset gives them."""
+    return [row for rows in lists for row in rows] if reads is None else interleaved(lists, reads, 1)
+
+
+def by_file(a: dict[str, Any], record: Callable[[int], Any]) -> list[list[Any]]:
+    """The records of each file."""
+    lists, before = [], 0
+    for rows in a["rows"]:
+        lists.append([record(i) for i in range(before, before + rows)])
+        before += rows
+    return lists
+
+
+def squeezed(data: bytes, compression: str) -> bytes:
+    """Bytes as a file with this compression holds them."""
+    if compression in ("", "AUTO"):  # these files have suffixes of no codec
+        return data
+    if compression == "GZIP":
+        return gzip.compress(data)
+    deflater = Deflater(as_compression(compression))
+    return deflater.deflate(data) + deflater.finish()
+
+
+def draw_files(draw: DrawFrom, _: Any) -> dict[str, Any]:
+    """Arguments of a source that reads small files."""
+    return {"rows": draw(FILES), "reads": draw(READS), "compression": draw(COMPRESSION)}
+
+
+# ----------------------------------------------------------------------------
+# Sources that read files of records: text, TFRecord, tar, records of fixed length, and lists of files.
+# ----------------------------------------------------------------------------
 
 
 def _line(index: int) -> bytes:
@@ -180,3 +280,97 @@ RECORDS: tuple[Ingredient, ...] = (
     ),
 )
 """Sources that read files of records."""
+
+
+# ----------------------------------------------------------------------------
+# Files as workers read them: through a manifest, or a part of them each.
+# ----------------------------------------------------------------------------
+
+
+def _build_manifest(_: None, a: dict[str, Any]) -> Dataset:
+    names = tfrecords(a)
+    path = str(Path(names[0]).parent / "manifest.json")
+    if not Path(path).exists():
+        write_manifest(path, names)
+    return TFRecordDataset(read_manifest(path), a["compression"], num_parallel_reads=a["reads"])
+
+
+def _with_policy(dataset: Dataset, policy: AutoShardPolicy) -> Dataset:
+    options = Options()
+    options.experimental_distribute.auto_shard_policy = policy
+    return dataset.with_options(options)
+
+
+def _draw_part(draw: DrawFrom, _: Any) -> dict[str, Any]:
+    workers = draw(st.integers(2, 3))
+    return {
+        "rows": draw(FILES),
+        "workers": workers,
+        "worker": draw(st.integers(0, workers - 1)),
+        "mixed": draw(st.booleans()),
+        "format": draw(st.sampled_from(["fixed", "indexed", "tfrecord"])),
+    }
+
+
+def _names(paths: list[str], a: dict[str, Any]) -> Any:
+    return Dataset.from_tensor_slices(paths).global_shuffle(seed=3) if a["mixed"] else paths
+
+
+def _fixed_or_records(a: dict[str, Any]) -> Dataset:
+    if a["format"] in ("indexed", "tfrecord"):
+        indexed = a["format"] == "indexed"
+        paths = tfrecords({"rows": a["rows"], "compression": "", "index": indexed})
+        return TFRecordDataset(_names(paths, a), index=indexed)
+    return FixedLengthRecordDataset(
+        _names(fixed({"rows": a["rows"], "header": 0, "footer": 0, "compression": ""}), a), 3
+    )
+
+
+def _build_part(_: None, a: dict[str, Any]) -> Dataset:
+    whole = _with_policy(_fixed_or_records(a), AutoShardPolicy.BALANCED)
+    return auto_shard_dataset(whole, a["workers"], a["worker"], a["workers"])
+
+
+def _build_own(_: None, a: dict[str, Any]) -> Dataset:
+    whole = _fixed_or_records({**a, "format": "fixed"}).shuffle(4, seed=5, reshuffle_each_iteration=False).batch(2)
+    cut = rebatch_for_worker(_with_policy(whole, AutoShardPolicy.DATA), a["workers"], 1, a["worker"])
+    return auto_shard_dataset(cut, a["workers"], a["worker"], a["workers"])
+
+
+def _some_of(a: dict[str, Any], seen: list[Any]) -> list[Any]:
+    """What one worker reads is no element twice; that all workers together read all is a law of its own."""
+    record = digits if a["format"] == "fixed" else record_of
+    all_rows = {record(i) for i in range(sum(a["rows"]))}
+    if len(set(seen)) != len(seen) or not all_rows.issuperset(seen):
+        raise AssertionError(f"part of files: {seen!r} is not a part of {all_rows!r}")
+    return seen
+
+
+PARTS: tuple[Ingredient, ...] = (
+    Ingredient(
+        "manifest",
+        (FileNames, Reader),
+        _build_manifest,
+        lambda _, a: read_order(by_file(a, record_of), a["reads"]),
+        draw_files,
+    ),
+    Ingredient(
+        "part",
+        (FragmentNumbers, FragmentReader),
+        _build_part,
+        lambda _, a, seen: _some_of(a, seen),
+        _draw_part,
+        observed=True,
+        settled=lambda a: not a["mixed"],
+    ),
+    Ingredient(
+        "own",
+        (OwnPieces, OwnRows, RowReader, ShuffledRows),
+        _build_own,
+        lambda _, a, seen: [*_some_of({**a, "format": "fixed"}, [row for piece in seen for row in piece]), seen][-1],
+        _draw_part,
+        observed=True,
+        settled=lambda a: not a["mixed"],
+    ),
+)
+"""Files as workers read them."""

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources that read files of columns: Parquet, Arrow and NumPy."""
+"""Sources of rows: tables, lines of text with columns, databases."""
 
+import json
+import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,9 @@ from distinput.core.ragged import Ragged
 from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.strings import Strings
 from distinput.data.dataset import Dataset
+from distinput.data.experimental.sql_dataset import SqlDataset
 from distinput.data.file_datasets.arrow import ArrowDataset
+from distinput.data.file_datasets.file import FileDataset
 from distinput.data.file_datasets.npy import NpyDataset
 from distinput.data.file_datasets.npz import NpzDataset
 from distinput.data.file_datasets.parquet import ParquetDataset
@@ -25,12 +30,18 @@ from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
 from distinput.ops.select import Select
 from distinput.ops.slices import Slices
+from distinput.ops.sql import Sql
 from distinput.ops.table_rows import TableRows
 from distinput.ops.where import Where
 from distinput.testing.pipeline import DrawFrom, Ingredient
-from distinput.testing.sources.written import FILES, READS, by_file, read_order, written
+from distinput.testing.sources.records import COMPRESSION, FILES, READS, by_file, read_order, squeezed, written
 
-__all__ = ["TABLES"]
+__all__ = ["DATABASES", "TABLES", "TEXT_ROWS"]
+
+
+# ----------------------------------------------------------------------------
+# Sources that read files of columns: Parquet, Arrow and NumPy.
+# ----------------------------------------------------------------------------
 
 
 def _table_row(index: int) -> dict[str, Any]:
@@ -206,3 +217,149 @@ TABLES: tuple[Ingredient, ...] = (
     Ingredient("npz", (Reader, Interleave), _build_npz, _npz_model, _draw_npz),
 )
 """Sources that read files of columns."""
+
+
+# ----------------------------------------------------------------------------
+# Sources that read rows from text: CSV and JSON Lines.
+# ----------------------------------------------------------------------------
+
+
+_TEXTS = (b"plain", b'a "quoted", text', b"two\nlines", b"", b'"')
+_TEXT_SCHEMA = {"id": "int64", "half": "float32", "text": "string"}
+
+
+def _text_row(index: int) -> dict[str, Any]:
+    return {"id": np.int64(index), "half": np.float32(index / 2), "text": _TEXTS[index % len(_TEXTS)]}
+
+
+def _text_model(_: None, a: dict[str, Any]) -> list[Any]:
+    names = a["columns"] or list(_TEXT_SCHEMA)
+
+    def row(index: int) -> dict[str, Any]:
+        whole = _text_row(index)
+        return {name: whole[name] for name in names}
+
+    return read_order(by_file(a, row), a["reads"])
+
+
+def _draw_text(draw: DrawFrom, _: Any) -> dict[str, Any]:
+    return {
+        "rows": draw(FILES),
+        "reads": draw(READS),
+        "compression": draw(COMPRESSION),
+        "columns": draw(st.sampled_from([None, None, ["text"], ["half", "id"]])),
+    }
+
+
+def _read(a: dict[str, Any], format: str, write: Any) -> Dataset:
+    def squeeze(path: Path, rows: list[int]) -> None:
+        path.write_bytes(squeezed(write(rows), a["compression"]))
+
+    return FileDataset(
+        written({"rows": a["rows"], "compression": a["compression"], "format": format}, squeeze),
+        format,
+        a["reads"],
+        schema=_TEXT_SCHEMA,
+        columns=a["columns"],
+        compression_type=a["compression"],
+    )
+
+
+def _csv(rows: list[int]) -> bytes:
+    """Lines that end with or without a return, empty ones among them, and values in quotes where they must be."""
+    lines = [b"id,half,text\n"]
+    for index in rows:
+        text = _text_row(index)["text"]
+        if b'"' in text or b"\n" in text:
+            text = b'"' + text.replace(b'"', b'""') + b'"'
+        lines.append(b"%d,%r,%s" % (index, index / 2, text) + (b"\r\n" if index % 2 else b"\n"))
+        if index % 4 == 3:
+            lines.append(b"\n")
+    return b"".join(lines)
+
+
+def _jsonl(rows: list[int]) -> bytes:
+    """Objects whose keys come in any order, and blank lines."""
+    lines = []
+    for index in rows:
+        row = _text_row(index)
+        made = {"text": row["text"].decode(), "id": index, "half": index / 2}
+        lines.append(json.dumps(made, sort_keys=index % 2 == 0) + ("\n\n" if index % 4 == 3 else "\n"))
+    return "".join(lines).encode()
+
+
+TEXT_ROWS: tuple[Ingredient, ...] = (
+    Ingredient("csv", (Reader, Interleave), lambda _, a: _read(a, "csv", _csv), _text_model, _draw_text),
+    Ingredient("jsonl", (Reader, Interleave), lambda _, a: _read(a, "jsonl", _jsonl), _text_model, _draw_text),
+)
+"""Sources that read rows from text."""
+
+
+# ----------------------------------------------------------------------------
+# Sources that run a query of a database.
+# ----------------------------------------------------------------------------
+
+
+_DATABASE_SCHEMA = {"id": "int64", "half": "float64", "text": "string"}
+
+
+def _database_row(index: int) -> dict[str, Any]:
+    return {"id": np.int64(3 * index), "half": np.float64(index / 2), "text": b"n%d" % index}
+
+
+def _draw_database(draw: DrawFrom, _: Any) -> dict[str, Any]:
+    order_by = draw(st.sampled_from([None, "id", "text"]))
+    columns = draw(st.sampled_from([["id", "half", "text"], ["text", "id"]]))
+    return {
+        "rows": draw(st.integers(0, 9)),
+        "order_by": order_by,
+        "columns": columns,
+        "stated": draw(st.booleans()),
+        "fetch": draw(st.sampled_from([None, 1, 2, 3])),
+    }
+
+
+def _path(a: dict[str, Any]) -> str:
+    def write(path: Path, rows: list[int]) -> None:
+        with closing(sqlite3.connect(path)) as made, made:
+            made.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, half REAL, text TEXT)")
+            values = [_database_row(index) for index in rows]
+            made.executemany(
+                "INSERT INTO rows VALUES (?, ?, ?)",
+                [(int(row["id"]), float(row["half"]), row["text"].decode()) for row in values],
+            )
+
+    return written({"rows": [a["rows"]], "format": "sqlite"}, write)[0]
+
+
+def _query(a: dict[str, Any]) -> str:
+    return f"SELECT {', '.join(a['columns'])} FROM rows"
+
+
+def _build(_: None, a: dict[str, Any]) -> Dataset:
+    schema = {name: _DATABASE_SCHEMA[name] for name in a["columns"]} if a["stated"] or not a["rows"] else None
+    connect = partial(sqlite3.connect, _path(a), check_same_thread=False)
+    asked = _query(a) if a["order_by"] else f"{_query(a)} ORDER BY id"
+    return Dataset.from_sql(asked, connect, schema=schema, order_by=a["order_by"], fetch_size=a["fetch"])
+
+
+def _database_model(_: None, a: dict[str, Any]) -> list[Any]:
+    whole = [_database_row(index) for index in range(a["rows"])]
+    return [{name: row[name] for name in a["columns"]} for row in whole]
+
+
+def _build_tuples(_: None, a: dict[str, Any]) -> Dataset:
+    return SqlDataset(
+        "sqlite", _path(a), f"{_query(a)} ORDER BY id", tuple([_DATABASE_SCHEMA[name] for name in a["columns"]])
+    )
+
+
+def _tuples_model(_: None, a: dict[str, Any]) -> list[Any]:
+    return [tuple(row.values()) for row in _database_model(None, a)]
+
+
+DATABASES: tuple[Ingredient, ...] = (
+    Ingredient("sql", (Sql,), _build, _database_model, _draw_database),
+    Ingredient("sql_tuples", (Sql,), _build_tuples, _tuples_model, _draw_database),
+)
+"""Sources that run a query of a database."""

@@ -15,7 +15,7 @@ import distinput as di
 from distinput.distribute.devices.threads import ThreadDevices
 from distinput.distribute.values import PerReplica
 from distinput.testing import check_devices
-from distinput.testing.recycled_buffers import check_recycled_buffers
+from distinput.testing.devices import check_recycled_buffers
 
 torch = pytest.importorskip("torch")
 from distinput.distribute.devices.pinned_copies import PinnedCopies  # noqa: E402 - needs PyTorch

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.testing.judge.batch import UnknownBatch, ids_of, look_of
+from distinput.testing.judge.delivery import UnknownBatch, ids_of, look_of
 
 
 @pytest.mark.parametrize(

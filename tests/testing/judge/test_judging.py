@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from distinput.testing import judge
-from distinput.testing.judge.finding import Verdict
 from distinput.testing.judge.laws import LAWS
+from distinput.testing.judge.report import Verdict
 from tests.testing.judge import toys
 
 IN_PROCESSES = ("rank killed", "worker killed")

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from distinput.testing.judge.batch import UnknownBatch, ids_of
-from distinput.testing.judge.delivery import RankStep
+from distinput.testing.judge.delivery import RankStep, UnknownBatch, ids_of
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.play import Play, PlayTask, Walk, events, folded, said
 

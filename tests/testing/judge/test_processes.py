@@ -12,7 +12,7 @@ import pytest
 
 from distinput.testing import judge
 from distinput.testing.judge import traces
-from distinput.testing.judge.batch import UnknownBatch, ids_of
+from distinput.testing.judge.delivery import UnknownBatch, ids_of
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.play import Play, PlayTask

@@ -5,7 +5,7 @@ import json
 from html.parser import HTMLParser
 
 from distinput.testing import judge
-from distinput.testing.judge.tables import WRITERS
+from distinput.testing.judge.report import WRITERS
 from tests.testing.judge import toys
 
 REPORTS = [

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from distinput.testing.judge.watch import Still, watched
+from distinput.testing.judge.processes import Still, watched
 
 
 def test_results_and_errors_come_through() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.core.nest import flatten
-from distinput.testing.judge.batch import look_of
+from distinput.testing.judge.delivery import look_of
 from distinput.testing.strategies import batch_sizes, partial_batches, uneven_ends
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.core.nest import flatten
 from distinput.testing import check_spec
-from distinput.testing.strategies import elements, specs
-from distinput.testing.strategies.specs import shapes
+from distinput.testing.strategies import elements, shapes, specs
 
 
 @given(st.data())

@@ -17,7 +17,7 @@ from distinput.distribute.strategy_extended import StrategyExtended
 from distinput.distribute.values import PerReplica
 from distinput.distribute.variables.store import HostStore
 from distinput.testing import check_strategy
-from distinput.testing.strategy.suite import LAWS
+from distinput.testing.strategy import LAWS
 
 Mirrored = di.distribute.MirroredStrategy
 DEVICES = ["CPU:0", "CPU:1", "CPU:2"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loaders of libraries that many use, one file each; the table has a line for each way to use them."""
+"""Loaders of libraries that many use; the table has a line for each way to use them."""
 
 from distinput.testing.judge.loaders.known import Known
 
@@ -11,24 +11,24 @@ LOADERS: tuple[Known, ...] = (
     Known("distinput, `shard_batches`", f"{_HERE}.ours:numpy_steps", ("distinput",)),
     Known("distinput, files, `filter` and `shuffle`", f"{_HERE}.ours:filtered_lines", ("distinput",)),
     Known("distinput, `interop.torch.Loader`", f"{_HERE}.ours:torch_loader", ("distinput", "torch")),
-    Known("PyTorch, `DistributedSampler`", f"{_HERE}.torch:padding_sampler", ("torch",)),
-    Known("PyTorch, `DistributedSampler(drop_last=True)`", f"{_HERE}.torch:dropping_sampler", ("torch",)),
-    Known("torchdata, `StatefulDataLoader`", f"{_HERE}.torch:stateful_loader", ("torch", "torchdata")),
-    Known("Accelerate, `prepare`", f"{_HERE}.accelerate:prepared", ("accelerate", "torch")),
-    Known("Accelerate, `even_batches=False`", f"{_HERE}.accelerate:prepared_uneven", ("accelerate", "torch")),
-    Known("Accelerate, stateful", f"{_HERE}.accelerate:prepared_stateful", ("accelerate", "torch", "torchdata")),
-    Known("Grain, `ElasticIterator`", f"{_HERE}.grain:elastic", ("grain",)),
-    Known("Grain, `MapDataset`, every n-th", f"{_HERE}.grain:map_slices", ("grain",)),
-    Known("Grain, `DataLoader`", f"{_HERE}.grain:index_loader", ("grain",)),
-    Known("Hugging Face, `split_dataset_by_node`", f"{_HERE}.huggingface:split_by_node", ("datasets",)),
-    Known("Hugging Face, stream after `shuffle`", f"{_HERE}.huggingface:shuffled_stream", ("datasets",)),
+    Known("PyTorch, `DistributedSampler`", f"{_HERE}.libraries:padding_sampler", ("torch",)),
+    Known("PyTorch, `DistributedSampler(drop_last=True)`", f"{_HERE}.libraries:dropping_sampler", ("torch",)),
+    Known("torchdata, `StatefulDataLoader`", f"{_HERE}.libraries:stateful_loader", ("torch", "torchdata")),
+    Known("Accelerate, `prepare`", f"{_HERE}.libraries:prepared", ("accelerate", "torch")),
+    Known("Accelerate, `even_batches=False`", f"{_HERE}.libraries:prepared_uneven", ("accelerate", "torch")),
+    Known("Accelerate, stateful", f"{_HERE}.libraries:prepared_stateful", ("accelerate", "torch", "torchdata")),
+    Known("Grain, `ElasticIterator`", f"{_HERE}.libraries:elastic", ("grain",)),
+    Known("Grain, `MapDataset`, every n-th", f"{_HERE}.libraries:map_slices", ("grain",)),
+    Known("Grain, `DataLoader`", f"{_HERE}.libraries:index_loader", ("grain",)),
+    Known("Hugging Face, `split_dataset_by_node`", f"{_HERE}.libraries:huggingface_split_by_node", ("datasets",)),
+    Known("Hugging Face, stream after `shuffle`", f"{_HERE}.libraries:shuffled_stream", ("datasets",)),
     Known(
         "TensorFlow, `experimental_distribute_dataset`",
-        f"{_HERE}.tensorflow:distributed",
+        f"{_HERE}.libraries:distributed",
         ("tensorflow-cpu",),
         ("tensorflow",),
     ),
-    Known("TensorFlow, `shard`", f"{_HERE}.tensorflow:shards", ("tensorflow-cpu",), ("tensorflow",)),
-    Known("WebDataset, `split_by_node`", f"{_HERE}.webdataset:split_by_node", ("webdataset", "torch")),
+    Known("TensorFlow, `shard`", f"{_HERE}.libraries:shards", ("tensorflow-cpu",), ("tensorflow",)),
+    Known("WebDataset, `split_by_node`", f"{_HERE}.libraries:webdataset_split_by_node", ("webdataset", "torch")),
 )
 """Every known loader, ours first."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from distinput.testing.judge.finding import Verdict
-from distinput.testing.judge.loaders.cases import CASES
+from distinput.testing.judge.loaders.known import CASES
+from distinput.testing.judge.report import Verdict
 
 FOUND: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "steps of ElasticIterator": ("0.2.18", {"steps": [3, 3, 2, 2]}),

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loaders of other libraries, which are imported by the functions that make one."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from distinput.testing.judge.loaders.records import NumberedRecords, once, spans, tar_files
+
+__all__ = [
+    "distributed",
+    "dropping_sampler",
+    "dropping_split",
+    "elastic",
+    "huggingface_split_by_node",
+    "index_loader",
+    "map_slices",
+    "padding_sampler",
+    "prepared",
+    "prepared_stateful",
+    "prepared_uneven",
+    "shards",
+    "shuffled_stream",
+    "stateful_loader",
+    "stream_in_128",
+    "streaming",
+    "streaming_split",
+    "webdataset_split_by_node",
+]
+
+
+# ----------------------------------------------------------------------------
+# Loaders of PyTorch.
+# ----------------------------------------------------------------------------
+
+
+def padding_sampler(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int) -> Any:
+    """`DistributedSampler` as it is by default."""
+    from torch.utils.data import DataLoader
+
+    return DataLoader(
+        _numbers(records), batch, sampler=_sampler(records, rank, ranks, seed, epoch), num_workers=workers
+    )
+
+
+def dropping_sampler(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int) -> Any:
+    """`DistributedSampler(drop_last=True)`."""
+    from torch.utils.data import DataLoader
+
+    sampler = _sampler(records, rank, ranks, seed, epoch, drop_last=True)
+    return DataLoader(_numbers(records), batch, sampler=sampler, num_workers=workers)
+
+
+def stateful_loader(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int) -> Any:
+    """The loader and the sampler of torchdata, which have states."""
+    from torchdata.stateful_dataloader import StatefulDataLoader
+    from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
+
+    numbers = _numbers(records)
+    sampler = StatefulDistributedSampler(numbers, ranks, rank, seed=seed)
+    sampler.set_epoch(epoch)
+    return StatefulDataLoader(numbers, batch, sampler=sampler, num_workers=workers)
+
+
+def _numbers(records: int) -> Any:
+    return NumberedRecords(records)
+
+
+def _sampler(records: int, rank: int, ranks: int, seed: int, epoch: int, drop_last: bool = False) -> Any:
+    from torch.utils.data import DistributedSampler
+
+    sampler: Any = DistributedSampler(_numbers(records), ranks, rank, seed=seed, drop_last=drop_last)
+    sampler.set_epoch(epoch)
+    return sampler
+
+
+# ----------------------------------------------------------------------------
+# What Accelerate makes of a loader of PyTorch.
+# ----------------------------------------------------------------------------
+
+
+def prepared(records: int, rank: int, ranks: int, batch: int, seed: int, workers: int) -> Any:
+    """`Accelerator.prepare` as it is by default, with a seed of its own for the order."""
+    return _prepared(records, rank, ranks, batch, seed, workers)
+
+
+def prepared_uneven(records: int, rank: int, ranks: int, batch: int, seed: int, workers: int) -> Any:
+    """With `even_batches=False`."""
+    return _prepared(records, rank, ranks, batch, seed, workers, even_batches=False)
+
+
+def prepared_stateful(records: int, rank: int, ranks: int, batch: int, seed: int, workers: int) -> Any:
+    """With `use_stateful_dataloader=True`, the loaders of torchdata."""
+    return _prepared(records, rank, ranks, batch, seed, workers, use_stateful_dataloader=True)
+
+
+def _prepared(records: int, rank: int, ranks: int, batch: int, seed: int, workers: int, **options: Any) -> Any:
+    from accelerate.data_loader import prepare_data_loader
+    from accelerate.state import PartialState
+    from torch.utils.data import DataLoader
+
+    PartialState(cpu=True)
+    numbers: Any = NumberedRecords(records)
+    return prepare_data_loader(
+        DataLoader(numbers, batch, shuffle=True, num_workers=workers),
+        num_processes=ranks,
+        process_index=rank,
+        put_on_device=False,
+        use_seedable_sampler=True,
+        **options,
+        data_seed=seed,
+    )
+
+
+# ----------------------------------------------------------------------------
+# Loaders of Grain.
+# ----------------------------------------------------------------------------
+
+
+def elastic(records: int, rank: int, ranks: int, global_batch: int, seed: int, epoch: int) -> Any:
+    """`ElasticIterator`, which goes on with other ranks."""
+    import grain
+
+    order = grain.MapDataset.range(records).shuffle(seed=1000 * seed + epoch)
+    return grain.experimental.ElasticIterator(order, global_batch, grain.sharding.ShardOptions(rank, ranks))
+
+
+def map_slices(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int) -> Any:
+    """Every n-th record of a `MapDataset`, in batches."""
+    import grain
+
+    order = grain.MapDataset.range(records).shuffle(seed=1000 * seed + epoch)
+    return order[rank::ranks].batch(batch).to_iter_dataset()
+
+
+def index_loader(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int) -> Any:
+    """`DataLoader` with an `IndexSampler`."""
+    import grain.python as grain
+
+    _parse_no_flags()
+    sampler = grain.IndexSampler(
+        records, grain.ShardOptions(rank, ranks), shuffle=True, seed=1000 * seed + epoch, num_epochs=1
+    )
+    source = grain.RangeDataSource(0, records, 1)
+    return grain.DataLoader(data_source=source, sampler=sampler, operations=[grain.Batch(batch)], worker_count=workers)
+
+
+def _parse_no_flags() -> None:
+    """Its worker processes take the flags of this one, which has none."""
+    from absl import flags
+
+    if not flags.FLAGS.is_parsed():
+        flags.FLAGS.mark_as_parsed()
+
+
+# ----------------------------------------------------------------------------
+# Loaders of Hugging Face's datasets.
+# ----------------------------------------------------------------------------
+
+
+def huggingface_split_by_node(records: int, rank: int, ranks: int, batch: int) -> Any:
+    """An iterable dataset with a shard for each file, split by rank, in its own batches."""
+    from datasets import IterableDataset
+    from datasets.distributed import split_dataset_by_node
+
+    dataset: Any = IterableDataset.from_generator(_records, gen_kwargs={"spans": spans(records)})
+    return split_dataset_by_node(dataset, rank, ranks).batch(batch)
+
+
+def shuffled_stream(records: int, rank: int, ranks: int, batch: int, seed: int) -> Any:
+    """An Arrow table as a stream, shuffled in a buffer of 16, split by rank, in its own batches."""
+    return _stream(records, rank, ranks, seed, 16).batch(batch)
+
+
+def stream_in_128(records: int, rank: int, ranks: int, batch: int, seed: int) -> Any:
+    """The same in a buffer of 128, batched by torchdata's loader, which saves the state of the stream."""
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    return StatefulDataLoader(_stream(records, rank, ranks, seed, 128), batch)
+
+
+def _stream(records: int, rank: int, ranks: int, seed: int, buffer: int) -> Any:
+    from datasets import Dataset
+    from datasets.distributed import split_dataset_by_node
+
+    table = Dataset.from_dict({"id": list(range(records))})
+    stream: Any = table.to_iterable_dataset(num_shards=1).shuffle(seed=seed, buffer_size=buffer)
+    return split_dataset_by_node(stream, rank, ranks)
+
+
+def _records(spans: Sequence[range]) -> Iterator[Mapping[str, int]]:
+    for span in spans:
+        for record in span:
+            yield {"id": record}
+
+
+# ----------------------------------------------------------------------------
+# Loaders of MosaicML Streaming, whose ranks are processes that share memory and are told their rank by the environment.
+# ----------------------------------------------------------------------------
+
+
+def streaming(records: int, batch: int, seed: int, workers: int) -> Any:
+    """Shards of a folder, shuffled, through the library's own loader."""
+    from streaming import MDSWriter, StreamingDataLoader, StreamingDataset
+
+    def write(folder: Path) -> None:
+        with MDSWriter(out=str(folder), columns={"id": "int"}, size_limit=200) as writer:
+            for record in range(records):
+                writer.write({"id": record})
+
+    folder = once(f"mds-{records}", write)
+    dataset = StreamingDataset(local=str(folder), shuffle=True, shuffle_seed=seed, batch_size=batch)
+    return StreamingDataLoader(dataset, batch_size=batch, num_workers=workers)
+
+
+# ----------------------------------------------------------------------------
+# Loaders of Ray Data, whose driver hands out the parts of all ranks, which are threads here.
+# ----------------------------------------------------------------------------
+
+
+_LOCK = Lock()
+
+
+def streaming_split(records: int, rank: int, ranks: int, batch: int, seed: int) -> Any:
+    """Every rank as much as comes, as without Ray Train."""
+    with _LOCK:
+        return _Batches(_splits(records, ranks, seed, equal=False)[rank], batch)
+
+
+def dropping_split(records: int, rank: int, ranks: int, batch: int, seed: int) -> Any:
+    """Equally many records for each rank, as Ray Train splits."""
+    with _LOCK:
+        return _Batches(_splits(records, ranks, seed, equal=True)[rank], batch)
+
+
+class _Batches:
+    """The batches of a rank, anew for each pass."""
+
+    def __init__(self, part: Any, batch: int) -> None:
+        self._part, self._batch = part, batch
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._part.iter_batches(batch_size=self._batch))
+
+
+@cache
+def _splits(records: int, ranks: int, seed: int, *, equal: bool) -> Any:
+    import ray.data
+
+    if not ray.is_initialized():
+        ray.init(num_cpus=max(2, ranks), include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    return ray.data.range(records).random_shuffle(seed=seed).streaming_split(ranks, equal=equal)
+
+
+# ----------------------------------------------------------------------------
+# Loaders of TensorFlow.
+# ----------------------------------------------------------------------------
+
+
+_MOST = 8
+"""Devices of the CPU that are made, since their number cannot be changed later."""
+
+
+def distributed(records: int, rank: int, ranks: int, global_batch: int, seed: int) -> Any:
+    """What a replica of a `MirroredStrategy` gets of `experimental_distribute_dataset`."""
+    tf = _tensorflow()
+    strategy = tf.distribute.MirroredStrategy([f"CPU:{index}" for index in range(ranks)])
+    dataset = tf.data.Dataset.range(records).shuffle(records, seed=seed).batch(global_batch)
+    return _OfReplica(strategy.experimental_distribute_dataset(dataset), rank)
+
+
+def shards(records: int, rank: int, ranks: int, batch: int, seed: int) -> Any:
+    """Every n-th element, by `shard`, in batches."""
+    dataset = _tensorflow().data.Dataset.range(records).shard(ranks, rank)
+    return _Arrays(dataset.shuffle(records, seed=seed).batch(batch))
+
+
+class _Arrays:
+    """A dataset whose elements are arrays."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._dataset.as_numpy_iterator())
+
+
+class _OfReplica:
+    """One replica's part of the steps of all."""
+
+    def __init__(self, steps: Any, rank: int) -> None:
+        self._steps, self._rank = steps, rank
+
+    def __iter__(self) -> Iterator[Any]:
+        for step in self._steps:
+            values = getattr(step, "values", (step,))  # of one replica, a step is its own
+            yield values[self._rank].numpy()
+
+
+@cache
+def _tensorflow() -> Any:
+    import tensorflow as tf
+
+    tf.config.set_visible_devices([], "GPU")
+    devices = [tf.config.LogicalDeviceConfiguration() for _ in range(_MOST)]
+    tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], devices)
+    return tf
+
+
+# ----------------------------------------------------------------------------
+# Loaders of WebDataset.
+# ----------------------------------------------------------------------------
+
+
+def webdataset_split_by_node(
+    records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int
+) -> Any:
+    """Tar files, split by rank and by worker, shuffled in a buffer of 16."""
+    import webdataset
+
+    pipeline = webdataset.DataPipeline(
+        webdataset.SimpleShardList(list(tar_files(records))),
+        webdataset.split_by_node,
+        webdataset.split_by_worker,
+        webdataset.tarfile_to_samples(),
+        webdataset.detshuffle(16, seed=1000 * seed + epoch),
+        webdataset.decode(),
+        webdataset.to_tuple("json"),
+        webdataset.batched(batch),
+    )
+    return _OfRank(webdataset.WebLoader(pipeline, batch_size=None, num_workers=workers), rank, ranks)
+
+
+class _OfRank:
+    """A loader that is told its rank by variables of the environment, while it is read."""
+
+    def __init__(self, loader: Any, rank: int, ranks: int) -> None:
+        self._loader = loader
+        self._variables = {"RANK": str(rank), "WORLD_SIZE": str(ranks)}
+
+    def __iter__(self) -> Iterator[Any]:
+        with _environment(self._variables):
+            batches = iter(self._loader)
+        while True:
+            with _environment(self._variables):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
