@@ -1,9 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands: their names, the modules that have them, and a line of help each. A new one is a module and a line here."""
+"""The commands: their names, the modules that have them, and a line of help each; and their exit statuses.
+
+A new command is two functions in a module, and a line here.
+"""
 
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "GROUPS", "Command"]
+__all__ = ["COMMANDS", "FAILED", "FINE", "FOUND", "GROUPS", "INTERRUPTED", "USAGE", "Command"]
+
+FINE = 0
+"""All went well."""
+
+FAILED = 1
+"""Something failed: a file is missing or damaged, a dataset raised an error. The message is on standard error."""
+
+USAGE = 2
+"""The words are wrong; nothing was done. argparse uses the same number."""
+
+FOUND = 3
+"""The command did its work, and what it checks does not hold: `verify` has found a difference, say."""
+
+INTERRUPTED = 130
+"""Ctrl-C, as shells have it."""
 
 
 class Command(NamedTuple):
@@ -11,8 +29,8 @@ class Command(NamedTuple):
 
     Attributes:
       name: the word.
-      module: below `distinput.cli`; it has `add_arguments(parser)` and `run(given)`, which returns the exit status. It is
-        imported when the word is given, so that no command waits for the imports of another.
+      module: below `distinput.cli`; the command `count` is its functions `count_arguments(parser)` and `count_command(given)`,
+        which returns the exit status. It is imported when the word is given, so that `--help` waits for no command.
       group: the heading it stands under in `distinput --help`, one of `GROUPS`.
       help: what it does, in a line.
     """
@@ -26,36 +44,40 @@ class Command(NamedTuple):
 GROUPS = ("files", "datasets", "processes", "this machine")
 
 COMMANDS = (
-    Command("head", "head", "files", "show the first records of files of any format"),
-    Command("sample", "sample", "files", "show records at random"),
-    Command("info", "info", "files", "say what files are, and what a record looks like"),
-    Command("schema", "schema", "files", "print the columns or features of records"),
-    Command("count", "count", "files", "count records"),
-    Command("stats", "stats", "files", "print lengths, missing values, ranges and histograms of columns"),
-    Command("verify", "verify", "files", "check files against their manifest, to the last record and for all workers"),
-    Command("index", "index", "files", "write the indices by which records are counted and reached at once"),
-    Command("convert", "convert", "files", "write files of one format as files of another"),
-    Command("plan", "plan", "datasets", "who reads what, for W workers of R replicas, before any job runs"),
-    Command("explain", "explain", "datasets", "a pipeline as described, the rules that changed it, and as it runs"),
-    Command("bench", "bench", "datasets", "how fast a dataset is, what it waits for, and what would change that"),
+    Command("head", "file_commands", "files", "show the first records of files of any format"),
+    Command("sample", "file_commands", "files", "show records at random"),
+    Command("info", "file_commands", "files", "say what files are, and what a record looks like"),
+    Command("schema", "file_commands", "files", "print the columns or features of records"),
+    Command("count", "file_commands", "files", "count records"),
+    Command("stats", "file_commands", "files", "print lengths, missing values, ranges and histograms of columns"),
+    Command(
+        "verify", "file_commands", "files", "check files against their manifest, to the last record and for all workers"
+    ),
+    Command("index", "file_commands", "files", "write the indices by which records are counted and reached at once"),
+    Command("convert", "file_commands", "files", "write files of one format as files of another"),
+    Command("plan", "dataset_commands", "datasets", "who reads what, for W workers of R replicas, before any job runs"),
+    Command(
+        "explain", "dataset_commands", "datasets", "a pipeline as described, the rules that changed it, and as it runs"
+    ),
+    Command(
+        "bench", "dataset_commands", "datasets", "how fast a dataset is, what it waits for, and what would change that"
+    ),
     Command(
         "locate",
-        "locate",
+        "dataset_commands",
         "datasets",
         "the file and the record of every row of a step; or the steps that hold a record",
     ),
-    Command("replay", "replay", "datasets", "the very batches of a step again, without the job"),
+    Command("replay", "dataset_commands", "datasets", "the very batches of a step again, without the job"),
     Command(
-        "judge", "judge", "datasets", "does a loader of any library deliver each record once, also after a restart?"
+        "judge", "tools", "datasets", "does a loader of any library deliver each record once, also after a restart?"
     ),
-    Command("graph", "graph", "datasets", "a picture of a pipeline, as SVG or in Mermaid's language"),
-    Command("cluster", "cluster.start", "processes", "start workers and parameter servers on this machine"),
+    Command("graph", "dataset_commands", "datasets", "a picture of a pipeline, as SVG or in Mermaid's language"),
+    Command("cluster", "cluster", "processes", "start workers and parameter servers on this machine"),
+    Command("worker", "cluster", "processes", "be a worker or a parameter server of a cluster of several machines"),
     Command(
-        "worker", "cluster.worker", "processes", "be a worker or a parameter server of a cluster of several machines"
+        "doctor", "tools", "this machine", "versions, engines, cores, compiled kernels, and what would make it faster"
     ),
-    Command(
-        "doctor", "doctor", "this machine", "versions, engines, cores, compiled kernels, and what would make it faster"
-    ),
-    Command("completion", "completion", "this machine", "a script that completes words of this command in your shell"),
+    Command("completion", "tools", "this machine", "a script that completes words of this command in your shell"),
     Command("demo", "demo", "this machine", "train and evaluate on real files, and check every promise on the way"),
 )

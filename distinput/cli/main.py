@@ -6,20 +6,23 @@ Nothing heavy is imported before the command is known: `distinput --help` takes 
 
 import argparse
 import os
+import stat
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
+from shutil import copyfileobj
+from typing import Any
 
 from distinput import __version__
-from distinput.cli.commands import COMMANDS, GROUPS, Command
-from distinput.cli.exit_status import FAILED, FINE, INTERRUPTED, USAGE
-from distinput.cli.pipes import copied_pipes
+from distinput.cli.commands import COMMANDS, FAILED, FINE, GROUPS, INTERRUPTED, USAGE, Command
 from distinput.cli.visible import visible
-from distinput.errors import DistinputError
+from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.url_secrets import scrub
 
-__all__ = ["main", "parser_of"]
+__all__ = ["copied_pipes", "main", "parser_of"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,15 +50,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parser_of(command: Command) -> argparse.ArgumentParser:
     """The parser of a command's words, with all its arguments."""
     parser = argparse.ArgumentParser(prog=f"distinput {command.name}", description=command.help)
-    import_module(f"distinput.cli.{command.module}").add_arguments(parser)
+    _part(command, "arguments")(parser)
     return parser
+
+
+def _part(command: Command, part: str) -> Callable[[Any], Any]:
+    """`count_arguments`, say, or `count_command`, of the module of the command."""
+    function: Callable[[Any], Any] = getattr(import_module(f"distinput.cli.{command.module}"), f"{command.name}_{part}")
+    return function
 
 
 def _run(command: Command, words: list[str]) -> int:
     given = parser_of(command).parse_args(words)
     try:
         with copied_pipes(given):
-            return int(import_module(f"distinput.cli.{command.module}").run(given))
+            return int(_part(command, "command")(given))
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
@@ -96,3 +105,65 @@ def _overview_of_commands() -> list[str]:
 def _meant(word: str) -> str:
     close = get_close_matches(word, [command.name for command in COMMANDS], n=1)
     return f"; did you mean {close[0]}?" if close else "; `distinput --help` lists all"
+
+
+# ----------------------------------------------------------------------------
+# Pipes among the files of a command: `-`, `/dev/stdin`, FIFOs and what shells put in the place of `<(...)`.
+#
+# Commands look at a file several times, and a pipe can be read once. So it is copied first, from its beginning to its end,
+# to a temporary file, which is removed when the command ends.
+# ----------------------------------------------------------------------------
+
+_OF_FILES = ("files", "against")
+"""The arguments of commands that name files."""
+
+_STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+
+
+@contextmanager
+def copied_pipes(given: argparse.Namespace) -> Iterator[None]:
+    """Put copies in the place of pipes, for as long as the `with` lasts.
+
+    Raises:
+      InvalidArgumentError: standard input is named, but is a terminal.
+      OSError: a pipe cannot be read, or there is no room for the copy.
+    """
+    named = {name: words for name in _OF_FILES if isinstance(words := getattr(given, name, None), list)}
+    pipes = [word for words in named.values() for word in words if _is_pipe(word)]
+    if not pipes:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="distinput-pipes-") as folder:
+        copies = {
+            word: os.path.join(folder, f"{place}-{_shown(word)}") for place, word in enumerate(dict.fromkeys(pipes))
+        }
+        for word, path in copies.items():
+            _copy(word, path)
+        for name, words in named.items():
+            setattr(given, name, [copies.get(word, word) for word in words])
+        yield
+
+
+def _is_pipe(word: str) -> bool:
+    """Whether a word names what can only be read from front to back."""
+    if word == "-":
+        return True
+    try:
+        mode = os.stat(word).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISBLK(mode))
+
+
+def _shown(word: str) -> str:
+    return "stdin" if word in _STDIN else os.path.basename(word)
+
+
+def _copy(word: str, path: str) -> None:
+    """Read a pipe to its end."""
+    of_stdin = word in _STDIN
+    if of_stdin and sys.stdin is not None and sys.stdin.isatty():
+        raise InvalidArgumentError(f"{word}: standard input is a terminal; pipe a file into the command, or name one")
+    name = 0 if of_stdin else word
+    with open(name, "rb", buffering=0, closefd=not of_stdin) as pipe, open(path, "xb") as copy:
+        copyfileobj(pipe, copy, 1 << 20)

@@ -25,8 +25,7 @@ __all__ = ["check_devices", "check_recycled_buffers"]
 # The law of devices about memory that is used again: consumers that look at a batch, or at what they compute of it, late.
 #
 # Buffers of batches are used again as soon as nothing refers to them (`distinput.core.buffers`). A device may still be
-# copying a
-# batch, or be computing with it, when the program has dropped it.
+# copying a batch, or be computing with it, when the program has dropped it.
 # ----------------------------------------------------------------------------
 
 

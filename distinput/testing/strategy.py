@@ -319,7 +319,9 @@ def check_checkpoint(strategy: Strategy) -> None:
         job.checkpoint.read(path).assert_consumed()
         rows = job.rows()
         if len(rows) != _SAVED_ROWS - 2 * _SAVED_BATCH:
-            raise AssertionError(f"after a restart at row {2 * _BATCH} of {_ROWS} there must be the rest, got {rows}")
+            raise AssertionError(
+                f"after a restart at row {2 * _SAVED_BATCH} of {_SAVED_ROWS} there must be the rest, got {rows}"
+            )
         again = _Job(strategy)
         again.checkpoint.read(path).assert_consumed()
         again.compare("under the same strategy", mean, total, rows)

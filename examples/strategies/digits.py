@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import distinput as di
-from distinput.cli.demo.digits import load_digits
+from distinput.cli.demo.program import load_digits
 
 MEAN = di.VariableAggregation.MEAN
 BATCH, EPOCHS, RATE = 64, 10, 0.5

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from distinput.cli import main
-from distinput.cli.progress import Progress
+from distinput.cli.output import Progress
 
 PROGRAM = """
 import distinput as di
@@ -66,7 +66,7 @@ def test_the_bar_knows_the_bounds(
         told.append((total, what, exact))
         return Progress(total, what, exact=exact)
 
-    monkeypatch.setattr("distinput.cli.bench.Progress", noting)
+    monkeypatch.setattr("distinput.cli.dataset_commands.Progress", noting)
     assert main(["bench", f"train_to_measure:{words[0]}", *words[1:]]) == 0
     assert told == [(total, "elements", exact)]
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import distinput as di
-from distinput.cli import doctor, main
+from distinput.cli import main, tools
 from distinput.diagnosis import Advice, Diagnosis
 from distinput.diagnosis.machine import Machine
 from distinput.diagnosis.packages import Package
@@ -20,8 +20,8 @@ PACKAGES = (
 
 
 def test_this_machine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    once = doctor.diagnose()  # between two looks other processes may compile kernels
-    monkeypatch.setattr(doctor, "diagnose", lambda: once)
+    once = tools.diagnose()  # between two looks other processes may compile kernels
+    monkeypatch.setattr(tools, "diagnose", lambda: once)
     status = main(["doctor"])
     shown = capsys.readouterr().out
     assert shown.startswith(f"distinput {di.__version__}, Python ")
@@ -36,7 +36,7 @@ def test_what_is_wrong_is_told_from_what_could_be_better(
     wrong: bool, status: int, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = Diagnosis("1.0", MACHINE, PACKAGES, {"a": True, "b": False}, [Advice(wrong, "install it")])
-    monkeypatch.setattr(doctor, "diagnose", lambda: found)
+    monkeypatch.setattr(tools, "diagnose", lambda: found)
     assert main(["doctor"]) == status
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "8 cores (1.5 of them busy at a time), 4 GiB of memory, 1 of 2 kernels compiled"

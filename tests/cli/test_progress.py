@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from distinput.cli.progress import Progress
+from distinput.cli.output import Progress
 
 
 class Terminal(io.StringIO):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.cli.records import print_records, value_text
+from distinput.cli.files import print_records, value_text
 from distinput.inspect.records import Record
 
 

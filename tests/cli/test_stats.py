@@ -9,7 +9,7 @@ import pytest
 
 import distinput as di
 from distinput.cli import main
-from distinput.cli.stats import bars
+from distinput.cli.file_commands import bars
 from tests.cli.commands_of_files import shown, told
 
 

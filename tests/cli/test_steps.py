@@ -6,15 +6,15 @@ import argparse
 import pytest
 
 import distinput as di
-from distinput.cli import steps
-from distinput.cli.steps import add_job, on_workers
+from distinput.cli import dataset_commands
+from distinput.cli.dataset_commands import add_job, on_workers
 from distinput.errors import InvalidArgumentError, UnimplementedError
 
 DATASET = di.data.Dataset.range(8).batch(4)
 
 
 def given(monkeypatch: pytest.MonkeyPatch, found: object, *words: str) -> argparse.Namespace:
-    monkeypatch.setattr(steps, "load", lambda _: found)
+    monkeypatch.setattr(dataset_commands, "load", lambda _: found)
     parser = argparse.ArgumentParser()
     add_job(parser)
     return parser.parse_args(["train:ds", *words])

@@ -180,6 +180,13 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/rewrite/running.py", "of"): "places are for pipelines with random steps",
     ("distinput/data/handle.py", "explain"): "explaining looks through all ops, and so loads them",
     ("distinput/inspect/files.py", "dataset"): "a look at a few records is over before datasets are loaded",
+    ("distinput/cli/file_commands.py", "convert_command"): "the same",
+    ("distinput/cli/file_commands.py", "verify_command"): "the same",
+    (
+        "distinput/cli/dataset_commands.py",
+        "on_workers",
+    ): "strategies are for the commands that look at a job; plans need none",
+    ("distinput/cli/dataset_commands.py", "replay_command"): "the same",
     ("distinput/core/concat.py", "joined_columns"): "ragged tensors are few of the leaves that there are",
     ("distinput/core/objects.py", "column_of"): "the same",
     ("distinput/core/owned.py", "_frozen_column"): "the same",

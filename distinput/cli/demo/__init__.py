@@ -6,17 +6,15 @@ import json
 from pathlib import Path
 
 from distinput.cli.arguments import at_least, directory
-from distinput.cli.demo.demo import run_demo
-from distinput.cli.demo.job import ENGINES
-from distinput.cli.demo.multi_worker import run_multi_worker_demo
-from distinput.cli.demo.resume import ids_after
-from distinput.cli.demo.worker import work
+from distinput.cli.demo.demo import ids_after, run_demo
+from distinput.cli.demo.multi_worker import ENGINES, run_multi_worker_demo
+from distinput.cli.demo.program import work
 from distinput.errors import DataLossError
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["demo_arguments", "demo_command"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def demo_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of `distinput demo`."""
     parser.description = (
         "Write 1,797 hand-written digits as TFRecord and Parquet files, train a classifier on several replicas, evaluate it, "
@@ -58,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(given: argparse.Namespace) -> int:
+def demo_command(given: argparse.Namespace) -> int:
     """Run the demo, or the part of it that a process of its own was started for."""
     if given.resume is not None:
         print(json.dumps(ids_after(given.resume)))

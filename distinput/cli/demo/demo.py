@@ -2,26 +2,191 @@
 """`distinput demo`: shows the library at work on real files, step by step, and checks every promise on the way."""
 
 import contextlib
+import json
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
-from itertools import chain
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 from math import ceil
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 import distinput as di
-from distinput.cli.demo.digits import Digits
-from distinput.cli.demo.files import FORMATS, SPLITS, paths_of, write_files
-from distinput.cli.demo.pipelines import evaluation_batches, training_batches
-from distinput.cli.demo.report import DemoReport, differences
-from distinput.cli.demo.resume import stop_and_resume
-from distinput.cli.demo.softmax import Softmax
-from distinput.cli.demo.training import Pass, evaluate, mirrored, train_epoch
+from distinput.cli.demo.program import (
+    FORMATS,
+    SPLITS,
+    Digits,
+    Pass,
+    Softmax,
+    evaluate,
+    evaluation_batches,
+    ids_of,
+    mirrored,
+    paths_of,
+    train_epoch,
+    training_batches,
+    write_files,
+)
 from distinput.data.progress_bar import ProgressBar
 from distinput.kernels.kernel import KERNELS
 
-__all__ = ["EVALUATION_BATCH", "LEARNED", "TRAINING_BATCH", "count_of", "files_of", "percent", "place_of", "run_demo"]
+__all__ = [
+    "EVALUATION_BATCH",
+    "LEARNED",
+    "TRAINING_BATCH",
+    "DemoReport",
+    "Interrupted",
+    "count_of",
+    "differences",
+    "files_of",
+    "ids_after",
+    "percent",
+    "place_of",
+    "run_demo",
+    "stop_and_resume",
+]
+
+
+# ----------------------------------------------------------------------------
+# The report that the demo prints: headings, facts and checks, for a terminal of 100 columns.
+# ----------------------------------------------------------------------------
+
+
+_WIDTH = 100
+_NAMES = 26
+
+
+class DemoReport:
+    """Prints at once, and remembers the checks."""
+
+    def __init__(self) -> None:
+        self.checked = 0
+        self.failed: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Print a line at once, even if the output is redirected."""
+        print(text, flush=True)
+
+    def heading(self, text: str) -> None:
+        """Begin a chapter."""
+        self.say(f"\n{text}\n{'-' * len(text)}")
+
+    def fact(self, name: str, value: str) -> None:
+        """Print a name and a text."""
+        lines = textwrap.wrap(value, _WIDTH - _NAMES - 2, break_long_words=False, break_on_hyphens=False)
+        self.say(f"  {name:<{_NAMES}}" + f"\n{'':{_NAMES + 2}}".join(lines))
+
+    def check(self, name: str, wrong: str, right: str) -> None:
+        """Print a check; `wrong` describes the failure and is empty if the check passed."""
+        self.checked += 1
+        if wrong:
+            self.failed.append(name)
+        self.fact(name, f"NO: {wrong}" if wrong else f"yes, {right}")
+
+    def table(self, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """Print named rows of values, aligned to the right."""
+        width = max(12, *(len(column) + 2 for column in columns))
+        for name, values in (("", columns), *rows):
+            self.say(f"  {name:<{_NAMES}}" + "".join(f"{value:>{width}}" for value in values))
+
+    def text(self, lines: str) -> None:
+        """Print lines unchanged, folded if they are too long."""
+        for line in lines.splitlines():
+            indent = " " * (len(line) - len(line.lstrip()) + 2)
+            self.say(textwrap.fill(line.strip(), _WIDTH, initial_indent=indent, subsequent_indent=indent + "    "))
+
+    def conclude(self, seconds: float) -> bool:
+        """Print a summary; True if every check passed."""
+        if self.failed:
+            self.say(f"\n{len(self.failed)} of {self.checked} checks FAILED: {'; '.join(self.failed)}.")
+        else:
+            self.say(f"\nAll {self.checked} checks passed, in {seconds:.1f} seconds.")
+        return not self.failed
+
+
+def differences(delivered: Sequence[int], expected: Any) -> str:
+    """Describe how `delivered` differs from the `expected` ids, each exactly once; empty if it does not.
+
+    >>> differences([3, 1, 2], [1, 2, 3])
+    ''
+    >>> differences([1, 1, 2], [1, 2, 3, 4])
+    '2 missing (id 3, ...), 1 repeated (id 1)'
+    """
+    ids, counts = np.unique(np.asarray(delivered, np.int64), return_counts=True)
+    found = {
+        "missing": np.setdiff1d(expected, ids),
+        "repeated": ids[counts > 1],
+        "unexpected": np.setdiff1d(ids, expected),
+    }
+    wrong = {what: which for what, which in found.items() if len(which)}
+    return ", ".join(f"{len(w)} {what} (id {w[0]}{', ...' if len(w) > 1 else ''})" for what, w in wrong.items())
+
+
+# ----------------------------------------------------------------------------
+# Step 4 of the demo: stop in the middle of an epoch, and continue in a new process.
+# ----------------------------------------------------------------------------
+
+
+ReplicaStepIds = list[list[list[int]]]
+"""For each step and each replica, the ids it got."""
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """An epoch that was stopped.
+
+    Args:
+      state_bytes: the size of the saved state.
+      before: the steps before the stop.
+      after: the steps after it in this process, which continued as if nothing had happened.
+      resumed: the steps after it in a new process, which had only the saved state.
+    """
+
+    state_bytes: int
+    before: ReplicaStepIds
+    after: ReplicaStepIds
+    resumed: ReplicaStepIds
+
+
+def stop_and_resume(directory: Path, replicas: int, batch_size: int, stop_after: int) -> Interrupted:
+    """Take `stop_after` steps, save the state, and let a new process take the rest.
+
+    Raises:
+      ChildProcessError: the new process failed.
+    """
+    saved = directory / "digits-state.json"
+    strategy = mirrored(replicas)
+    with iter(strategy.experimental_distribute_dataset(training_batches(directory, batch_size))) as batches:
+        before = [ids_of(strategy, batch) for batch in islice(batches, stop_after)]
+        state = json.dumps(batches.state())
+        saved.write_text(json.dumps({"replicas": replicas, "batch_size": batch_size, "state": json.loads(state)}))
+        after = [ids_of(strategy, batch) for batch in batches]
+    child = subprocess.run(
+        [sys.executable, "-m", "distinput", "demo", "--resume", str(saved)], capture_output=True, text=True, check=False
+    )
+    if child.returncode:
+        raise ChildProcessError(f"the process that was to go on from {saved} failed:\n{child.stderr.strip()}")
+    return Interrupted(len(state), before, after, json.loads(child.stdout))
+
+
+def ids_after(saved: Path) -> ReplicaStepIds:
+    """The steps after a saved state: called in the new process; the data is in the same folder as the state."""
+    job = json.loads(saved.read_text())
+    strategy = mirrored(job["replicas"])
+    batches = strategy.experimental_distribute_dataset(training_batches(saved.parent, job["batch_size"]))
+    return [ids_of(strategy, batch) for batch in batches.restore(job["state"], may_differ="root")]
+
+
+# ----------------------------------------------------------------------------
+# `distinput demo`: shows the library at work on real files, step by step, and checks every promise on the way.
+# ----------------------------------------------------------------------------
+
 
 TRAINING_BATCH = 64
 EVALUATION_BATCH = (

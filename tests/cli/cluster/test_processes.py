@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from distinput.cli.cluster.processes import what_is_open
+from distinput.cli.cluster import what_is_open
 from distinput.distribute.cluster_resolver import ClusterSpec, DaskClusterResolver, SimpleClusterResolver
 from distinput.distribute.seats import open_seats
 

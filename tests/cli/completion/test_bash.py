@@ -9,9 +9,8 @@ import pytest
 
 from distinput.cli import main
 from distinput.cli.commands import COMMANDS
-from distinput.cli.completion.bash import bash_script
-from distinput.cli.completion.words import CommandWords, Completions, Option, table
 from distinput.cli.main import parser_of
+from distinput.cli.tools import CommandWords, Completions, Option, bash_script, table
 
 BASH = shutil.which("bash")
 pytestmark = pytest.mark.skipif(BASH is None, reason="there is no bash")

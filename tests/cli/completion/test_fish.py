@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from distinput.cli.completion.fish import fish_script
-from distinput.cli.completion.words import CommandWords, Completions, Option, table
 from distinput.cli.main import parser_of
+from distinput.cli.tools import CommandWords, Completions, Option, fish_script, table
 
 
 def test_a_line_for_each_word() -> None:

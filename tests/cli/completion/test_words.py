@@ -7,8 +7,8 @@ import pytest
 
 from distinput.cli.arguments import suggest
 from distinput.cli.commands import COMMANDS, Command
-from distinput.cli.completion.words import CommandWords, Completions, Option, table
 from distinput.cli.main import main, parser_of
+from distinput.cli.tools import CommandWords, Completions, Option, table
 
 TABLE = table(parser_of)
 

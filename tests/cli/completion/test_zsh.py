@@ -6,9 +6,8 @@ import subprocess
 
 import pytest
 
-from distinput.cli.completion.words import CommandWords, Completions, Option, table
-from distinput.cli.completion.zsh import zsh_script
 from distinput.cli.main import parser_of
+from distinput.cli.tools import CommandWords, Completions, Option, table, zsh_script
 
 WORDS = [
     CommandWords(

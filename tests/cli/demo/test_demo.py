@@ -14,11 +14,18 @@ import pytest
 
 import distinput as di
 from distinput.cli import main
-from distinput.cli.demo.digits import load_digits
-from distinput.cli.demo.files import paths_of, write_files
-from distinput.cli.demo.pipelines import FEATURES, evaluation_batches, training_batches
-from distinput.cli.demo.softmax import Softmax
-from distinput.cli.demo.training import evaluate, ids_of, mirrored
+from distinput.cli.demo.program import (
+    FEATURES,
+    Softmax,
+    evaluate,
+    evaluation_batches,
+    ids_of,
+    load_digits,
+    mirrored,
+    paths_of,
+    training_batches,
+    write_files,
+)
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:

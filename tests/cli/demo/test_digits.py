@@ -6,7 +6,7 @@ from importlib import resources
 
 import numpy as np
 
-from distinput.cli.demo.digits import load_digits
+from distinput.cli.demo.program import load_digits
 
 
 def test_the_digits_are_those_of_the_repository() -> None:
@@ -17,7 +17,7 @@ def test_the_digits_are_those_of_the_repository() -> None:
 
 
 def test_the_page_beside_the_digits_names_the_file_it_describes() -> None:
-    folder = resources.files("distinput.cli.demo.digits")
+    folder = resources.files("distinput.cli.demo").joinpath("digits")
     digest = hashlib.sha256(folder.joinpath("digits.csv.gz").read_bytes()).hexdigest()
     page = folder.joinpath("README.md").read_text(encoding="utf-8")
     assert digest in page

@@ -11,16 +11,10 @@ import numpy as np
 import pytest
 
 from distinput.cli import main
-from distinput.cli.demo import job as jobs
-from distinput.cli.demo.demo import TRAINING_BATCH
-from distinput.cli.demo.files import write_files
-from distinput.cli.demo.job import ENGINES, DemoJob, check_engine
-from distinput.cli.demo.multi_worker import _together
-from distinput.cli.demo.pipelines import evaluation_batches
-from distinput.cli.demo.report import DemoReport
-from distinput.cli.demo.softmax import Softmax
-from distinput.cli.demo.training import evaluate, mirrored
-from distinput.cli.demo.worker import Training, train
+from distinput.cli.demo import multi_worker as jobs
+from distinput.cli.demo.demo import TRAINING_BATCH, DemoReport
+from distinput.cli.demo.multi_worker import ENGINES, DemoJob, _together, check_engine
+from distinput.cli.demo.program import Softmax, Training, evaluate, evaluation_batches, mirrored, train, write_files
 from distinput.errors import FailedPreconditionError
 
 ORDER = {"epochs": 2, "batch": TRAINING_BATCH}

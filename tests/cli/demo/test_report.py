@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from distinput.cli.demo.report import DemoReport, differences
+from distinput.cli.demo.demo import DemoReport, differences
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from distinput.cli.demo.softmax import Softmax
+from distinput.cli.demo.program import Softmax
 
 
 def test_the_gradient_is_that_of_the_loss() -> None:

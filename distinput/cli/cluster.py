@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`distinput cluster start` and `distinput worker`: the processes of a `ParameterServerStrategy`."""
+"""`distinput cluster` and `distinput worker`: the processes of a `ParameterServerStrategy`."""
 
+import argparse
 import os
 import signal
 import socket
@@ -8,14 +9,29 @@ import threading
 from typing import Any
 
 import distinput as di
+from distinput.cli.arguments import at_least
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.distribute.cluster_resolver import TFConfigClusterResolver
 from distinput.distribute.engines.address import is_loopback
 from distinput.distribute.seats.dask import check_installed, chief_address, configured_security, temporary_security
 from distinput.distribute.seats.dask_process import SeatProcess, run
 from distinput.distribute.seats.local_cluster import LocalCluster
+from distinput.errors import InvalidArgumentError
 
-__all__ = ["start_cluster", "what_is_open", "work_as_seat"]
+__all__ = [
+    "cluster_arguments",
+    "cluster_command",
+    "start_cluster",
+    "what_is_open",
+    "work_as_seat",
+    "worker_arguments",
+    "worker_command",
+]
+
+
+# ----------------------------------------------------------------------------
+# `distinput cluster start` and `distinput worker`: the processes of a `ParameterServerStrategy`.
+# ----------------------------------------------------------------------------
 
 
 def start_cluster(workers: int, servers: int, address: str, *, tls: bool = False) -> None:
@@ -131,3 +147,78 @@ def _count(number: int, what: str) -> str:
 
 def _say(text: str) -> None:
     print(text, flush=True)
+
+
+# ----------------------------------------------------------------------------
+# `distinput cluster start`.
+# ----------------------------------------------------------------------------
+
+
+def cluster_arguments(parser: argparse.ArgumentParser) -> None:
+    """The words of `distinput cluster`."""
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    start = actions.add_parser(
+        "start",
+        help="start them, and end them all with Ctrl-C",
+        description="Start a scheduler, workers and parameter servers on this machine, as processes that end with this one. "
+        "A process that ends is started again. The address that is printed is what the coordinator needs: "
+        "DaskClusterResolver(address). Needs `pip install 'distinput[dask]'`.",
+    )
+    start.add_argument("--workers", type=at_least(1), default=2, metavar="N", help="workers (default: 2)")
+    start.add_argument("--ps", type=at_least(1), default=1, metavar="N", help="parameter servers (default: 1)")
+    start.add_argument(
+        "--address",
+        default="127.0.0.1:8786",
+        metavar="HOST:PORT",
+        help="where the scheduler listens; port 0 for any (default: 127.0.0.1:8786)",
+    )
+
+    start.add_argument(
+        "--tls",
+        action="store_true",
+        help="encrypt all connections, and let in only who has the certificates that are made for this cluster; needs the "
+        "package cryptography. Certificates that Dask's configuration names are taken without this",
+    )
+
+
+def cluster_command(given: argparse.Namespace) -> int:
+    """Start the cluster and wait for its end."""
+    start_cluster(given.workers, given.ps, given.address, tls=given.tls)
+    return 0
+
+
+# ----------------------------------------------------------------------------
+# `distinput worker`.
+# ----------------------------------------------------------------------------
+
+
+def worker_arguments(parser: argparse.ArgumentParser) -> None:
+    """The words of `distinput worker`."""
+    parser.description = (
+        "Run one worker or parameter server, until its coordinator ends. With --tf-config its task and the address of the "
+        "coordinator, the task chief, are read from TF_CONFIG. Needs `pip install 'distinput[dask]'`."
+    )
+    parser.add_argument("--tf-config", action="store_true", help="take the task and all addresses from TF_CONFIG")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler, such as tcp://host:8786")
+    parser.add_argument("--name", type=_seat, metavar="NAME", help="worker-0, ps-0 and so on")
+    parser.add_argument(
+        "--listen", default="", metavar="HOST:PORT", help="where others reach this process (default: any port)"
+    )
+    parser.add_argument(
+        "--wait", type=float, default=600.0, metavar="SECONDS", help="how long to look for the scheduler (default: 600)"
+    )
+
+
+def worker_command(given: argparse.Namespace) -> int:
+    """Be a worker or a parameter server until the coordinator ends."""
+    if given.tf_config == (given.scheduler is not None) or (given.scheduler is None) != (given.name is None):
+        raise InvalidArgumentError("give either --tf-config, or --scheduler and --name")
+    work_as_seat(given.scheduler, given.name, given.listen, given.wait)
+    return 0
+
+
+def _seat(text: str) -> str:
+    job, _, number = text.partition("-")
+    if job not in ("worker", "ps") or not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a seat such as worker-0 or ps-0, got {text}")
+    return text
