@@ -435,12 +435,6 @@ def window_fills(draw: Draw) -> list[Any]:
     return [*inputs, out_of(room), out_of(len(groups) + len(sizes)), out_of(len(groups))]
 
 
-@st.composite
-def sums(draw: Draw) -> list[Any]:
-    lengths = ints(draw(st.lists(st.integers(0, 100), max_size=9)))
-    return [draw(spoilt(st.just(lengths)).filter(lambda a: a.max(initial=0) < 2**61)), out_of(lengths.size + 1)]
-
-
 # Shuffles
 
 
@@ -726,7 +720,6 @@ STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "scan_samples": sample_scans(),
     "shuffle_steps": steps(),
     "slots_at": rebuilds(),
-    "spans_to_offsets": sums(),
     "unknown_key": key_searches(),
 }
 MANY = 200
