@@ -197,7 +197,7 @@ def written() -> str:
         "under the same name: *same* (it takes TensorFlow's arguments and gives its values), *differs* (how, and why), or",
         "*declined* (what to write instead; asking for the name says so, too). Names of `tf.distribute` are compared in",
         "`tests/tensorflow_names`, and on [porting](porting.md). What distinput has beyond TensorFlow is in the",
-        "[reference](reference/README.md).",
+        "[reference](reference.md).",
         "",
         "`python docs/make_tensorflow.py` writes this page from the library and from TensorFlow's signatures, which",
         "`tests/tensorflow_names` holds the library to.",

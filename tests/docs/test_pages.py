@@ -12,8 +12,7 @@ from tests.docs.pages import run_page, snippets
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-# The pages of the reference are written from docstrings, whose examples run as doctests.
-PAGES = [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "reference" not in path.parts)]
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
 # Pages whose examples need packages that may be missing.
