@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pages show is what happens."""
 
-import re
 from pathlib import Path
 
 import pytest
 
-import distinput
 from distinput.formats import FORMATS
 from tests.docs.pages import run_page, snippets
 
@@ -25,7 +23,7 @@ NEEDS = {
     "docs/feeds/pytorch.md": ("torch",),
     "docs/feeds/tables.md": ("duckdb", "pandas", "polars"),
     "docs/formats/images.md": ("PIL",),
-    "docs/states.md": ("jax", "torch"),
+    "docs/state.md": ("jax", "torch"),
     "docs/storage.md": ("aiohttp",),
     "docs/tutorials/several_machines.md": ("torch",),
 }
@@ -52,28 +50,6 @@ def test_a_block_that_is_not_run_says_why(page: Path) -> None:
     assert len(reasons) == text.count("<!-- not run"), (
         "a comment `not run` stands right before the block that it is about"
     )
-
-
-def test_what_is_said_not_to_exist_does_not() -> None:
-    """The list in porting.md is of names as TensorFlow has them; whoever adds one takes it off the list."""
-    page = (DOCS / "porting.md").read_text(encoding="utf-8")
-    table = page.split("## Not there yet", 1)[1].split("\n## ", 1)[0]
-    names = re.findall(r"`tf\.([\w.]+)`", table)
-    assert [missing for missing in names if exists(missing)] == []
-
-
-def exists(dotted: str) -> bool:
-    value: object = distinput
-    for part in dotted.split("."):
-        if not hasattr(value, part):
-            return False
-        value = getattr(value, part)
-    return True
-
-
-def test_a_name_that_is_there_is_found_to_exist() -> None:
-    assert exists("data.Dataset.map")
-    assert exists("distribute.MirroredStrategy")
 
 
 @pytest.mark.parametrize(
