@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guides of `docs/from` and the calls of `docs/tensorflow.md`: what their tables say to write exists, arguments included."""
+"""The guides of `docs/from` and the calls of `docs/tensorflow.md`: what they say to write exists, and takes these words."""
 
 import ast
 import inspect
