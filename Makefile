@@ -9,6 +9,7 @@
 #   make outside  suites of other libraries, where their packages are installed, and what was left out (tests/outside)
 #   make peers    TensorFlow, Grain, PyTorch, WebDataset and HF datasets, so that `make bench` prints their figures too
 #   make page     docs/performance.md and the plot of the README from the figures of the last `make bench`
+#   make release-check  the wheel and the archive of sources in dist/, tried in empty environments
 #   make site     the pages of docs/ as a site with navigation and search, in build/site
 #
 #   make test PYTHON=python3.13 PYTEST_ARGS='-k shard -x'
@@ -30,7 +31,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core test-deep outside peers lint types format bench page docs site clean
+.PHONY: help demo test test-core test-deep outside peers lint types format bench page docs site dist release-check clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -77,6 +78,10 @@ $(MADE)/docs: pyproject.toml | $(MADE)/venv
 	@$(PIP) --editable '.[docs]'
 	@touch $@
 
+$(MADE)/dist: pyproject.toml | $(MADE)/venv
+	@$(PIP) build
+	@touch $@
+
 demo: $(MADE)/demo
 	@$(RUN)/distinput demo $(DEMO_ARGS)
 
@@ -120,6 +125,14 @@ docs: $(MADE)/test
 
 site: $(MADE)/docs
 	@$(RUN)/python docs/make_site.py
+
+# The wheel is made of the archive of sources, so that this is known to be whole.
+dist: $(MADE)/dist
+	@rm -rf dist
+	@$(RUN)/python -m build --outdir dist . >/dev/null
+
+release-check: dist
+	@$(RUN)/python .ci/release_check.py dist
 
 clean:
 	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -173,6 +173,6 @@ def absent_member(cls: type, name: str) -> str:
 
     >>> import distinput as di
     >>> print(absent_member(di.distribute.MirroredStrategy, "unwrap").partition(": ")[2])
-    use strategy.experimental_local_results(value) ("Graph mode" in docs/declined.md)
+    use strategy.experimental_local_results(value) ("Graph mode" in docs/tensorflow.md)
     """
     return str(declined(cls, name, _MEMBERS))

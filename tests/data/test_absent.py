@@ -12,7 +12,7 @@ import pytest
 from distinput.core import declined
 from distinput.data import absent
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
 NAMES = [(module, name) for module, names in absent._TABLE.items() for name in names]
 
 
@@ -26,10 +26,9 @@ def message(module: str, name: str) -> str:
 @pytest.mark.parametrize("module, name", NAMES)
 def test_a_name_that_is_not_there_says_what_to_write_instead(module: str, name: str) -> None:
     cure, section = absent._TABLE[module][name]
-    page = declined.PAGES[section]
-    assert re.search(f"^## {section}$", (DOCS / f"{page}.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert re.search(f"^## {section}$", (ROOT / declined.PAGE).read_text(encoding="utf-8"), re.MULTILINE)
     assert message(module, name) == (
-        f"module '{module}' has no attribute '{name}': {cure} (\"{section}\" in docs/{page}.md)"
+        f"module '{module}' has no attribute '{name}': {cure} (\"{section}\" in {declined.PAGE})"
     )
 
 

@@ -15,7 +15,7 @@ from tests.golden.families import COVERED, NOT_YET, Case, covered, group, load, 
 FOLDER = Path(__file__).parent
 PUBLIC = FOLDER / "public.jsonl"
 CASES = load(PUBLIC)
-QUIRKS_PAGE = FOLDER.parents[1] / "docs" / "quirks.md"
+QUIRKS_PAGE = FOLDER.parents[1] / "docs" / "tensorflow.md"
 
 
 # SHA-256 of the files that are kept byte for byte as they were received.
@@ -34,7 +34,7 @@ def int64(*rows: int) -> dict[str, Any]:
     return {"dtype": "int64", "shape": [len(rows)], "data": list(rows)}
 
 
-# What distinput answers where TensorFlow's answer is a defect. docs/quirks.md says why.
+# What distinput answers where TensorFlow's answer is a defect. docs/tensorflow.md says why.
 INSTEAD: dict[str, dict[str, Any]] = {
     "coll.gather_errors-012": {
         "result": {"dtype": "float32", "shape": [2, 4], "data": [-0.25, 6.75, 6.0, -2.75, 3.0, 5.5, 3.5, 4.0]}
@@ -127,7 +127,9 @@ def test_a_defect_of_tensorflow_is_not_copied(case: Case) -> None:
         answer(CASES[0])  # brings the runner's folder onto the path
         assert not workers.problem_of_shards(case)
         return
-    assert case["id"] in INSTEAD, f"say in INSTEAD and in docs/quirks.md what distinput does instead: {case['quirk']}"
+    assert case["id"] in INSTEAD, (
+        f"say in INSTEAD and in docs/tensorflow.md what distinput does instead: {case['quirk']}"
+    )
     assert not differences(answer(case), INSTEAD[case["id"]])
 
 
