@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.arrow import takeable
+from distinput.core.arrow import takeable, without_rows
 from distinput.core.block import Block, concat_blocks
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import Spec
@@ -214,7 +214,7 @@ class Parquet(TableFormat):
         back[order] = np.arange(len(order))
         if not parts:
             schema = footer.schema.to_arrow_schema()
-            parts.append(self._block(path, 0, _selected(_empty_batch(schema), columns), spec, []))
+            parts.append(self._block(path, 0, _selected(without_rows(schema), columns), spec, []))
         return concat_blocks(parts).take(back)
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
@@ -362,12 +362,6 @@ class _Pass:
 @lru_cache(maxsize=256)
 def _spec_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> Spec:
     return table_spec(path, footer_of(path, stamp).schema.to_arrow_schema(), columns)
-
-
-def _empty_batch(schema: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def write_parquet(

@@ -16,6 +16,7 @@ from distinput.inspect.examples import features_of
 from distinput.inspect.features import as_code
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
+from distinput.url_secrets import without_secrets
 
 __all__ = ["Column", "Description", "describe"]
 
@@ -125,7 +126,7 @@ def describe(
         files.recognised.format,
         files.recognised.how,
         files.recognised.compression,
-        files.paths,
+        tuple(map(without_secrets, files.paths)),
         sum(map(size_of, files.paths)),
         None if None in known else sum(filter(None, known)),
         kind,

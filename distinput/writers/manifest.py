@@ -17,6 +17,8 @@ from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of
 from distinput.files.table import FileTable
+from distinput.formats import FORMATS
+from distinput.formats.named import format_named
 from distinput.kernels.crc32 import crc32
 from distinput.plan.fingerprint import is_fingerprint
 from distinput.writers import WRITERS
@@ -140,6 +142,25 @@ class WrittenFiles:
                     f"{path}: has {found} bytes, and {MANIFEST} says {file.bytes}; it was changed after it was written, so "
                     "write the dataset again"
                 )
+
+    def check_format(self) -> None:
+        """Refuse a dataset of which no reader can be made.
+
+        Raises:
+          DataLossError: its format does not take its options.
+          InvalidArgumentError: there is no format of this name, or nobody has registered it yet.
+        """
+        path = join_path(self.directory, MANIFEST)
+        try:
+            FORMATS.find(self.format)
+        except ValueError as error:
+            raise InvalidArgumentError(f"{path}: {error}; register it, or name the format yourself") from None
+        try:
+            format_named(self.format, **self.options)
+        except (TypeError, ValueError) as error:
+            raise DataLossError(
+                f"{path}: not a manifest of written files, or damaged: its options are none of {self.format}: {error}"
+            ) from error
 
     def save(self, *, durable: bool = True) -> None:
         """Write the manifest; it takes the place of an older one at once."""
