@@ -50,7 +50,7 @@ class Column:
         """False for a column of a type that no array can hold, whose name `dtype` is: a dataset has to leave it out."""
         try:
             np.dtype(self.dtype if self.dtype not in _NO_DTYPES else object)
-        except TypeError:
+        except (TypeError, ValueError):  # the latter for names with parentheses or <
             return False
         return True
 

@@ -243,12 +243,20 @@ def _values(array: Any) -> list[Any]:
 def _times(array: Any) -> list[Any]:
     """Times as Python has them, and as NumPy has them where it has not: nanoseconds, and years after 9999."""
     with suppress(ValueError, NotImplementedError, OverflowError):
-        if getattr(array.type, "unit", "") != "ns":
+        if getattr(array.type, "unit", "") != "ns" and not _outside_a_day(array):
             return list(array.to_pylist())
     found = times_of(array)
     if found is None:
         return list(array.to_pylist())
     return [None if missing else value for value, missing in zip(found, np.isnat(found), strict=True)]
+
+
+def _outside_a_day(array: Any) -> bool:
+    """Whether times of day are none, which Python takes for those of another day."""
+    if not types.is_time(array.type):
+        return False
+    found, day = times_of(array), np.timedelta64(1, "D")
+    return bool(((found < np.timedelta64(0)) | (found >= day)).any())
 
 
 def _as_bytes(value: Any) -> Any:
