@@ -259,3 +259,22 @@ def test_a_state_of_a_signature_with_folders_in_it(first: str) -> None:
         saved, _ = state(first, count)
         _, dataset = state(first.replace(SECRET, "an/other"), count)
         assert len(list(dataset.restore(saved))) == count
+
+
+def test_what_was_written_and_opened_is_printed_without_secrets() -> None:
+    from fsspec import filesystem
+
+    from distinput.files.mounts import mounted
+    from distinput.inspect.files import open_files
+
+    folder = f"secretly://me:{SECRET}@host/numbers"
+    di.io.mount(f"secretly://me:{SECRET}@host/", filesystem("memory"))
+    try:
+        written = di.data.Dataset.range(3).write(folder, "csv")
+        for made in (written, di.io.verify_files(folder), open_files(f"{folder}/"), mounted(folder)):
+            assert "secretly://***@host/" in repr(made)
+            assert SECRET not in repr(made)
+            assert SECRET not in str(made)
+        assert written.paths[0].startswith(folder)  # to read them
+    finally:
+        di.io.unmount(f"secretly://me:{SECRET}@host/")

@@ -8,11 +8,12 @@ from typing import Any
 
 from distinput.errors import InvalidArgumentError
 from distinput.files.retries import DEFAULT, Retries
-from distinput.url_secrets import without_secrets
+from distinput.url_secrets import printed_without_secrets, without_secrets
 
 __all__ = ["Mount", "bind", "mount", "mounted", "object_store", "unmount"]
 
 
+@printed_without_secrets
 @dataclass(frozen=True, eq=False)
 class Mount:
     """How URLs with a prefix are opened.

@@ -94,7 +94,7 @@ def of_folder(paths: list[str], format: str | None = None) -> list[str]:
             return without_notes(paths)
         format = formats.pop()
     made: Any = FORMATS.find(format)
-    return made.of_folder(paths) if hasattr(made, "of_folder") else without_notes(paths)  # type: ignore[no-any-return]
+    return made.of_folder(paths) if hasattr(made, "of_folder") else without_notes(paths)
 
 
 def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:

@@ -15,6 +15,7 @@ from distinput.formats.format import Format
 from distinput.formats.named import format_named
 from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import Recognised, of_folder, recognise
+from distinput.url_secrets import printed_without_secrets
 from distinput.writers.manifest import WrittenFiles, read_written
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Files", "open_files"]
 
 
+@printed_without_secrets
 @dataclass(frozen=True)
 class Files:
     """Files of one format.

@@ -21,6 +21,7 @@ from distinput.formats import FORMATS
 from distinput.formats.named import format_named
 from distinput.kernels.crc32 import crc32
 from distinput.plan.fingerprint import is_fingerprint
+from distinput.url_secrets import printed_without_secrets
 from distinput.writers import WRITERS
 
 __all__ = ["MANIFEST", "OPTIONS_GIVEN", "WrittenFile", "WrittenFiles", "read_written", "verify_files"]
@@ -72,6 +73,7 @@ class WrittenFile:
         return WrittenFile(name, rows, size, crc32)
 
 
+@printed_without_secrets
 @dataclass(frozen=True)
 class WrittenFiles:
     """A complete dataset in a folder, as its manifest has it.
