@@ -8,7 +8,9 @@ from distinput.cli.exit_status import FINE
 from distinput.cli.files import add_files, add_records, pair, together
 from distinput.cli.output import print_json
 from distinput.cli.progress import Progress
+from distinput.cli.visible import visible
 from distinput.inspect.conversion import convert
+from distinput.url_secrets import without_secrets
 from distinput.writers import WRITERS
 
 __all__ = ["add_arguments", "run"]
@@ -93,12 +95,12 @@ def run(given: argparse.Namespace) -> int:
             **options,
         )
     if given.json:
-        print_json(
-            {"directory": written.directory, "records": written.rows, "bytes": written.bytes, "files": written.paths}
-        )
+        folder, paths = without_secrets(written.directory), [without_secrets(path) for path in written.paths]
+        print_json({"directory": folder, "records": written.rows, "bytes": written.bytes, "files": paths})
     else:
         count = len(written.files)
         print(
-            f"{written.rows:,} records, {written.bytes:,} bytes in {count} file{'s' * (count != 1)}: {written.directory}"
+            f"{written.rows:,} records, {written.bytes:,} bytes in {count} file{'s' * (count != 1)}: "
+            f"{visible(written.directory)}"
         )
     return FINE

@@ -11,6 +11,7 @@ from distinput.cli.arguments import suggest
 from distinput.cli.exit_status import FINE
 from distinput.cli.loading import add_dataset, load_dataset, user_code
 from distinput.errors import InvalidArgumentError
+from distinput.files.sink import Sink
 from distinput.reports import Graph, graph_of, mermaid_of, svg_of
 
 __all__ = ["add_arguments", "run"]
@@ -50,7 +51,8 @@ def run(given: argparse.Namespace) -> int:
     if given.output is None:
         print(text)
     else:
-        given.output.write_text(text + "\n", encoding="utf-8")
+        with Sink(str(given.output)) as sink:
+            sink.write(f"{text}\n".encode())
     return FINE
 
 

@@ -11,6 +11,7 @@ from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
 from distinput.formats import FORMATS
 from distinput.formats.write_index import write_index
+from distinput.url_secrets import without_secrets
 
 __all__ = ["add_arguments", "run"]
 
@@ -41,7 +42,8 @@ def run(given: argparse.Namespace) -> int:
         total += write_index(list(files.paths), name, folder=given.folder, **options)
         names += files.paths
     if given.json:
-        print_json({"records": total, "files": names, "without": needless})
+        shown = [[without_secrets(name) for name in each] for each in (names, needless)]
+        print_json({"records": total, "files": shown[0], "without": shown[1]})
         return FINE
     if names:
         print(f"{total:,} records in {len(names)} file{'s' * (len(names) > 1)} have an index")

@@ -44,6 +44,10 @@ class Elements(TableFormat):
     layout: str
     given: Spec | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.layout, str):
+            raise DataLossError(f"elements: the layout must be JSON as text, got {self.layout!r:.80}")
+
     def spec(self, path: str | None) -> Spec:
         return self._kept[0]
 

@@ -23,7 +23,7 @@ from distinput.files.source import stamp_of
 from distinput.formats.format import Fragment, Position, check_position
 from distinput.formats.portion import Portion
 from distinput.formats.row_schema import RowSchema
-from distinput.formats.tables import table_spec
+from distinput.formats.tables import check_nulls, table_spec
 from distinput.formats.text_piece import Bytes, Head, TextPiece
 from distinput.formats.text_records import TextRecords
 
@@ -88,6 +88,10 @@ class TextTable(TextRecords):
         """
         assert self.schema is not None
         self._check_columns(self.name, self.schema)
+        if self.columns is None or len(self.schema.names) > len(
+            self.columns
+        ):  # else there may be others, which nobody knows
+            check_nulls(self.name, self.nulls, self.schema.arrow)
         return self.schema.only(self.columns)
 
     def _check_columns(self, where: str, schema: RowSchema) -> None:

@@ -12,6 +12,7 @@ from distinput.plan.check import normalized
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.plan.same_elements import SameElements
 from distinput.plan.skip_errors import error_classes, is_mistake
+from distinput.url_secrets import without_secrets
 
 __all__ = ["IgnoreErrors"]
 
@@ -94,4 +95,4 @@ def _warn(error: Exception) -> None:
     import logging
 
     told = "; ".join([str(error), *getattr(error, "__notes__", [])])
-    logging.getLogger("distinput").warning("ignore_errors: %s: %s", type(error).__name__, told)
+    logging.getLogger("distinput").warning("ignore_errors: %s: %s", type(error).__name__, without_secrets(told))

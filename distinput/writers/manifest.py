@@ -17,8 +17,11 @@ from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of
 from distinput.files.table import FileTable
+from distinput.formats import FORMATS
+from distinput.formats.named import format_named
 from distinput.kernels.crc32 import crc32
 from distinput.plan.fingerprint import is_fingerprint
+from distinput.url_secrets import printed_without_secrets
 from distinput.writers import WRITERS
 
 __all__ = ["MANIFEST", "OPTIONS_GIVEN", "WrittenFile", "WrittenFiles", "read_written", "verify_files"]
@@ -70,6 +73,7 @@ class WrittenFile:
         return WrittenFile(name, rows, size, crc32)
 
 
+@printed_without_secrets
 @dataclass(frozen=True)
 class WrittenFiles:
     """A complete dataset in a folder, as its manifest has it.
@@ -140,6 +144,25 @@ class WrittenFiles:
                     f"{path}: has {found} bytes, and {MANIFEST} says {file.bytes}; it was changed after it was written, so "
                     "write the dataset again"
                 )
+
+    def check_format(self) -> None:
+        """Refuse a dataset of which no reader can be made.
+
+        Raises:
+          DataLossError: its format does not take its options.
+          InvalidArgumentError: there is no format of this name, or nobody has registered it yet.
+        """
+        path = join_path(self.directory, MANIFEST)
+        try:
+            FORMATS.find(self.format)
+        except ValueError as error:
+            raise InvalidArgumentError(f"{path}: {error}; register it, or name the format yourself") from None
+        try:
+            format_named(self.format, **self.options)
+        except (TypeError, ValueError) as error:
+            raise DataLossError(
+                f"{path}: not a manifest of written files, or damaged: its options are none of {self.format}: {error}"
+            ) from error
 
     def save(self, *, durable: bool = True) -> None:
         """Write the manifest; it takes the place of an older one at once."""

@@ -13,7 +13,7 @@ from distinput.distribute.input.dealt_elements import DealtElements
 from distinput.distribute.input.located_rows import cut_rows, located_part, located_rows
 from distinput.distribute.input.own_pieces import OwnPiecesSource
 from distinput.distribute.input.source import StepSource
-from distinput.errors import UnimplementedError
+from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.lineage.located import Located, Seen
 from distinput.lineage.numbered import Numbered, numbered
 from distinput.plan.node import UNKNOWN, Node, walk
@@ -79,7 +79,7 @@ class StepRecords:
         """
         found, lacking = self._steps_with(file, records, self._all_steps("give ranges of steps"), epoch)
         if lacking:
-            raise ValueError(f"{file} has no record {min(lacking):,}")
+            raise InvalidArgumentError(f"{file} has no record {min(lacking):,}")
         return found
 
     def _all_steps(self, cure: str) -> range:
@@ -89,7 +89,7 @@ class StepRecords:
             return range(max(sizes) if terms.keeps_partial or terms.replicas.workers > 1 else min(sizes))
         if self.steps < 0:
             known = "the data have no end" if self.steps == -1 else "the number of steps is not known beforehand"
-            raise ValueError(f"when: {known}; {cure}")
+            raise InvalidArgumentError(f"when: {known}; {cure}")
         return range(self.steps)
 
     def _sizes(self) -> list[int]:
