@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures: errors that travel in place of the elements that could not be made."""
 
+import sys
 from collections.abc import Callable, Iterator
 from inspect import CO_GENERATOR
 from typing import Any, Never, final
@@ -9,7 +10,7 @@ from distinput.core.block import Block, stack_prefix
 from distinput.core.column import StackError
 from distinput.core.nest import LEAF
 
-__all__ = ["Failure", "of_all", "sound_parts", "stacked_parts"]
+__all__ = ["Failure", "is_defect", "is_defect_within", "of_all", "sound_parts", "stacked_parts"]
 
 
 @final
@@ -49,6 +50,41 @@ class Failure(Block):
     @property
     def nbytes(self) -> int:
         return 0
+
+
+def is_defect(error: BaseException) -> bool:
+    """Whether an error is one of Python itself, such as an IndexError: a defect of a reader, which says nothing of the data.
+
+    >>> is_defect(IndexError()), is_defect(ValueError())
+    (True, True)
+    >>> from distinput.errors import DataLossError
+    >>> is_defect(DataLossError("a.txt")), is_defect(PermissionError())
+    (False, False)
+    """
+    return type(error).__module__ == "builtins" and not isinstance(error, OSError)
+
+
+_READERS = ("distinput.decoders.", "distinput.formats.", "distinput.kernels.")
+_BENEATH = frozenset(sys.stdlib_module_names) | {"PIL", "numba", "numpy", "pyarrow", "simplejpeg"} - {"__main__"}
+"""Modules that readers call."""
+
+
+def is_defect_within(error: BaseException) -> bool:
+    """Whether an error is a defect of a reader or decoder of ours that a function of the user's called.
+
+    Told by the last function of Python that was called, apart from those of packages that readers are made of. Where an error
+    is about to lose its traceback, on the way from another process, this is asked before and kept with it.
+    """
+    if hasattr(error, "_distinput_within"):
+        return bool(error._distinput_within)
+    found, trace = False, error.__traceback__
+    while trace is not None and is_defect(error):
+        module = str(trace.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] not in _BENEATH:
+            found = module.startswith(_READERS)
+        trace = trace.tb_next
+    error._distinput_within = found  # type: ignore[attr-defined]
+    return found
 
 
 def of_all(error: Exception) -> Exception:
