@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures: errors that travel in place of the elements that could not be made."""
 
+import errno
 import sys
 from collections.abc import Callable, Iterator
 from inspect import CO_GENERATOR
@@ -10,7 +11,7 @@ from distinput.core.block import Block, stack_prefix
 from distinput.core.column import StackError
 from distinput.core.nest import LEAF
 
-__all__ = ["Failure", "is_defect", "is_defect_within", "of_all", "sound_parts", "stacked_parts"]
+__all__ = ["Failure", "is_defect", "is_defect_within", "note_open_files", "of_all", "sound_parts", "stacked_parts"]
 
 
 @final
@@ -85,6 +86,31 @@ def is_defect_within(error: BaseException) -> bool:
         trace = trace.tb_next
     error._distinput_within = found  # type: ignore[attr-defined]
     return found
+
+
+def note_open_files(error: BaseException) -> None:
+    """Say with an error that no more files can be opened what the limit is, and how to stay below it."""
+    if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+        return
+    notes = getattr(error, "__notes__", [])
+    if not any(note.startswith(_OPEN_FILES) for note in notes):
+        error.add_note(
+            f"{_OPEN_FILES}{_limit()}: raise the limit (`ulimit -n 65536` in the shell that starts it, or resource.setrlimit), "
+            "or have fewer files open: a smaller cycle_length, fewer num_parallel_reads, shards, or iterators side "
+            "by side"
+        )
+
+
+_OPEN_FILES = "this process, or the machine, has as many files and connections open as it may"
+
+
+def _limit() -> str:
+    try:
+        import resource
+
+        return f" (the process {resource.getrlimit(resource.RLIMIT_NOFILE)[0]})"
+    except (ImportError, OSError):  # no POSIX, or no file for the module can be opened
+        return ""
 
 
 def of_all(error: Exception) -> Exception:
