@@ -16,7 +16,7 @@ class MalformedJson(ValueError):
     """What should be JSON of some form is not."""
 
 
-def json_value(text: str | bytes) -> Any:
+def json_value(text: str | bytes | bytearray) -> Any:
     """The value of a JSON document.
 
     Raises:
