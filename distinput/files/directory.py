@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of files as constructors take them: paths, patterns, and directories, which stand for the files in them."""
 
-import json
 import os
 import re
 from collections.abc import Callable, Sequence
 
+from distinput.core.json_values import MalformedJson, json_value, member
 from distinput.errors import DataLossError, NoMatchError
 from distinput.files.folder import join_path, names_in
 from distinput.files.inside import check_inside, open_inside, plain_name
@@ -131,8 +131,8 @@ def _listed(directory: str) -> list[str]:
     with naming(path), open_inside(directory, MANIFEST) as file:
         text = file.read()
     try:
-        names = [plain_name(each["name"]) for each in json.loads(text)["files"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error!r}") from error
+        names = [plain_name(member(each, "name")) for each in member(json_value(text), "files", list)]
+    except MalformedJson as error:
+        raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error}") from error
     check_inside(directory, names)
     return [join_path(directory, name) for name in names]

@@ -8,12 +8,12 @@ import contextlib
 import errno
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 from fsspec import AbstractFileSystem
 from fsspec.spec import AbstractBufferedFile
 
+from distinput.core.pool import mapped
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.files.multipart import PART_BYTES, MultipartUpload
 
@@ -121,8 +121,7 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
 
         if len(ranges) < 2:
             return [part(wanted) for wanted in ranges]
-        with ThreadPoolExecutor(min(_AT_A_TIME, len(ranges)), "distinput-ranges") as pool:
-            return list(pool.map(part, ranges))
+        return mapped(part, ranges, _AT_A_TIME, "distinput-ranges")
 
     def _listed(self, key: str) -> list[dict[str, Any]]:
         import obstore

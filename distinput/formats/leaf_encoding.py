@@ -107,7 +107,7 @@ def decoded(columns: Any, leaf: TensorSpec) -> Column:
         rows = [_shaped(value, shape) for value, shape in zip(values.values(), shapes, strict=True)]
         if kind == SPLIT:
             rows = [_ragged(row, splits) for row, splits in zip(rows, columns["splits"].values(), strict=True)]
-    except ValueError as error:
+    except _MisfitError as error:
         raise DataLossError(f"an array does not fit the shape that is kept with it: {error}") from error
     return column_of(rows, leaf.dtype) if rows else _no_rows(leaf)
 
@@ -208,9 +208,13 @@ def _flat(value: Any) -> Any:
     return np.asarray(value).reshape(-1)
 
 
+class _MisfitError(Exception):
+    """Shapes and values do not fit each other."""
+
+
 def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
     if any(size < 0 for size in shape) or prod(shape) != len(values):
-        raise ValueError(f"{len(values)} values of shape {list(shape)}")
+        raise _MisfitError(f"{len(values)} values of shape {list(shape)}")
     return values.reshape(shape) if shape else values[0]
 
 
@@ -225,5 +229,7 @@ def _splits(tensor: RaggedTensor) -> RaggedTensor:
 
 def _ragged(values: Any, lengths: RaggedTensor) -> Any:
     for level in reversed(list(lengths)):
+        if (level < 0).any() or int(level.sum()) != len(values):
+            raise _MisfitError(f"{len(values)} values in rows of {level.tolist()[:10]}")
         values = RaggedTensor.from_row_lengths(values, level)
     return values

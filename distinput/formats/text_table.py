@@ -302,6 +302,8 @@ class TextTable(TextRecords):
 
     def _error(self, where: str, record: bytes, head: Head) -> InvalidArgumentError:
         """The error of a single record that cannot be parsed."""
+        import pyarrow as pa
+
         try:
             batch = self.parse(np.frombuffer(record, np.uint8), self.wanted, head)
             if batch.num_rows == 1:
@@ -312,8 +314,8 @@ class TextTable(TextRecords):
                 f"{where}: column {error.column!r} has no value, and NumPy has no null of type {error.kind}; say what to "
                 f"put in the place of missing values with nulls={{{named!r}: value}}, or state the column as float64"
             )
-        except Exception:  # noqa: BLE001 - whatever pyarrow raises, the record is looked at below
-            pass
+        except (FillError, pa.ArrowException, UnicodeDecodeError, OverflowError):
+            pass  # the record is looked at below
         column, reason = self.misfit(record, self.wanted, head)
         return InvalidArgumentError(f"{where}: {'' if column is None else f'column {column!r}: '}{reason}")
 

@@ -126,6 +126,9 @@ class Generator(Node):
             return iterator
 
         for elements, error in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS)):
+            if isinstance(error, _HeldBack):
+                self.__dict__["waits"] = True  # the next pass asks for one element at a time
+                error = error.told()
             while elements:
                 block, misfit = self._block(elements, row)
                 row += block.size
@@ -197,6 +200,23 @@ class Generator(Node):
         return leaves
 
 
+class _HeldBack(Exception):
+    """The generator has waited in vain, while elements were there that the loop had not got yet."""
+
+    def __init__(self, error: Exception, held: int, seconds: float) -> None:
+        super().__init__(error, held, seconds)
+        self.error, self.held, self.seconds = error, held, seconds
+
+    def told(self) -> Exception:
+        """What the generator raised, with a note."""
+        self.error.add_note(
+            f"the generator waited {self.seconds:.1f} s for this while the loop had not got the last {self.held} elements yet: "
+            "elements are asked for a few at a time. If it waits for what the loop does with them, ask for one at a time: "
+            "set Options.run_ahead = 0; another pass over this dataset does so by itself"
+        )
+        return self.error
+
+
 def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[list[Any], Exception | None]]:
     """The elements that come in a short time, at most `most` or what a core's cache holds, and the error after them.
 
@@ -229,6 +249,9 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
                     break
         except Exception as failure:  # noqa: BLE001 - raised again when what came before it was sent
             error, ended = failure, True
+            waited = perf_counter() - now
+            if elements and waited > _WAITS_SECONDS and thread_time() - worked < waited / 2:
+                error = _HeldBack(failure, len(elements), waited)
         room *= 2
         yield elements, error
 

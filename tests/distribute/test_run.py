@@ -399,8 +399,10 @@ def test_a_proxy_of_a_named_tuple_comes_back_as_the_named_tuple() -> None:
     assert (type(made), made.a.values, made.b) == (Pair, (0, 1), "text")
 
 
-def test_an_interrupt_does_not_wait_for_replicas_that_sleep() -> None:
-    strategy = MirroredStrategy(["CPU:0", "CPU:1"])
+@pytest.mark.parametrize("backend", ["threads", "jax", "torch"])
+def test_an_interrupt_does_not_wait_for_replicas_that_sleep(backend: str) -> None:
+    pytest.importorskip("numpy" if backend == "threads" else backend, reason="the backend is not installed")
+    strategy = MirroredStrategy(["CPU:0", "CPU:1"], backend=backend)
     release, sleeping = threading.Event(), threading.Event()
 
     def step() -> None:

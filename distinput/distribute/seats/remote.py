@@ -10,9 +10,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from distinput.core.pool import mapped
 from distinput.distribute.seats.links import (
     PULSE,
     Address,
@@ -151,16 +151,24 @@ class RemoteSeats:
     def _open_all(self, seconds: float) -> None:
         seats = (*self.workers, *self.servers)
         until = time.monotonic() + seconds
-        with ThreadPoolExecutor(len(seats), thread_name_prefix="distinput-seats") as pool:
-            opened = {seat: pool.submit(self._open, seat, until) for seat in seats}
-        missing = [seat for seat, future in opened.items() if isinstance(future.exception(), TimeoutError)]
+
+        def failure(seat: str) -> Exception | None:
+            try:
+                self._open(seat, until)
+            except Exception as error:  # noqa: BLE001 - raised below
+                return error
+            return None
+
+        failures = mapped(failure, seats, len(seats), "distinput-seats")
+        missing = [seat for seat, error in zip(seats, failures, strict=True) if isinstance(error, TimeoutError)]
         if missing:
             raise UnavailableError(
                 f"the cluster: {', '.join(missing)} did not come within {seconds:g} seconds; start a process for each of them, "
                 "under its name"
             )
-        for future in opened.values():
-            future.result()
+        for error in failures:
+            if error is not None:
+                raise error
 
     def _open(self, seat: str, until: float) -> None:
         """Begin a new life of a seat."""
