@@ -7,7 +7,7 @@ import numpy as np
 
 from distinput.core.nest import structure_of
 from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.spec import DatasetSpec, Spec
+from distinput.core.spec import DatasetSpec, OptionalSpec, Spec
 from distinput.data.dataset import Dataset
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.testing.laws.trace import most_of
@@ -64,7 +64,10 @@ def _check_fits(element: Any, spec: Spec, what: str) -> None:
         )
     for leaf, leaf_spec, path in zip(structure.flatten(element), spec.leaves, structure.paths, strict=True):
         where = f"{what}{path}"
-        if isinstance(leaf_spec, DatasetSpec):
+        if isinstance(leaf_spec, OptionalSpec):
+            if not leaf_spec.holds(leaf):
+                raise AssertionError(f"spec: {where} must fit {leaf_spec}, got {leaf!r}")
+        elif isinstance(leaf_spec, DatasetSpec):
             if not isinstance(leaf, Dataset):
                 raise AssertionError(f"spec: {where} must be a dataset, got {leaf!r}")  # noqa: TRY004 - a law is broken
             inner = Spec.of(leaf_spec.element_spec)
