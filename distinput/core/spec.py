@@ -119,7 +119,7 @@ class DatasetSpec(ElementsSpec):
         return self.dataset_shape
 
     @staticmethod
-    def from_value(value: Any) -> "DatasetSpec":  # type: ignore[override]  # also of what is no dataset, but has a spec
+    def from_value(value: Any) -> "DatasetSpec":
         """The spec of a dataset.
 
         Source: `tf.data.DatasetSpec.from_value`.
@@ -226,7 +226,7 @@ class Spec:
         leaves: list[Any] = []
         at = 0
         for first in self.structure.sparse:
-            leaves += [*self.leaves[at:first], SparseTensorSpec.of_parts(*self.leaves[first : first + 3])]
+            leaves += [*self.leaves[at:first], SparseTensorSpec.of_parts(*self.leaves[first : first + 3])]  # type: ignore[arg-type]  # of arrays
             at = first + 3
         return Spec(self.structure.folded, (*leaves, *self.leaves[at:]))
 

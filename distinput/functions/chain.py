@@ -299,6 +299,7 @@ def _fits(leaf: Any, wanted: LeafSpec) -> bool:
             and getattr(leaf, "nest_leaf", False)
             and isinstance(wanted, DatasetSpec)
         )
+    assert isinstance(wanted, TensorSpec)
     return wanted.fits_value(leaf)
 
 

@@ -104,6 +104,7 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
         listed = np.empty([size if d is None else d for d in leaf.dataset_shape], object)
         listed.fill(made)
         return listed
+    assert isinstance(leaf, TensorSpec), "an iterator is no component of an element"
     if leaf.ragged_rank:
         return _made_up_ragged(leaf, value, size, fill)
     shape = tuple([size if d is None else d for d in leaf.shape or ()])

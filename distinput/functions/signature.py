@@ -105,6 +105,7 @@ def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
             return None
         nests = [item.element_spec for item in column.items] if isinstance(column, Datasets) else [None]
         return _first_false(np.asarray([nest == leaf.element_spec for nest in nests]))
+    assert isinstance(leaf, TensorSpec)
     if isinstance(column, Datasets):
         return 0
     if column.dtype != leaf.dtype:
