@@ -15,6 +15,7 @@ __all__ = [
     "RaggedTensor",
     "RaggedTensorSpec",
     "SparseTensor",
+    "SparseTensorSpec",
     "Tensor",
     "TensorShape",
     "TensorSpec",
@@ -81,8 +82,7 @@ _LAZY = {
         "core.ragged_tensor": "RaggedTensor",
         "core.shape": "TensorShape",
         "core.sparse_tensor": "SparseTensor",
-        "core.spec": "RaggedTensorSpec TensorSpec",
-        "data.iterator_spec": "OptionalSpec",
+        "core.spec": "OptionalSpec RaggedTensorSpec SparseTensorSpec TensorSpec",
         "distribute.variables": "IndexedSlices Variable VariableAggregation VariableSynchronization",
         "dtypes": "bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 string uint8 uint16 uint32 uint64",
         "python_function": "function",
@@ -99,8 +99,7 @@ if TYPE_CHECKING:
     from distinput.core.ragged_tensor import RaggedTensor
     from distinput.core.shape import TensorShape
     from distinput.core.sparse_tensor import SparseTensor
-    from distinput.core.spec import RaggedTensorSpec, TensorSpec
-    from distinput.data.iterator_spec import OptionalSpec
+    from distinput.core.spec import OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
     from distinput.distribute.variables import IndexedSlices, Variable, VariableAggregation, VariableSynchronization
     from distinput.dtypes import (
         bool,

@@ -54,8 +54,7 @@ DIFFERS = {
     "data.Dataset.save": f"writes {_FILES}",
     "data.Dataset.shuffle": _ORDER,
     "data.Dataset.snapshot": f"keeps {_FILES}",
-    "data.Dataset.sparse_batch": "gives `di.SparseTensor`, a tuple of three arrays, whose spec is the tuple of their specs; "
-    "-1 in `row_shape` is None",
+    "data.Dataset.sparse_batch": "gives `di.SparseTensor`, a namedtuple of three arrays; -1 in `row_shape` is None",
     "data.Iterator": "another name of `DatasetIterator`, whose position can be saved with `state()`",
     "data.IteratorSpec": "a dataclass of the spec of the elements",
     "data.NumpyIterator": "`save` gives bytes, which other processes restore as well",

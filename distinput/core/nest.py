@@ -59,6 +59,27 @@ class Structure:
         return self.kind == "tuple" and bool(self.children) and all(child.kind == "leaf" for child in self.children)
 
     @cached_property
+    def sparse(self) -> tuple[int, ...]:
+        """Where the three leaves of each sparse tensor begin, among all leaves."""
+        if getattr(self.cls, "is_sparse", False):
+            return (0,)
+        found: list[int] = []
+        before = 0
+        for child in self.children:
+            found += [before + first for first in child.sparse]
+            before += child.num_leaves
+        return tuple(found)
+
+    @cached_property
+    def folded(self) -> "Structure":
+        """The same nest with one leaf in the place of each sparse tensor."""
+        if not self.sparse:
+            return self
+        if getattr(self.cls, "is_sparse", False):
+            return LEAF
+        return dataclasses.replace(self, children=tuple([child.folded for child in self.children]))
+
+    @cached_property
     def form(self) -> tuple[Any, ...]:
         """What equality leaves out: the order of keys and the classes of mappings, of all nests in it; () if there are none."""
         inner = tuple([child.form for child in self.children])

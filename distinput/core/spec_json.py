@@ -18,7 +18,16 @@ import numpy as np
 from distinput.core.json_values import MalformedJson, items_of, member, of_kind
 from distinput.core.leaves import STRING, dtype_code
 from distinput.core.nest import LEAF, NONE, Structure, component, structure_of
-from distinput.core.spec import DatasetSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec, shape_fits
+from distinput.core.spec import (
+    DatasetSpec,
+    LeafSpec,
+    OptionalSpec,
+    RaggedTensorSpec,
+    Spec,
+    TensorSpec,
+    dense_shape_spec,
+    shape_fits,
+)
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 
 __all__ = ["dtype_json", "dtype_of_json", "leaves_of_json", "spec_json", "spec_of_json"]
@@ -39,9 +48,9 @@ def spec_json(spec: Spec, who: str) -> Any:
     """
     for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
         if isinstance(leaf, DatasetSpec):
-            raise InvalidArgumentError(f"{who}: {component(path)} is a dataset; flat_map or zip it first")
+            raise InvalidArgumentError(f"{who}: {component(path)} is {leaf.called}; {leaf.cure}")
     leaves = iter(spec.leaves)
-    return _structure_json(spec.structure, lambda: _leaf_json(next(leaves)), who)
+    return _structure_json(spec.structure, lambda: _leaf_json(next(leaves), who), who)
 
 
 def spec_of_json(value: Any, given: Spec | None = None) -> Spec:
@@ -64,7 +73,7 @@ def spec_of_json(value: Any, given: Spec | None = None) -> Spec:
         raise DataLossError(f"the spec of the elements is damaged: {error}") from error
 
 
-def leaves_of_json(value: Any) -> tuple[TensorSpec, ...]:
+def leaves_of_json(value: Any) -> tuple[LeafSpec, ...]:
     """The leaves of the spec that `spec_json` was given, in the order of flattening.
 
     Raises:
@@ -128,7 +137,9 @@ def _sizes(shape: Any) -> list[Any]:
     return sizes
 
 
-def _leaf_json(leaf: LeafSpec) -> dict[str, Any]:
+def _leaf_json(leaf: LeafSpec, who: str) -> dict[str, Any]:
+    if isinstance(leaf, OptionalSpec):
+        return {"optional": spec_json(Spec.of(leaf.element_spec), who)}
     assert isinstance(leaf, TensorSpec)
     made: dict[str, Any] = {
         "dtype": dtype_json(leaf.dtype),
@@ -136,15 +147,24 @@ def _leaf_json(leaf: LeafSpec) -> dict[str, Any]:
     }
     if leaf.ragged_rank is not None:
         made["ragged_rank"] = leaf.ragged_rank
+    if leaf.sizes is not None:
+        made["sizes"] = list(leaf.sizes)
     if leaf.name is not None:
         made["name"] = leaf.name
     return made
 
 
-def _leaf(value: dict[str, Any]) -> TensorSpec:
+def _leaf(value: dict[str, Any]) -> LeafSpec:
+    if "optional" in value:
+        return OptionalSpec(spec_of_json(value["optional"]).nest)
     stated = member(value, "shape")
     shape = None if stated is None else _sizes(stated)
     dtype = dtype_of_json(member(value, "dtype"))
+    if "sizes" in value:
+        sizes = _sizes(value["sizes"])
+        if shape != [len(sizes)]:
+            raise MalformedJson(f"a sparse tensor of the sizes {sizes} with a shape of {shape}")
+        return dense_shape_spec(tuple(sizes))
     if "ragged_rank" not in value:
         return TensorSpec(shape, dtype, value.get("name"))
     rank = member(value, "ragged_rank", int)
@@ -200,7 +220,11 @@ def _structure(value: Any, leaves: list[LeafSpec]) -> Structure:
     return Structure("namedtuple", names, made, _class(module, name, names))
 
 
-_KINDS = {"dtype": "leaf", **{kind: kind for kind in ("tuple", "list", "dict", "namedtuple", "dataclass")}}
+_KINDS = {
+    "dtype": "leaf",
+    "optional": "leaf",
+    **{kind: kind for kind in ("tuple", "list", "dict", "namedtuple", "dataclass")},
+}
 """By a member that only such a part of a spec has."""
 
 
@@ -245,12 +269,21 @@ def _as_given(value: Any, given: Spec) -> Spec:
     kept, wanted = [_leaf(leaf) for leaf in _leaves_of(value)], [_leaf(leaf) for leaf in _leaves_of(here)]
     same = _form(value) == _form(here) and len(kept) == len(wanted)
     for a, b in zip(kept, wanted, strict=True) if same else ():
-        same = same and a.alike(b) and (b.shape is None or (a.shape is not None and shape_fits(a.shape, b.shape)))
+        same = same and (a.is_subtype_of(b) if isinstance(b, OptionalSpec) else _fits(a, b))
     if not same:
         raise InvalidArgumentError(
             f"the elements look like {json.dumps(value)}, and element_spec says {json.dumps(here)}"
         )
     return given
+
+
+def _fits(a: LeafSpec, b: LeafSpec) -> bool:
+    """Whether arrays of one spec may be read as those of another one."""
+    if not isinstance(a, TensorSpec) or not isinstance(b, TensorSpec) or not a.alike(b):
+        return False
+    if b.sizes is not None and not shape_fits(a.sizes or (), b.sizes):
+        return False
+    return b.shape is None or (a.shape is not None and shape_fits(a.shape, b.shape))
 
 
 def _leaves_of(value: Any) -> list[Any]:
@@ -284,7 +317,9 @@ def _form(value: Any) -> Any:
 
 def _class(module: str, name: str, fields: tuple[str, ...]) -> type:
     """The namedtuple of this name and fields: the one that this process has imported, or a new one."""
-    found: Any = sys.modules.get(module)
+    found: Any = sys.modules.get(
+        "distinput" if module.startswith("distinput.") else module
+    )  # ours, wherever it is defined
     for part in name.split("."):
         found = getattr(found, part, None)
     if isinstance(found, type) and issubclass(found, tuple) and getattr(found, "_fields", None) == fields:

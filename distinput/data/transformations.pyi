@@ -1229,9 +1229,8 @@ class Transformations(Actions[T_co]):
     def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> Dataset[SparseTensor]:
         """Collect `batch_size` consecutive elements, arrays of one rank, in a `SparseTensor` of all their values.
 
-        Shapes: arrays [...] become a nest of `indices` [m, rank + 1], `values` [m] and `dense_shape` [rank + 1] for m values; the
-        last batch may have fewer rows. Order: unchanged, values in the order of rows. State: where the first element of the next
-        batch stands in the input.
+        Shapes: arrays [...] become a sparse tensor [batch_size, ...]; the last batch may have fewer rows. Order: unchanged, values
+        in the order of rows. State: where the first element of the next batch stands in the input.
 
         Args:
           batch_size: elements in a batch, at least 1.

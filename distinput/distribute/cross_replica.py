@@ -11,7 +11,7 @@ from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.reduction import reduce_undistributed
 from distinput.distribute.replicas import Replicas
 from distinput.distribute.sliced_values import has_slices, reduce_slices, refuse_gather
-from distinput.distribute.values import DistributedValues, present_in, replica_leaves
+from distinput.distribute.values import DistributedValues, present_in, refuse_sparse_values, replica_leaves
 from distinput.distribute.variables.indexed_slices import IndexedSlices
 from distinput.distribute.variables.policy import VariableAggregation, reduce_op_of
 
@@ -54,6 +54,7 @@ def reduce_nest(
     if isinstance(value, DistributedValues) or value is None:  # of a function that returned nothing
         return total(value, "")
     structure, leaves = replica_leaves(value)
+    refuse_sparse_values("reduce", structure)
     paths = structure.paths
     return structure.build([total(leaf, paths[i]) for i, leaf in enumerate(leaves)])
 
@@ -92,6 +93,7 @@ def gather_nest(arithmetic: Arithmetic, replicas: Replicas, value: Any, axis: An
         return leaf
 
     structure, leaves = replica_leaves(value)
+    refuse_sparse_values("gather", structure)
     paths = structure.paths
     return structure.build([joined(leaf, paths[i]) for i, leaf in enumerate(leaves)])
 

@@ -14,7 +14,14 @@ from distinput.distribute.ragged_values import gather_ragged
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.rendezvous import Arrival, Rendezvous
 from distinput.distribute.sliced_values import has_slices, reduce_slices, refuse_gather
-from distinput.distribute.values import merged_values, regroup, replica_leaves, rows_of, select_replica
+from distinput.distribute.values import (
+    merged_values,
+    refuse_sparse_values,
+    regroup,
+    replica_leaves,
+    rows_of,
+    select_replica,
+)
 from distinput.distribute.variables.distributed_variable import DistributedVariable
 from distinput.distribute.variables.indexed_slices import IndexedSlices
 from distinput.distribute.variables.policy import VariableAggregation
@@ -256,6 +263,7 @@ class ReplicaContext:
         """Apply `combine` to the leaves of all replicas; the nest of results, copied for this replica."""
         self._require_current()
         structure, leaves = replica_leaves(value)
+        refuse_sparse_values(what.partition(" ")[0].rstrip(","), structure)
         leaves = [leaf.value() if isinstance(leaf, DistributedVariable) else leaf for leaf in leaves]
         call = what.partition(" ")[0].rstrip(",")
 

@@ -28,6 +28,7 @@ __all__ = [
     "merged_values",
     "only_masked",
     "present_in",
+    "refuse_sparse_values",
     "regroup",
     "replica_leaves",
     "row_counts",
@@ -236,6 +237,19 @@ def merged_values(parts: Sequence[Any]) -> PerReplica:
 def is_distributed(value: Any) -> bool:
     """True for a leaf that has one component per replica."""
     return isinstance(value, DistributedValues)
+
+
+def refuse_sparse_values(call: str, structure: Structure) -> None:
+    """Refuse sparse tensors where values are added or joined: their three arrays are no values each for itself.
+
+    Raises:
+      InvalidArgumentError: there is one.
+    """
+    if structure.sparse:
+        raise InvalidArgumentError(
+            f"{call}: a SparseTensor cannot be added or joined as arrays are; make arrays with .to_dense() first, or take its "
+            "values"
+        )
 
 
 def replica_leaves(value: Any) -> tuple[Structure, list[Any]]:

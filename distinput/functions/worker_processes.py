@@ -159,7 +159,7 @@ def _packed_column(column: Column) -> Column:
         return Ragged(flat, sizes.cumsum() - sizes, sizes, column.loose)
     if column.ragged_rank is not None:
         return column.copied()
-    if isinstance(column, Datasets):
+    if isinstance(column, Datasets) and not column.optional:
         raise TypeError(
             "map: elements that hold datasets cannot be sent to worker processes; leave out processes=True or executor="
         )

@@ -17,14 +17,14 @@ from distinput.core.column import Column
 from distinput.core.dense import Dense
 from distinput.core.failure import Failure
 from distinput.core.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
-from distinput.core.nest import Structure, structure_of
+from distinput.core.nest import Structure, component, structure_of
 from distinput.core.objects import column_of
 from distinput.core.owned import Promise, kept, lent, owned
 from distinput.core.rows import PACE_SECONDS, Stream, stackable
 from distinput.core.run import Run
 from distinput.core.shape import Dims
 from distinput.core.sizes import MOST_ROWS
-from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
+from distinput.core.spec import DatasetSpec, LeafSpec, OptionalSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
 from distinput.core.stated import as_stated
 from distinput.functions.waiting import may_wait
@@ -93,7 +93,10 @@ class Generator(Node):
     @cached_property
     def _wanted(self) -> list[Dims | None]:
         """The shapes of the leaves as plain tuples, which are quick to compare."""
-        shapes = [leaf.shape for leaf in self.signature.tensors("from_generator")]
+        for leaf, path in zip(self.signature.leaves, self.signature.structure.paths, strict=True):
+            if isinstance(leaf, DatasetSpec):
+                raise TypeError(f"from_generator: {component(path)} is {leaf.called}; {leaf.cure}")
+        shapes = [leaf.shape for leaf in self.signature.leaves]
         return [None if shape is None else tuple(shape) for shape in shapes]
 
     def arguments(self) -> dict[str, Any]:
@@ -186,6 +189,9 @@ class Generator(Node):
             ) from None
         leaves = []
         for leaf, spec, wanted in zip(given, self.signature.leaves, self._wanted, strict=True):
+            if isinstance(spec, OptionalSpec):
+                leaves.append(_optional(leaf, spec, row))
+                continue
             assert isinstance(spec, TensorSpec)
             if spec.ragged_rank:
                 leaves.append(_ragged(leaf, spec, row))
@@ -195,6 +201,11 @@ class Generator(Node):
                 raise TypeError(
                     f"from_generator: `generator` yielded an element of shape {shape_of(value)} where an element of shape "
                     f"{spec.shape} was expected (element {row})"
+                )
+            if spec.sizes is not None and not spec.fits_value(value):
+                raise TypeError(
+                    f"from_generator: `generator` yielded a SparseTensor of shape {value.tolist()} where one of shape "
+                    f"{list(spec.sizes)} was expected (element {row})"
                 )
             leaves.append(value)
         return leaves
@@ -262,7 +273,7 @@ _KINDS: dict[type, str] = {bool: "b", int: "iu", float: "f"}
 
 def _as_said(values: Sequence[Any], leaf: LeafSpec) -> Column | None:
     """A column of values that need no further check, as most arrays and numbers; None if they do."""
-    if not isinstance(leaf, TensorSpec) or leaf.dtype == STRING or leaf.ragged_rank:
+    if not isinstance(leaf, TensorSpec) or leaf.dtype == STRING or leaf.ragged_rank or leaf.sizes is not None:
         return None
     kinds = set(map(type, values))
     if kinds == {np.ndarray}:
@@ -314,6 +325,16 @@ def _cast(leaf: Any, spec: TensorSpec, row: int) -> Any:
             f"{leaf!r} (element {row}; {error})"
         ) from None
     return array if array.ndim else array[()]
+
+
+def _optional(leaf: Any, spec: OptionalSpec, row: int) -> Any:
+    """An Optional that the signature allows."""
+    if not getattr(leaf, "is_optional", False) or not leaf.leaf_spec.is_subtype_of(spec):
+        raise TypeError(
+            f"from_generator: `generator` yielded an element that is no Optional of {spec.element_spec}: {leaf!r} (element "
+            f"{row})"
+        )
+    return leaf
 
 
 def _ragged(leaf: Any, spec: TensorSpec, row: int) -> Any:

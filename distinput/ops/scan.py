@@ -42,7 +42,7 @@ class Carry:
         self.op = op
         self.structure = structure_of(initial)
         leaves = [as_leaf(leaf) for leaf in self.structure.flatten(initial)]
-        if any(isinstance(leaf, Node) for leaf in leaves):
+        if any(getattr(leaf, "nest_leaf", False) for leaf in leaves):
             raise TypeError(f"{op}: the carried value must be a nest of arrays, got {initial!r}")
         self.dtypes = [dtype_of(leaf) for leaf in leaves]
         self.initial = kept(self.structure.build(leaves))  # a function may write to the first value, as to later ones

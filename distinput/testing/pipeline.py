@@ -9,7 +9,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from distinput.core.sparse_tensor import holds_sparse
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.plan.node import Node
@@ -123,7 +122,7 @@ class Pipeline:
     @cached_property
     def sparse(self) -> bool:
         """There are sparse tensors in it, which no op stacks or takes apart."""
-        return holds_sparse(self.spec.structure)
+        return bool(self.spec.structure.sparse)
 
     @cached_property
     def ranked(self) -> bool:

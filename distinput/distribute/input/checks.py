@@ -4,7 +4,7 @@
 from typing import Any
 
 from distinput.core.nest import component
-from distinput.core.spec import Spec, TensorSpec
+from distinput.core.spec import SparseTensorSpec, Spec, TensorSpec
 from distinput.distribute.input.consumer import Consumer
 from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.distribute.input.options import InputOptions
@@ -62,8 +62,10 @@ def check_batched(spec: Spec) -> None:
     Raises:
       ValueError: one is a scalar.
     """
+    spec = spec.folded
     for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
-        if isinstance(leaf, TensorSpec) and leaf.shape == ():
+        fewest = 2 if isinstance(leaf, SparseTensorSpec) else 1  # a sparse tensor is taken apart from rank 2 on
+        if isinstance(leaf, TensorSpec) and leaf.shape is not None and len(leaf.shape) < fewest:
             raise ValueError(
                 f"experimental_distribute_dataset: {component(path)} has no batch axis to be cut for the "
                 "replicas; call .batch(global_batch_size) on the dataset first"
@@ -78,8 +80,9 @@ def check_fetched(spec: Spec, options: InputOptions, consumer: Consumer) -> None
     """
     if not options.experimental_fetch_to_device:
         return
+    spec = spec.folded
     for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
-        if not isinstance(leaf, TensorSpec) or leaf.dtype.kind not in "biufcV" or leaf.ragged_rank:
+        if not isinstance(leaf, TensorSpec) or leaf.dtype.kind not in "biufcV" or leaf.ragged_rank or leaf.is_sparse:
             raise ValueError(
                 f"Found tensor {path or 'element'} with spec {leaf}. {consumer.name} does not support distributed datasets "
                 "with device prefetch when using sparse, ragged or string tensors. If you intend to use them, please pass a "

@@ -6,11 +6,13 @@ All parts are views: no row is copied.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from distinput.core.leaves import shape_of, zero
 from distinput.core.nest import Structure
 from distinput.core.sizes import balanced_slices
+from distinput.core.sparse_tensor import SparseTensor, sparse_rows
 from distinput.core.spec import LeafSpec, Spec, TensorSpec, no_rows
 from distinput.distribute.input.spec import PerReplicaSpec
 from distinput.distribute.values import PerReplica
@@ -103,7 +105,7 @@ class Cutter:
         Raises:
           InvalidArgumentError: components without rows, or with different numbers of rows.
         """
-        leaves = self._structure.flatten(batch)
+        leaves = self._structure.folded.flatten(batch)
         shapes = [shape_of(leaf) for leaf in leaves]
         if not all(shapes):
             raise InvalidArgumentError(
@@ -118,8 +120,9 @@ class Cutter:
         cut, replicas, mine = balanced_slices if self._balanced else equal_slices, self._replicas, self._mine
         if self._rows is not None:
             slices = equal_slices(self._rows, replicas)[mine]
-            return self._structure.build([PerReplica([leaf[s] for s in slices]) for leaf in leaves])
-        return self._structure.build([PerReplica([leaf[s] for s in cut(len(leaf), replicas)[mine]]) for leaf in leaves])
+            return self._structure.build(list(chain.from_iterable([_parts(leaf, slices) for leaf in leaves])))
+        each = [_parts(leaf, cut(shape[0], replicas)[mine]) for leaf, shape in zip(leaves, shapes, strict=True)]
+        return self._structure.build(list(chain.from_iterable(each)))
 
     def spec(self, spec: Spec) -> Spec:
         """The spec of a replica's part: the rows divided by R if that is exact, else unknown."""
@@ -131,6 +134,13 @@ class Cutter:
         rows = leaf.shape[0]
         part = rows // self._replicas if rows is not None and rows % self._replicas == 0 else None
         return leaf.with_shape((part, *leaf.shape[1:]))
+
+
+def _parts(leaf: Any, slices: Sequence[slice]) -> list[PerReplica]:
+    """The rows in each slice; of a sparse tensor, those of each of its three arrays."""
+    if isinstance(leaf, SparseTensor):
+        return list(map(PerReplica, zip(*[sparse_rows(leaf, rows) for rows in slices], strict=True)))
+    return [PerReplica([leaf[rows] for rows in slices])]
 
 
 class Placeholders:
@@ -150,7 +160,7 @@ class Placeholders:
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
-        self.watches = any(_is_open(leaf) for leaf in spec.leaves)
+        self.watches = any(_is_open(leaf) for leaf in spec.folded.leaves)
         """True when the last element matters."""
 
     def lacks(self, parts: Sequence[Any], replicas: int, *, cut: bool) -> bool:
@@ -167,7 +177,7 @@ class Placeholders:
 
     def shapes(self, last: Any) -> list[list[int]]:
         """The shapes of an element's leaves."""
-        return [[size or 0 for size in shape_of(leaf)] for leaf in self._spec.structure.flatten(last)]
+        return [[size or 0 for size in shape_of(leaf)] for leaf in self._spec.structure.folded.flatten(last)]
 
     def element(self, seen: Sequence[Sequence[int]] | None) -> Any:
         """An element without rows.
@@ -178,10 +188,9 @@ class Placeholders:
         Raises:
           InvalidArgumentError: a component is itself a dataset.
         """
-        known = seen if seen is not None else [None] * len(self._spec.leaves)
-        return self._spec.structure.build(
-            [_empty(leaf, shape) for leaf, shape in zip(self._spec.leaves, known, strict=True)]
-        )
+        spec = self._spec.folded
+        known = seen if seen is not None else [None] * len(spec.leaves)
+        return spec.structure.build([_empty(leaf, shape) for leaf, shape in zip(spec.leaves, known, strict=True)])
 
 
 def has_rows(shapes: Sequence[Sequence[int]]) -> bool:
@@ -202,7 +211,7 @@ def _empty(leaf: LeafSpec, seen: Sequence[int] | None) -> Any:
             "dataset inside an element; use drop_remainder, or flat_map the inner datasets first"
         )
     shape = leaf.shape if leaf.shape is not None else (tuple(seen) if seen is not None else ())
-    if not shape:
+    if not shape and not leaf.is_sparse:
         return zero(leaf.dtype, ())
     inner = [
         d if d is not None else (seen[i + 1] if seen is not None and len(seen) == len(shape) else 0)
@@ -213,4 +222,5 @@ def _empty(leaf: LeafSpec, seen: Sequence[int] | None) -> Any:
 
 def per_replica_spec(spec: Spec, replicas: int) -> Any:
     """The nest of specs as users see it: each leaf's spec once for each replica."""
+    spec = spec.folded
     return spec.structure.build([PerReplicaSpec(*[leaf] * replicas) for leaf in spec.leaves])

@@ -4,6 +4,7 @@
 from itertools import islice
 from typing import Any
 
+from distinput.core.leaves import shape_of
 from distinput.core.nest import Structure
 from distinput.core.state import State
 
@@ -39,4 +40,5 @@ def mark_of(iterator: Any) -> Any:
 
 def rows_in(structure: Structure, parts: list[Any]) -> int:
     """The total number of rows of elements; `END` counts as none."""
-    return sum([len(structure.flatten(part)[0]) for part in parts if part is not END])
+    nests = structure.folded
+    return sum([shape_of(nests.flatten(part)[0])[0] for part in parts if part is not END])
