@@ -9,11 +9,11 @@ from typing import Any
 
 import jax
 
-from distinput.distribute.run_counts import RunCounts
-from distinput.distribute.tpu.arguments import Constant, RunArguments, function_key
+from distinput.distribute.tpu.arguments import RunArguments, Constant, function_key
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.tpu.padding import PaddedResults, padded_results
 from distinput.distribute.tpu.program import Program, trace_function
+from distinput.distribute.tpu.strategy import RunCounts
 
 __all__ = ["Runner"]
 
@@ -130,9 +130,7 @@ class Runner:
             found.append(self._proofs[key, data_rows])
         return found[0] if all(proof is not None and proof == found[0] for proof in found) else None
 
-    def _program(
-        self, fn: Callable[..., Any], key: Any, which: Any, arguments: RunArguments, rows: int | None
-    ) -> Program:
+    def _program(self, fn: Callable[..., Any], key: Any, which: Any, arguments: RunArguments, rows: int | None) -> Program:
         found = self._programs.get(key)
         if found is not None:
             self._programs.move_to_end(key)
