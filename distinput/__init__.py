@@ -5,6 +5,7 @@
 `tf.data` and `tf.distribute`, on NumPy values.
 """
 
+import sys
 from importlib import import_module
 from os.path import dirname, isdir, join
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,22 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
         if isdir(join(dirname(__file__), name)):  # Python asks for a package before it imports it, and drops the error
             raise AttributeError(f"module 'distinput' has no attribute {name!r}")
         raise AttributeError(_absent(name))
+
+
+class _Moved:
+    """Finds modules by their old paths, after all others: see `distinput.moved`."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG004 - what the import system asks
+        """The module, if it moved."""
+        if not name.startswith("distinput."):
+            return None
+        from distinput.moved import moved_spec  # for those who still import an old path
+
+        return moved_spec(name)
+
+
+sys.meta_path.append(_Moved)
 
 
 def _absent(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from distinput.core.leaves import STRING, as_dtype, as_leaf
-from distinput.distribute.device_name import device_name as checked_device
+from distinput.distribute.devices.names import device_name as checked_device
 
 __all__ = [
     "Tensor",

@@ -7,8 +7,8 @@ from distinput.cli.arguments import add_json, at_least
 from distinput.cli.exit_status import FINE
 from distinput.cli.output import print_json
 from distinput.cli.steps import add_job, on_workers
+from distinput.distribute.core.values import local_results
 from distinput.distribute.input.distributed_dataset import DistributedDataset
-from distinput.distribute.values import local_results
 from distinput.errors import InvalidArgumentError
 
 __all__ = ["add_arguments", "run"]

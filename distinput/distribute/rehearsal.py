@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from distinput.core.pool import mapped
 from distinput.data.dataset import Dataset
+from distinput.distribute.collectives.strategy import MultiWorkerMirroredStrategy
+from distinput.distribute.core.mirrored import MirroredStrategy
 from distinput.distribute.engines.local import open_groups
 from distinput.distribute.input.distributed_dataset import DistributedDataset
-from distinput.distribute.strategies.mirrored import MirroredStrategy
-from distinput.distribute.strategies.multi_worker_mirrored import MultiWorkerMirroredStrategy
 from distinput.plan.check import at_least
 
 __all__ = ["rehearse"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
-from distinput.distribute.strategies.mirrored import MirroredStrategy
+from distinput.distribute.core.mirrored import MirroredStrategy
 from distinput.plan.node import INFINITE
 from distinput.testing.law import law
 from distinput.testing.laws import (

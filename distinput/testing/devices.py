@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from distinput.core.buffers import FEWEST_BYTES, empty
+from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices import Devices
-from distinput.distribute.values import PerReplica
 from distinput.testing.law import law
 from distinput.testing.recycled_buffers import check_recycled_buffers
 

@@ -10,8 +10,8 @@ from distinput.cluster.dask import DaskClusterResolver
 from distinput.cluster.local import LocalClusterResolver
 from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.coordinator import ClusterCoordinator
+from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy
 from distinput.distribute.seats.local_cluster import LocalCluster
-from distinput.distribute.strategies.parameter_server import ParameterServerStrategy
 
 __all__ = ["local_parameter_server_cluster"]
 

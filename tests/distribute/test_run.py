@@ -25,8 +25,8 @@ from distinput.distribute import (
     get_replica_context,
     get_strategy,
 )
-from distinput.distribute.replica_context import ReplicaContext
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.replica_context import ReplicaContext
+from distinput.distribute.core.strategy import Strategy
 from distinput.errors import AbortedError, InvalidArgumentError
 
 
@@ -350,7 +350,7 @@ def test_a_strategy_that_is_sent_to_another_process_has_threads_of_its_own() -> 
     assert pickle.loads(pickle.dumps(central)).extended.parameter_devices == ("CPU:1",)
     ordered = MirroredStrategy(["CPU:0", "CPU:1"], ReductionToOneDevice(accumulation_fn=sum))
     for same in (pickle.loads(pickle.dumps(ordered)), copy.deepcopy(ordered)):
-        assert same._arithmetic.ops is not ordered._arithmetic.ops
+        assert same._reducer.ops is not ordered._reducer.ops
         assert same.reduce("SUM", PerReplica([1, 2]), axis=None) == 3
     assert pickle.loads(pickle.dumps(get_strategy())) is get_strategy()
 

@@ -13,7 +13,7 @@ import numpy as np
 from distinput.core.leaves import zero
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
-from distinput.distribute.values import PerReplica
+from distinput.distribute.core.values import PerReplica
 from distinput.errors import InvalidArgumentError
 from distinput.sharding.batches import batch_size_of
 

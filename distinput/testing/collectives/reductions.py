@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from distinput.distribute.collectives.fold import OPS, fold
+from distinput.distribute.collectives.channel import OPS, fold
 from distinput.distribute.engines import Collectives
 from distinput.testing.collectives.outcome import raises
 from distinput.testing.collectives.parts import NUMBERS, Check, made, same

@@ -11,7 +11,7 @@ from distinput.core.nest import structure_of
 from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy
 from distinput.testing.elements import difference, exact, rows_of
 
 __all__ = ["check_distributed"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from distinput.data.dataset import Dataset
 from distinput.distribute import MirroredStrategy, Variable, VariableAggregation, VariableSynchronization
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy
 from distinput.testing.strategy.comparing import each_replica, same
 from distinput.train import Checkpoint
 

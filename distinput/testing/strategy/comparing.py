@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy
 
 __all__ = ["each_replica", "local_ids", "part", "same", "uneven"]
 

@@ -4,7 +4,7 @@
 from typing import Any
 
 from distinput.distribute import get_replica_context, get_strategy, has_strategy, in_cross_replica_context
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy
 from distinput.testing.strategy.comparing import each_replica, local_ids, same
 
 __all__ = ["check_contexts", "check_errors", "check_merge_call"]

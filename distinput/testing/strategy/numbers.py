@@ -7,7 +7,7 @@ import numpy as np
 
 from distinput.data.dataset import Dataset
 from distinput.distribute import get_replica_context
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy
 from distinput.testing.strategy.comparing import each_replica, local_ids, part, same, uneven
 
 __all__ = ["check_all_reduce", "check_gather", "check_reduce", "check_run", "check_steps"]

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy
 from distinput.testing.law import law
 from distinput.testing.strategy.checkpoints import check_checkpoint
 from distinput.testing.strategy.contexts import check_contexts, check_errors, check_merge_call

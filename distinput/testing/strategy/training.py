@@ -7,7 +7,7 @@ import numpy as np
 
 from distinput.data.dataset import Dataset
 from distinput.distribute import Variable, VariableAggregation, get_replica_context
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy
 from distinput.testing.strategy.comparing import same
 
 __all__ = ["check_training"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from distinput.distribute import Variable, VariableAggregation, VariableSynchronization
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy
 from distinput.testing.strategy.comparing import each_replica, local_ids, same
 
 __all__ = ["check_created_in_run", "check_on_read", "check_updates", "check_variables"]
