@@ -27,8 +27,10 @@ import struct
 import subprocess
 import sys
 import types
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from multiprocessing import process
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,9 @@ ROOT = Path(__file__).parents[1]
 _LARGEST = 100_000
 """Bytes of a message: a socket takes twice as many at once."""
 _READ_AT_THE_START = ("PYTHON", "NUMBA_", "LD_")
-"""Variables of these names change an interpreter when it begins, and only then."""
+"""Variables of these names change an interpreter when it begins, and only then..."""
+_TOLD = {"PYTHONPATH", "PYTHONWARNINGS"}
+"""...but for these, which a fork can follow later."""
 _STATUS = struct.Struct("i")
 
 
@@ -76,19 +80,17 @@ class Nursery:
 
     Args:
       modules: what it loads beside distinput.
-      environment: variables that it begins with, beside those of this process.
     """
 
-    def __init__(self, *modules: str, environment: Mapping[str, str] | None = None) -> None:
-        self._modules, self._own = modules, dict(environment or {})
+    def __init__(self, *modules: str) -> None:
+        self._modules = modules
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
     def can_start(self, environment: Mapping[str, str]) -> bool:
         """Whether a fork with these variables is as good as a new process."""
-        own = {**os.environ, **self._own}
-        names = {name for name in {*environment, *own} if name.startswith(_READ_AT_THE_START)} - {"PYTHONPATH"}
-        return all(environment.get(name) == own.get(name) for name in names)
+        names = {name for name in {*environment, *os.environ} if name.startswith(_READ_AT_THE_START)} - _TOLD
+        return all(environment.get(name) == os.environ.get(name) for name in names)
 
     def start(
         self,
@@ -103,7 +105,7 @@ class Nursery:
         """Start `python words`.
 
         Args:
-          words: as in a shell, behind the name of the interpreter.
+          words: as in a shell, behind the name of the interpreter; of its flags, only `-W`.
           environment: its variables.
           files: the open files of the child, and those of this process that they are.
           folder: where it runs.
@@ -140,8 +142,10 @@ class Nursery:
         # A message is one whole, so that threads need no lock.
         self._control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # OpenMP and the allocator of Arrow would start threads, which a fork does not have.
-        quiet = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false", "PYTHONPATH": str(ROOT)}
-        every = {**os.environ, **quiet, **self._own}
+        quiet = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+        every = {**os.environ, **quiet}
+        for name in _TOLD:
+            every.pop(name, None)
         with there:
             command = [sys.executable, "-m", "tests.nursery", str(there.fileno()), *self._modules]
             self._process = _FRESH(command, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()], env=every, cwd=ROOT)
@@ -242,7 +246,8 @@ def _forked(said: dict[str, Any]) -> Child | None:
     asks = ("preexec_fn", "gid", "gids", "uid")
     if len(words) < 2 or words[0] != sys.executable or any(said[name] is not None for name in asks):
         return None
-    if not said["close_fds"] or said["umask"] != -1 or not (words[1] in ("-c", "-m") or words[1][:1] not in ("-", "")):
+    _, (first, *_) = _flags(words[1:])
+    if not said["close_fds"] or said["umask"] != -1 or not (first in ("-c", "-m") or first[:1] not in ("-", "")):
         return None
     environment = os.environ if said["env"] is None else said["env"]
     environment = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
@@ -321,20 +326,34 @@ def _become(order: dict[str, Any], received: list[int], base: list[str]) -> None
     os.environ.clear()
     os.environ.update(order["environment"])
     os.chdir(order["folder"])
+    options, words = _flags(order["words"])
+    told = order["environment"].get("PYTHONWARNINGS")
+    sys.warnoptions[:] = [*(told.split(",") if told else []), *options]
+    warnings._processoptions(sys.warnoptions)  # type: ignore[attr-defined]  # as when it is imported
     nursery, parent = os.getppid(), os.getppid
     os.getppid = lambda: order["starter"] if parent() == nursery else parent()
-    first, *_ = words = order["words"]
+    first = words[0]
     place = {"-c": "", "-m": os.getcwd()}.get(first, os.path.dirname(os.path.realpath(first)))
-    told = order["environment"].get("PYTHONPATH", "")
-    sys.path[:] = [place, *filter(None, told.split(os.pathsep)), *base]
+    paths = order["environment"].get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:] = [place, *filter(None, paths), *base]
     sys.argv = {"-c": ["-c", *words[2:]], "-m": ["-m", *words[2:]]}.get(first, words)
-    sys.orig_argv[1:] = words
+    sys.orig_argv[1:] = order["words"]
     sys.path_importer_cache.clear()
+    process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined]  # where it finds the file of `__main__` again
     sys.stdin = sys.__stdin__ = _text(0, "r")  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = _text(1, "w")  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _text(2, "w", errors="backslashreplace", line_buffering=True)  # type: ignore[misc]
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
+
+
+def _flags(words: list[str]) -> tuple[list[str], list[str]]:
+    """What `-W` says in front of a program, and the rest."""
+    options = []
+    while len(words) > 2 and words[0] == "-W":
+        options.append(words[1])
+        words = words[2:]
+    return options, words
 
 
 def _text(number: int, mode: str, errors: str = "strict", line_buffering: bool = False) -> io.TextIOWrapper:
@@ -345,6 +364,7 @@ def _text(number: int, mode: str, errors: str = "strict", line_buffering: bool =
 
 def _run(words: list[str]) -> None:
     """Run a program as `__main__`."""
+    _, words = _flags(words)
     main = types.ModuleType("__main__")
     vars(main).update(__builtins__=__builtins__, __spec__=None, __annotations__={})
     del vars(main)["__doc__"]
@@ -380,8 +400,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who waits for the children, and for them
     _, _number, *_names = sys.argv
     _load(_names)
-    _told = os.environ["PYTHONPATH"].split(os.pathsep)
-    _base = [path for path in sys.path[1:] if path not in _told]
+    _base = sys.path[1:]  # without the current folder
     _order, _files = _serve(socket.socket(fileno=int(_number)))
     _become(_order, _files, _base)
     _run(_order["words"])

@@ -101,7 +101,7 @@ def mpiexec() -> tuple[str, ...]:
 
 
 NURSERIES = {
-    engine: Nursery(module, "distinput.testing.collectives", environment={"PYTHONWARNINGS": "default"})
+    engine: Nursery(module, "distinput.testing.collectives")
     for engine, module in {"jax": "jax.distributed", "torch": "torch.distributed"}.items()
 }
 """Where the workers of these engines are born; those of MPI are children of mpiexec."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.depth import cases
 from tests.laws.interrupted import interrupted_at, loops, places, whole
 
 _NAMES = list(loops(""))
@@ -25,7 +26,7 @@ def test_the_loop_goes_on_behind_the_last_element(name: str, tmp_path: Path) -> 
     wanted = whole(make())
     count = places(make())
     draw = random.Random(name)
-    for at in draw.sample(range(count), min(count, 40)):
+    for at in draw.sample(range(count), min(count, cases(16, 400))):
         for restored in (False, True):
             try:
                 got = interrupted_at(make(), at, restored=restored)
