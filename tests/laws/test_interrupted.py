@@ -5,6 +5,7 @@
 """
 
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ from tests.laws.interrupted import interrupted_at, loops, places, whole
 _NAMES = list(loops(""))
 
 
+@pytest.mark.skipif(
+    sys.version_info[:2] == (3, 12), reason="Python 3.12 crashes where instructions are traced while threads run them"
+)
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )  # one that comes in a finalizer is not raised
