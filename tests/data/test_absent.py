@@ -55,6 +55,7 @@ def test_what_python_itself_asks_for_is_refused_in_few_words() -> None:
     assert message("distinput.data", "__wrapped__") == "module 'distinput.data' has no attribute '__wrapped__'"
 
 
+@pytest.mark.fresh_process
 def test_a_first_batch_looks_for_no_words() -> None:
     program = "import sys, distinput as di; next(iter(di.data.Dataset.range(4).batch(2))); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -4,6 +4,7 @@
 import hashlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,14 @@ RECEIVED = {
     "public.jsonl": "a036113fd7822c4c942e169c4c45ed10e20435818ae3160cb19afb112e3decd3",
     "run_golden.py": "9341e04f6f1a00f64a2af823b2ad6ad12a6ead5f8ffb2cf21fcd1d1831c6c2bc",
 }
+
+CLUSTER = workers.SharedCluster()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _close_the_cluster() -> Iterator[None]:
+    yield
+    CLUSTER.close()
 
 
 def int64(*rows: int) -> dict[str, Any]:
@@ -97,7 +106,8 @@ def answer(case: Case) -> dict[str, Any]:
         sys.path.insert(0, str(FOLDER))
     import adapter
 
-    got: dict[str, Any] = workers.answer(case) if group(case) == "mw" else adapter.run_case(case)
+    ways = {"mw": workers.answer, "ps": CLUSTER.answer}
+    got: dict[str, Any] = ways.get(group(case), adapter.run_case)(case)
     return got
 
 

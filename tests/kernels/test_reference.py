@@ -40,6 +40,7 @@ from distinput.kernels import (  # noqa: F401 - they fill KERNELS
 from distinput.kernels.kernel import KERNELS
 from tests.archives import strange_archive
 from tests.checksum import masked_checksum
+from tests.depth import cases
 
 Draw = Callable[..., Any]
 SMALL = st.integers(0, 40)
@@ -782,7 +783,7 @@ def check(name: str, function: Callable[..., Any], examples: int) -> None:
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_compiled_does_what_the_reference_does(name: str) -> None:
-    check(name, KERNELS[name].compiled(timeout=100), MANY)
+    check(name, KERNELS[name].compiled(timeout=100), MANY if name in WITH_STATUS else cases(80, MANY))
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
