@@ -5,10 +5,12 @@
 #   make test     all tests                            make types   types
 #   make bench    figures beside their limits          make docs    the reference, from the docstrings
 #   make test-core  what runs on numpy, pyarrow, fsspec, numba, pytest and hypothesis alone, in $(VENV)-core
-#   make test-deep  the same tests with much longer searches for counterexamples (an hour)
+#   make test-pythons  the same on Python 3.12 and 3.13, where they are on this machine
+#   make test-deep  all tests with much longer searches for counterexamples (hours); then what each room's tests run of it
 #   make outside  suites of other libraries, where their packages are installed, and what was left out (tests/outside)
 #   make peers    TensorFlow, Grain, PyTorch, WebDataset and HF datasets, so that `make bench` prints their figures too
 #   make page     docs/performance.md and the plot of the README from the figures of the last `make bench`
+#   make release-check  the wheel and the archive of sources in dist/, tried in empty environments
 #   make site     the pages of docs/ as a site with navigation and search, in build/site
 #
 #   make test PYTHON=python3.13 PYTEST_ARGS='-k shard -x'
@@ -17,8 +19,8 @@ PYTHON ?= python3
 VENV ?= .venv
 # One more than two cores: many tests wait for processes of theirs.
 JOBS ?= 3
-# Tests are handed out in small portions, so that no process is left with many long ones at the end.
-SPREAD := --maxschedchunk 20
+# Each process begins with a part of the tests in their order, and takes some of another's when it has none left.
+SPREAD := --dist worksteal
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
@@ -30,7 +32,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core test-deep outside peers lint types format bench page docs site clean
+.PHONY: help demo test test-core test-pythons test-deep outside peers lint types format bench page docs site dist release-check clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -65,6 +67,11 @@ $(VENV)-core/made: pyproject.toml
 	@$(VENV)-core/bin/python -m pip install --quiet --disable-pip-version-check --editable . pytest hypothesis
 	@touch $@
 
+$(MADE)/dev: $(MADE)/test
+	@echo "installing distinput[dev] into $(VENV)"
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
 # The peers of the benchmarks; PyTorch first, for the same reason.
 $(MADE)/peers: pyproject.toml | $(MADE)/venv
 	@echo "installing $(TORCH), then distinput[progress,bench] into $(VENV)"
@@ -77,6 +84,10 @@ $(MADE)/docs: pyproject.toml | $(MADE)/venv
 	@$(PIP) --editable '.[docs]'
 	@touch $@
 
+$(MADE)/dist: pyproject.toml | $(MADE)/venv
+	@$(PIP) build
+	@touch $@
+
 demo: $(MADE)/demo
 	@$(RUN)/distinput demo $(DEMO_ARGS)
 
@@ -86,8 +97,25 @@ test: $(MADE)/test
 test-core: $(VENV)-core/made
 	@$(VENV)-core/bin/python -m pytest $(PYTEST_ARGS)
 
-test-deep: $(MADE)/test
-	@DISTINPUT_TESTS=deep HYPOTHESIS_PROFILE=thorough $(RUN)/python -m pytest -n $(JOBS) $(SPREAD) --timeout 3600 $(PYTEST_ARGS)
+# The interpreters are those on the PATH, then those of pyenv; each has an environment of its own.
+test-pythons:
+	@for minor in 12 13; do \
+	    for python in python3.$$minor "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.$$minor.*/bin/python; do \
+	        if "$$python" -c "import sys; sys.exit(sys.version_info[:2] != (3, $$minor))" 2>/dev/null; then \
+	            echo "the tests of the core on Python 3.$$minor, $$python"; \
+	            $(MAKE) --no-print-directory test-core PYTHON="$$python" VENV=$(VENV)-3.$$minor || exit 1; \
+	            found="$$found 3.$$minor"; break; \
+	        fi; \
+	    done; \
+	done; \
+	echo "the tests of the core ran on these other versions of Python:$${found:- none is on this machine}"
+
+test-deep: $(MADE)/dev
+	@rm -rf build/coverage
+	@DISTINPUT_TESTS=deep HYPOTHESIS_PROFILE=thorough $(RUN)/python -m coverage run -m pytest -n $(JOBS) $(SPREAD) --timeout 3600 $(PYTEST_ARGS)
+	@$(RUN)/python -m coverage combine --quiet
+	@$(RUN)/python -m coverage json --quiet -o build/coverage/all.json
+	@$(RUN)/python tests/covered.py build/coverage/all.json
 
 outside: $(MADE)/test
 	@$(RUN)/python -m pytest tests/outside -rs $(PYTEST_ARGS)
@@ -120,6 +148,14 @@ docs: $(MADE)/test
 
 site: $(MADE)/docs
 	@$(RUN)/python docs/make_site.py
+
+# The wheel is made of the archive of sources, so that this is known to be whole.
+dist: $(MADE)/dist
+	@rm -rf dist
+	@$(RUN)/python -m build --outdir dist . >/dev/null
+
+release-check: dist
+	@$(RUN)/python .ci/release_check.py dist
 
 clean:
 	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

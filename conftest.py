@@ -73,7 +73,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip a test whose mark `needs` names a package that is not installed, and an example that imports one."""
+    """Begin with the files that have long tests; skip what needs a package that is not installed.
+
+    That is a test whose mark `needs` names one, and an example that imports one.
+    """
+    long = {item.path for item in items if item.get_closest_marker("slow") is not None}
+    items.sort(key=lambda item: item.path not in long)
     for item in items if _MISSING else ():
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
         if isinstance(item, pytest.DoctestItem) and item.dtest is not None:

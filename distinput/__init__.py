@@ -5,6 +5,7 @@
 `tf.data` and `tf.distribute`, on NumPy values.
 """
 
+import sys
 from importlib import import_module
 from os.path import dirname, isdir, join
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ __all__ = [
     "RaggedTensor",
     "RaggedTensorSpec",
     "SparseTensor",
+    "SparseTensorSpec",
     "Tensor",
     "TensorShape",
     "TensorSpec",
@@ -57,7 +59,7 @@ __all__ = [
     "uint64",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _CORNERS = (
     "compat",
@@ -81,8 +83,7 @@ _LAZY = {
         "core.ragged_tensor": "RaggedTensor",
         "core.shape": "TensorShape",
         "core.sparse_tensor": "SparseTensor",
-        "core.spec": "RaggedTensorSpec TensorSpec",
-        "data.iterator_spec": "OptionalSpec",
+        "core.spec": "OptionalSpec RaggedTensorSpec SparseTensorSpec TensorSpec",
         "distribute.variables": "IndexedSlices Variable VariableAggregation VariableSynchronization",
         "dtypes": "bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 string uint8 uint16 uint32 uint64",
         "python_function": "function",
@@ -99,8 +100,7 @@ if TYPE_CHECKING:
     from distinput.core.ragged_tensor import RaggedTensor
     from distinput.core.shape import TensorShape
     from distinput.core.sparse_tensor import SparseTensor
-    from distinput.core.spec import RaggedTensorSpec, TensorSpec
-    from distinput.data.iterator_spec import OptionalSpec
+    from distinput.core.spec import OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
     from distinput.distribute.variables import IndexedSlices, Variable, VariableAggregation, VariableSynchronization
     from distinput.dtypes import (
         bool,
@@ -145,6 +145,22 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
         if isdir(join(dirname(__file__), name)):  # Python asks for a package before it imports it, and drops the error
             raise AttributeError(f"module 'distinput' has no attribute {name!r}")
         raise AttributeError(_absent(name))
+
+
+class _Moved:
+    """Finds modules by their old paths, after all others: see `distinput.moved`."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG004 - what the import system asks
+        """The module, if it moved."""
+        if not name.startswith("distinput."):
+            return None
+        from distinput.moved import moved_spec  # for those who still import an old path
+
+        return moved_spec(name)
+
+
+sys.meta_path.append(_Moved)
 
 
 def _absent(name: str) -> str:

@@ -13,8 +13,8 @@ from distinput.core.leaves import dtype_of, shape_of
 from distinput.core.nest import structure_of
 from distinput.core.spec import TensorSpec
 from distinput.core.type_spec import TypeSpec
-from distinput.distribute.input.spec import PerReplicaSpec
-from distinput.distribute.values import DistributedValues
+from distinput.distribute.core.values import DistributedValues
+from distinput.distribute.input.dealing import PerReplicaSpec
 from distinput.tensors import convert_to_tensor
 
 __all__ = ["function"]

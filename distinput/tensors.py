@@ -3,7 +3,7 @@
 """The few functions of TensorFlow that input code and training loops name: NumPy underneath, with TensorFlow's dtypes.
 
 What a function takes from JAX stays with JAX, so that the same code runs while `TPUStrategy` compiles it. Every other
-function of TensorFlow is left to NumPy; its name says so ("What to change" in docs/porting.md).
+function of TensorFlow is left to NumPy; its name says so ("What to change" in docs/tensorflow.md).
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from distinput.core.leaves import STRING, as_dtype, as_leaf
-from distinput.distribute.device_name import device_name as checked_device
+from distinput.distribute.devices.names import device_name as checked_device
 
 __all__ = [
     "Tensor",

@@ -8,12 +8,14 @@ must not be in them.
 import re
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from logging import LogRecord
 
-__all__ = ["cut_from_logs", "public_url", "scrub", "without_secrets"]
+__all__ = ["cut_from_logs", "printed_without_secrets", "public_url", "scrub", "without_secrets"]
+
+T = TypeVar("T")
 
 CUT = "***"
 """What stands in the place of what was cut out."""
@@ -52,6 +54,13 @@ def public_url(url: str) -> str:
     ('https://host/a.txt', 'https://host/a.txt?part=1')
     """
     return _URL.sub(lambda found: _cut(found[0], ""), url) if "://" in url else url
+
+
+def printed_without_secrets(kind: type[T]) -> type[T]:
+    """Make a class whose objects print the names of files print them without secrets; put it above `@dataclass`."""
+    plain = kind.__repr__
+    kind.__repr__ = lambda self: without_secrets(plain(self))  # type: ignore[method-assign]
+    return kind
 
 
 def _cut(url: str, mark: str) -> str:

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/reference/*.md from the docstrings: one page per public module, one heading per public name.
+"""Writes build/reference/*.md from the docstrings: one page per public module, one heading per public name.
 
-python docs/make_reference.py            write the pages
-python docs/make_reference.py --check    write nothing; exit 1 if a page is not what would be written
-
-A name is public when it is in the `__all__` of `distinput` or of a public module reached from there. The pages depend
-on the sources alone, not on the version of Python or the machine, so a test can hold them against each other.
+A name is public when it is in the `__all__` of `distinput` or of a public module reached from there. The pages are made when
+they are wanted, here or by docs/make_site.py, and never committed.
 """
 
-import argparse
 import enum
 import importlib
 import inspect
 import os
 import re
-import sys
+import shutil
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +18,7 @@ from types import ModuleType
 
 from distinput.errors import EngineMissing
 
-REFERENCE = Path(__file__).parent / "reference"
+REFERENCE = Path(__file__).parents[1] / "build" / "reference"
 ROOT = "distinput"
 
 # Public modules that must be there whether or not the one above names them.
@@ -38,7 +34,7 @@ MODULES = (
     "distinput.reports",
     "distinput.testing",
 )
-# Modules that import the package of a neighbour. Where one is not installed, its page is left as it is.
+# Modules that import the package of a neighbour. Where one is not installed, the module has no page.
 NEIGHBOURS = tuple([f"distinput.interop.{name}" for name in ("grain", "huggingface", "jax", "keras", "ray", "torch")])
 os.environ.setdefault("KERAS_BACKEND", "jax")  # read when Keras is imported
 
@@ -216,7 +212,7 @@ def _fenced(text: str) -> str:
 
 
 def pages() -> dict[str, str]:
-    """The text of every page by file name, with an index."""
+    """The text of every page by file name."""
     modules = public_modules()
     public = public_classes()
     first: dict[int, str] = {}
@@ -247,17 +243,20 @@ def pages() -> dict[str, str]:
         body += [f"Inherits from {' and '.join(above)}.", ""] if above else []
     result = {}
     for name, module in modules.items():
-        head = [f"# `{name}`", "", "<!-- written by docs/make_reference.py from the docstrings; do not edit -->", ""]
+        head = [f"# `{name}`", "", "<!-- written by docs/make_reference.py from the docstrings -->", ""]
         head += [_fenced(inspect.getdoc(module) or ""), ""]
         result[f"{name}.md"] = "\n".join([*head, *written[name]]).rstrip() + "\n"
-    index = ["# Reference", "", "<!-- written by docs/make_reference.py; do not edit -->", ""]
-    listed = {f"* [`{name}`]({name}.md)" + _summary(module) for name, module in modules.items()}
-    before = (REFERENCE / "README.md").read_text(encoding="utf-8").splitlines()
-    absent = tuple([f"* [`{name}`]" for name in NEIGHBOURS if name not in modules])
-    listed |= {line for line in before if line.startswith(absent)}
-    index += sorted(listed)
-    result["README.md"] = "\n".join(index) + "\n"
     return result
+
+
+def listing() -> str:
+    """The pages as a list: the public modules and what each is for, then those that are left out."""
+    modules = public_modules()
+    lines = [f"* [`{name}`]({name}.md){_summary(module)}" for name, module in sorted(modules.items())]
+    absent = [f"`{name}`" for name in NEIGHBOURS if name not in modules]
+    if absent:
+        lines += ["", f"Left out, since what it feeds is not installed here: {', '.join(absent)}."]
+    return "\n".join(lines) + "\n"
 
 
 def _summary(module: ModuleType) -> str:
@@ -272,33 +271,15 @@ def _aliases(first: dict[int, str], owner: str, modules: dict[str, ModuleType]) 
     return {owner} if first.get(id(value), owner) != owner else set()
 
 
-def stale() -> list[str]:
-    """Names of pages that are missing, left over, or not what would be written."""
-    wanted = pages()
-    left = {f"{name}.md" for name in NEIGHBOURS} - wanted.keys()
-    there = {path.name: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md") if path.name not in left}
-    return sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
-
-
-def main() -> int:
-    """Write the pages, or check them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page is stale")
-    old = stale()
-    if parser.parse_args().check:
-        for name in old:
-            print(f"docs/reference/{name} is not what the docstrings say; run `make docs`", file=sys.stderr)
-        return 1 if old else 0
-    REFERENCE.mkdir(exist_ok=True)
-    wanted = pages()
-    for name in old:
-        if name in wanted:
-            (REFERENCE / name).write_text(wanted[name], encoding="utf-8")
-        else:
-            (REFERENCE / name).unlink()
-    print(f"docs/reference: {len(wanted)} pages, {len(old)} changed")
-    return 0
+def write(folder: Path = REFERENCE) -> list[Path]:
+    """Write the pages, and their list as README.md, into a folder that holds nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    wanted = {**pages(), "README.md": f"# Reference\n\n{listing()}"}
+    for name, text in wanted.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return sorted(folder / name for name in wanted)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    print(f"{REFERENCE}: {len(write())} pages")

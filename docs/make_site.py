@@ -5,12 +5,14 @@ python docs/make_site.py              (or `make site`)
 
 The pages stay what they are in a repository. Copies of them are made in build/pages, in which
 
+* the reference is written from the docstrings (docs/make_reference.py), and its pages are listed on docs/reference.md;
 * links that leave docs/ lead to copies of the files that they name; a program becomes a page that shows it;
 * headings of the reference that are long names get a short one for the list beside the page;
 * examples with prompts are marked as such, so that prompts and output are coloured;
 * the navigation is added to the settings of zensical.toml: the tables of docs/index.md, which are its only list.
 """
 
+import importlib.util
 import json
 import re
 import shutil
@@ -18,14 +20,17 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from os.path import relpath
 from pathlib import Path
+from types import ModuleType
 
 __all__ = ["Entry", "Group", "build", "navigation", "render", "stage"]
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PICTURES = (".png", ".svg", ".webp")
+REFERENCE = DOCS / "reference.md"  # the page that the generated ones are below
 ELSEWHERE = "repository"  # the folder of the site with pages that come from outside docs/
 HEADING = re.compile(r"^### `(?P<name>distinput\.[\w.]+)`$", re.MULTILINE)
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -63,7 +68,7 @@ def navigation(index: Path = DOCS / "index.md") -> list[Group]:
     """The groups of the index: a heading, and the pages that the first cells of the table below it link to.
 
     A page that is the front of a folder (`README.md`, `index.md`) brings along those pages of its folder that it lists and the
-    index does not.
+    index does not; the page of the reference those that `stage` writes.
     """
     text = index.read_text(encoding="utf-8")
     named = {path for line in text.splitlines() for _, path in _listed(line, index)}
@@ -81,12 +86,26 @@ def navigation(index: Path = DOCS / "index.md") -> list[Group]:
 
 
 def _below(front: Path, named: set[Path]) -> Iterator[Entry]:
+    if front == REFERENCE:
+        for name in sorted(_reference().public_modules()):
+            yield Entry(name.removeprefix("distinput."), DOCS / "reference" / f"{name}.md")
     if front.name not in ("README.md", "index.md"):
         return
     for line in front.read_text(encoding="utf-8").splitlines():
         for title, path in _listed(line, front):
             if path.parent == front.parent and path not in named:
                 yield Entry(title, path)
+
+
+@cache
+def _reference() -> ModuleType:
+    """docs/make_reference.py, wherever this script is started from."""
+    spec = importlib.util.spec_from_file_location("make_reference", DOCS / "make_reference.py")
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(DOCS / "make_reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _listed(line: str, page: Path) -> Iterator[tuple[str, Path]]:
@@ -111,7 +130,7 @@ def stage(folder: Path, groups: list[Group]) -> None:
     shutil.copyfile(DOCS / "site.css", folder / "site.css")
     waiting = [path for path in sorted(DOCS.rglob("*")) if path.suffix in (".md", *PICTURES)]
     waiting += [path for group in groups for path in group.paths()]
-    seen: set[Path] = set()
+    seen = _stage_reference(folder / "reference")
     while waiting:
         path = waiting.pop()
         if path in seen:
@@ -129,6 +148,14 @@ def stage(folder: Path, groups: list[Group]) -> None:
             language = {".py": "python", ".toml": "toml"}.get(path.suffix, "text")
             name = path.relative_to(ROOT).as_posix()
             place.write_text(f"# {name}\n\n````{language}\n{path.read_text(encoding='utf-8')}````\n", encoding="utf-8")
+
+
+def _stage_reference(folder: Path) -> set[Path]:
+    """Write the pages of the reference; returns where they would lie in docs/."""
+    for page in _reference().write(folder):
+        page.write_text(HEADING.sub(_heading, page.read_text(encoding="utf-8")), encoding="utf-8")
+    (folder / "README.md").unlink()  # the list of them is on the page above
+    return {DOCS / "reference" / page.name for page in folder.iterdir()}
 
 
 def _place(path: Path) -> Path:
@@ -161,7 +188,9 @@ def _page(path: Path) -> tuple[str, list[Path]]:
         made += [LINK.sub(link, text[after : fence.start()]), _fence(fence)]
         after = fence.end()
     made.append(LINK.sub(link, text[after:]))
-    return HEADING.sub(_heading, "".join(made)), outside
+    if path == REFERENCE:
+        made.append(f"\n## Modules\n\n{_reference().listing().replace('](', '](reference/')}")
+    return "".join(made), outside
 
 
 def _heading(found: re.Match[str]) -> str:

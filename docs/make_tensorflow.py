@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/tensorflow.md: each public name of `tf.data`, `tf.io` and `tf.errors`, and whether it is the same here.
+"""Writes the names in docs/tensorflow.md: each of `tf.data`, `tf.io` and `tf.errors`, and whether it is the same here.
 
-python docs/make_tensorflow.py            write the page
+python docs/make_tensorflow.py            write the end of the page anew
 python docs/make_tensorflow.py --check    say whether the page is up to date
 
 The names are those that `tests/tensorflow_names` compares with TensorFlow's signatures. What is declined, and why, is what the
@@ -18,6 +18,7 @@ import distinput
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tensorflow.md"
+MARK = "<!-- names: from here on docs/make_tensorflow.py writes -->"
 FACTS = json.loads((ROOT / "tests" / "tensorflow_names" / "tensorflow_data_2_21.json").read_text(encoding="utf-8"))
 
 _FILES = "files of distinput's own, written completely or not at all; TensorFlow's are not read"
@@ -53,8 +54,7 @@ DIFFERS = {
     "data.Dataset.save": f"writes {_FILES}",
     "data.Dataset.shuffle": _ORDER,
     "data.Dataset.snapshot": f"keeps {_FILES}",
-    "data.Dataset.sparse_batch": "gives `di.SparseTensor`, a tuple of three arrays, whose spec is the tuple of their specs; "
-    "-1 in `row_shape` is None",
+    "data.Dataset.sparse_batch": "gives `di.SparseTensor`, a namedtuple of three arrays; -1 in `row_shape` is None",
     "data.Iterator": "another name of `DatasetIterator`, whose position can be saved with `state()`",
     "data.IteratorSpec": "a dataclass of the spec of the elements",
     "data.NumpyIterator": "`save` gives bytes, which other processes restore as well",
@@ -189,17 +189,17 @@ def declined_members() -> list[tuple[str, str]]:
 
 
 def written() -> str:
-    """The page."""
+    """The page: what is written by hand as it is, and the names behind the mark."""
+    before, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     lines = [
-        "# Names of TensorFlow",
+        f"{before}{mark}",
         "",
         "Every public name of `tf.data`, `tf.data.experimental`, `tf.io` and `tf.errors` of TensorFlow 2.21, and what is here",
         "under the same name: *same* (it takes TensorFlow's arguments and gives its values), *differs* (how, and why), or",
         "*declined* (what to write instead; asking for the name says so, too). Names of `tf.distribute` are compared in",
-        "`tests/tensorflow_names`, and on [porting](porting.md). What distinput has beyond TensorFlow is in the",
-        "[reference](reference/README.md).",
+        "`tests/tensorflow_names`. What distinput has beyond TensorFlow is in the [reference](reference.md).",
         "",
-        "`python docs/make_tensorflow.py` writes this page from the library and from TensorFlow's signatures, which",
+        "`python docs/make_tensorflow.py` writes this list from the library and from TensorFlow's signatures, which",
         "`tests/tensorflow_names` holds the library to.",
     ]
     for title, prefix, about in SECTIONS:
@@ -207,14 +207,14 @@ def written() -> str:
         counts = [sum(text.startswith(word) for _, text in rows) for word in ("same", "differs", "declined")]
         lines += [
             "",
-            f"## {title}",
+            f"### {title}",
             "",
             f"{about} {counts[0]} are the same, {counts[1]} differ, {counts[2]} are declined.",
             "",
         ]
         lines += ["| name | here |", "|---|---|"]
         lines += [f"| `{name.removeprefix(prefix)}` | {text} |" for name, text in rows]
-    lines += ["", "## Members", "", "Members of other classes are there, but for these.", ""]
+    lines += ["", "### Members", "", "Members of other classes are there, but for these.", ""]
     lines += ["| class | members that are declined | instead |", "|---|---|---|"]
     grouped: dict[tuple[str, str], list[str]] = {}
     for name, text in declined_members():

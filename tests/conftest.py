@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Verbosity, settings
 
+from tests.depth import DEEP
 from tests.engines.processes import NURSERIES
 from tests.golden.families import summary_lines
+from tests.nursery import FORKED
 
 # No deadline: on a shared machine a single example may wait for a core. The bounds keep the whole suite to minutes.
 _SHARED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
@@ -26,10 +28,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 @pytest.fixture(scope="session", autouse=True)
 def _close_the_nurseries() -> Iterator[None]:
-    """End the processes that have loaded an engine for the workers of many tests."""
+    """End the processes that have loaded what those of many tests need."""
     yield
+    FORKED.close()
     for nursery in NURSERIES.values():
         nursery.close()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Fork the processes that a test starts (tests/nursery.py), its fixtures included, unless it says that they must be new."""
+    FORKED.on = not DEEP and item.get_closest_marker("fresh_process") is None
+    try:
+        return (yield)
+    finally:
+        FORKED.on = False
 
 
 _MODULES_BETWEEN = 50

@@ -157,6 +157,7 @@ def test_values_of_jax_stay_there() -> None:
     assert done.stdout.splitlines()[-1] == "[2.0, 4.0] 1.5 [1.0, 2.0]"
 
 
+@pytest.mark.fresh_process
 def test_they_are_loaded_when_they_are_named() -> None:
     program = "import sys, distinput as di; di.data; print('distinput.tensors' in sys.modules, di.range(2), 'range' in dir(di))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

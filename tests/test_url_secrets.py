@@ -186,3 +186,95 @@ def test_a_state_is_of_the_file_whatever_its_signature(filesystem: Any) -> None:
                 assert in_a_step.to_list() == LINES
             with pytest.raises(di.errors.StateError, match="names other files"):
                 list(read(f"part=2&{first}").restore(state))
+
+
+@pytest.mark.needs("aiohttp")
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.parquet"])
+def test_commands_that_succeed(shown: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from distinput.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    di.io.write_parquet("a.parquet", {"x": [1, 2]})
+    body = Path("a.parquet").read_bytes() if name == "a.parquet" else b"x,y\n1,2\n3,4\n"
+    with StrangeServer(body) as server:
+        url = f"{server.url}/{name}?{SIGNED}"
+        with_user = url.replace("://", f"://me:{SECRET}@")
+        Path("mine.py").write_text(
+            f"import distinput as di\nds = di.data.FileDataset([{url!r}, {url + '&part=2'!r}]).batch(2)\n"
+        )
+        both = [url, url + "&part=2"]
+        calls = [
+            *[[command, *files] for command in ("count", "head", "info", "sample", "schema", "stats") for files in
+              ([url], both, [with_user])],
+            ["verify", url], ["verify", url, "--against", url + "&part=2"],
+            ["verify", *both, "--against", url],
+            ["convert", url, "--to", "jsonl", "-o", "converted", "--overwrite"],
+            ["index", url, "--folder", "indices"],
+            ["locate", "mine.py:ds", "--step", "0", "--read"],
+            ["locate", "mine.py:ds", "--file", url, "--record", "1", "--read"],
+            ["locate", "mine.py:ds", "--file", url, "--record", "99", "--read"],
+            *[[command, "mine.py:ds"] for command in ("plan", "explain", "graph")],
+        ]  # fmt: skip
+        for words in calls:
+            for how in ([], ["--json"]):
+                assert main([*words, *how]) in (0, 1, 3), words
+
+
+def test_plain_errors_of_names() -> None:
+    """Errors of Python itself, that name a URL, are those of the library too: their text is cut."""
+    url = f"me:{SECRET}@host/a?sig={SECRET}"
+    calls = [
+        lambda: di.io.mount(f"file://{url}", object()),
+        lambda: di.io.mount(f"nothing://{url}", "obstore"),
+        lambda: di.io.unmount(f"s3://{url}"),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"mount|obstore") as caught:
+            call()
+        assert SECRET not in f"{caught.value} {caught.value!r}"
+
+
+def test_a_defect_that_a_command_meets_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    from distinput.cli import count
+    from distinput.cli.main import main
+
+    def broken(*_: Any) -> None:
+        raise KeyError(f"http://h/a?sig={SECRET}")
+
+    monkeypatch.setattr(count, "opened", broken)
+    with pytest.raises(KeyError) as caught:
+        main(["count", "a.txt"])
+    assert SECRET not in repr(caught.value)
+
+
+@pytest.mark.parametrize("first", [f"sig={SECRET}", SIGNED.replace(SECRET, f"{SECRET}/2024/s3"), f"token={SECRET}"])
+def test_a_state_of_a_signature_with_folders_in_it(first: str) -> None:
+    names = ["http://host/data/1.txt", "http://host/data/2.txt"]
+
+    def state(query: str, count: int) -> Any:
+        dataset = di.data.Dataset.from_tensor_slices([f"{name}?{query}" for name in names[:count]]).batch(1)
+        return iter(dataset).state(), dataset
+
+    for count in (1, 2):
+        saved, _ = state(first, count)
+        _, dataset = state(first.replace(SECRET, "an/other"), count)
+        assert len(list(dataset.restore(saved))) == count
+
+
+def test_what_was_written_and_opened_is_printed_without_secrets() -> None:
+    from fsspec import filesystem
+
+    from distinput.files.mounts import mounted
+    from distinput.inspect.files import open_files
+
+    folder = f"secretly://me:{SECRET}@host/numbers"
+    di.io.mount(f"secretly://me:{SECRET}@host/", filesystem("memory"))
+    try:
+        written = di.data.Dataset.range(3).write(folder, "csv")
+        for made in (written, di.io.verify_files(folder), open_files(f"{folder}/"), mounted(folder)):
+            assert "secretly://***@host/" in repr(made)
+            assert SECRET not in repr(made)
+            assert SECRET not in str(made)
+        assert written.paths[0].startswith(folder)  # to read them
+    finally:
+        di.io.unmount(f"secretly://me:{SECRET}@host/")

@@ -18,6 +18,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.explanation import explanation_of
 from distinput.data.recording.recording import recorded
 from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.files.sink import Sink
 from distinput.inspect.files import open_files
 from distinput.partition.plan_summary import LeastAndMost, PlanSummary, summary_of
 from distinput.plan.node import INFINITE
@@ -447,7 +448,7 @@ def replay_arguments(parser: argparse.ArgumentParser) -> None:
 
 def replay_command(given: argparse.Namespace) -> int:
     """Replay."""
-    from distinput.distribute.values import local_results
+    from distinput.distribute.core.values import local_results
 
     def parts(distributed: "DistributedDataset") -> tuple[object, ...]:
         replicas = distributed._source.terms.replicas.count
@@ -507,7 +508,8 @@ def graph_command(given: argparse.Namespace) -> int:
     if given.output is None:
         print(text)
     else:
-        given.output.write_text(text + "\n", encoding="utf-8")
+        with Sink(str(given.output)) as sink:
+            sink.write(f"{text}\n".encode())
     return FINE
 
 

@@ -21,6 +21,7 @@ from distinput.inspect.column_statistics import ColumnStatistics, NumericStatist
 from distinput.inspect.counts import count
 from distinput.inspect.description import Description, describe
 from distinput.inspect.records import head, sample
+from distinput.url_secrets import without_secrets
 from distinput.writers import WRITERS
 
 __all__ = [
@@ -429,7 +430,8 @@ def index_command(given: argparse.Namespace) -> int:
         total += write_index(list(files.paths), name, folder=given.folder, **options)
         names += files.paths
     if given.json:
-        print_json({"records": total, "files": names, "without": needless})
+        shown = [[without_secrets(name) for name in each] for each in (names, needless)]
+        print_json({"records": total, "files": shown[0], "without": shown[1]})
         return FINE
     if names:
         print(f"{total:,} records in {len(names)} file{'s' * (len(names) > 1)} have an index")
@@ -524,12 +526,12 @@ def convert_command(given: argparse.Namespace) -> int:
             **options,
         )
     if given.json:
-        print_json(
-            {"directory": written.directory, "records": written.rows, "bytes": written.bytes, "files": written.paths}
-        )
+        folder, paths = without_secrets(written.directory), [without_secrets(path) for path in written.paths]
+        print_json({"directory": folder, "records": written.rows, "bytes": written.bytes, "files": paths})
     else:
         number = len(written.files)
         print(
-            f"{written.rows:,} records, {written.bytes:,} bytes in {number} file{'s' * (number != 1)}: {written.directory}"
+            f"{written.rows:,} records, {written.bytes:,} bytes in {number} file{'s' * (number != 1)}: "
+            f"{visible(written.directory)}"
         )
     return FINE

@@ -76,6 +76,9 @@ def _run(command: Command, words: list[str]) -> int:
         for note in getattr(error, "__notes__", ()):
             print(f"  {visible(note, lines=True)}", file=sys.stderr)
         return FAILED
+    except Exception as error:  # a defect, of ours or of the program's
+        scrub(error)
+        raise
     except KeyboardInterrupt:
         print("\ndistinput: interrupted", file=sys.stderr)
         return INTERRUPTED

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text of strangers, made visible: a terminal shows it, and does not obey it."""
+"""Text of strangers, made visible: a terminal shows it, and does not obey it; secrets of URLs are not shown."""
 
 import re
+
+from distinput.url_secrets import without_secrets
 
 __all__ = ["visible", "visible_json"]
 
@@ -14,6 +16,8 @@ _NONE_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")
 def visible(text: object, lines: bool = False) -> str:
     r"""A text in which what a terminal obeys instead of showing is written out: escapes, C1, marks that turn text around.
 
+    Secrets of the URLs in it are cut out.
+
     Args:
       text: names of columns and files, say, which strangers may have made.
       lines: whether it may have several lines.
@@ -22,7 +26,7 @@ def visible(text: object, lines: bool = False) -> str:
     a\x9b31m\u202eb
     """
     pattern = _NONE_IN_LINES if lines else _NO_CHARACTERS
-    return pattern.sub(lambda found: repr(found[0])[1:-1], str(text))
+    return pattern.sub(lambda found: repr(found[0])[1:-1], without_secrets(str(text)))
 
 
 def visible_json(text: str) -> str:

@@ -39,6 +39,7 @@ __all__ = [
     "takeable",
     "to_column",
     "to_columns",
+    "without_rows",
     "without_views",
 ]
 
@@ -158,6 +159,18 @@ def without_views(array: Any) -> Any:
     if types.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if types.is_binary_view(array.type) else array
+
+
+def without_rows(schema: Any) -> Any:
+    """A record batch of a schema that has no rows, whatever the types: `pa.array([], type)` refuses some.
+
+    >>> import pyarrow as pa
+    >>> without_rows(pa.schema({"t": pa.dictionary(pa.int8(), pa.date32())})).num_rows
+    0
+    """
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def takeable(table: Any) -> Any:

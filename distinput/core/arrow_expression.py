@@ -121,8 +121,12 @@ def rows_where(block: Block, spec: Spec, expression: Any, fields: frozenset[str]
 
 def _evaluated(table: Any, expression: Any) -> Any:
     """The values of an expression for all rows, in order."""
+    from pyarrow import types
     from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
+    for place, field in enumerate(table.schema):
+        if types.is_float16(field.type):  # for which Arrow has no functions; each is a float32 too
+            table = table.set_column(place, field.name, table.column(place).cast("float32"))
     source = Declaration("table_source", TableSourceNodeOptions(table))
     steps = [source, Declaration("project", ProjectNodeOptions([expression], ["kept"]))]
     return Declaration.from_sequence(steps).to_table(use_threads=False)["kept"]

@@ -204,17 +204,34 @@ class ColumnBlock(Block):
     def _of_each(self, grouped: Callable[[Column], Column]) -> list[Column]:
         """Each column with its rows put into groups; an error says which column it is."""
         made: list[Column] = []
+        block = self.folded()
         try:
-            made.extend(map(grouped, self.columns))  # keeps what was made before an error
+            made.extend(map(grouped, block.columns))  # keeps what was made before an error
         except StackError as error:
-            path = self.structure.paths[len(made)]
+            path = block.structure.paths[len(made)]
             error.where = f" in {component(path)}" if path else ""
             raise
-        return made
+        return made if block is self else self._unfolded(made)
 
     def unstack(self) -> "ColumnBlock":
-        columns = [column.unstack() for column in self.columns]
-        return ColumnBlock(self.structure, columns, len(columns[0]))
+        block = self.folded()
+        columns = [column.unstack() for column in block.columns]
+        size = len(columns[0])
+        return ColumnBlock(self.structure, columns if block is self else self._unfolded(columns), size)
+
+    def folded(self) -> "ColumnBlock":
+        """The same elements with one column for each sparse tensor, instead of three."""
+        structure = self.structure
+        if not structure.sparse or not self.size:
+            return self
+        from distinput.core.sparse_rows import folded
+
+        return ColumnBlock(structure.folded, folded(structure, self.columns), self.size)
+
+    def _unfolded(self, columns: Sequence[Column]) -> list[Column]:
+        from distinput.core.sparse_rows import unfolded
+
+        return unfolded(columns)
 
     def copied(self) -> "ColumnBlock":
         return ColumnBlock(self.structure, [column.copied() for column in self.columns], self.size)

@@ -201,7 +201,9 @@ def chunked(blocks: Sequence[Block], first: int, size: int) -> ChunkedBlock | No
     for block in blocks:
         pieces += block.pieces() if isinstance(block, ChunkedBlock) else [block.columnar()]
         some.append(block.blocks[0] if isinstance(block, ChunkedBlock) else pieces[-1])
-    if not some[0].columns or not all(map(_alike, zip(*[piece.columns for piece in some], strict=True))):
+    if not some[0].columns or some[0].structure.sparse:
+        return None
+    if not all(map(_alike, zip(*[piece.columns for piece in some], strict=True))):
         return None
     return ChunkedBlock(pieces, first, size)
 

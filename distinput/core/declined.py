@@ -3,7 +3,7 @@
 
 from typing import Any
 
-__all__ = ["CHANGE", "EMBEDDING", "GRAPHS", "MEMBERS", "PAGES", "Cure", "declined", "told"]
+__all__ = ["CHANGE", "EMBEDDING", "GRAPHS", "MEMBERS", "PAGE", "Cure", "declined", "told"]
 
 Cure = tuple[str, str]
 """What to do instead, and the section of the documentation that says more."""
@@ -12,8 +12,8 @@ CHANGE = "What to change"
 EMBEDDING = "TPU embedding"
 GRAPHS = "Graph mode"
 
-PAGES = {CHANGE: "porting", EMBEDDING: "declined", GRAPHS: "declined"}
-"""The page of each section."""
+PAGE = "docs/tensorflow.md"
+"""The page that has these sections."""
 
 _TRACED = "there are no graphs through which a spec takes values apart: leave it out", GRAPHS
 _PROTO = "a spec is a Python object: pickle it, or print it", GRAPHS
@@ -37,10 +37,10 @@ def told(cure: Cure) -> str:
     """What to do instead, with the page that says more.
 
     >>> told(("use NumPy", CHANGE))
-    'use NumPy ("What to change" in docs/porting.md)'
+    'use NumPy ("What to change" in docs/tensorflow.md)'
     """
     what, section = cure
-    return f'{what} ("{section}" in docs/{PAGES[section]}.md)'
+    return f'{what} ("{section}" in {PAGE})'
 
 
 def declined(cls: type, name: str, members: dict[str, dict[str, Cure]] = MEMBERS) -> AttributeError:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures: errors that travel in place of the elements that could not be made."""
 
+import errno
+import sys
 from collections.abc import Callable, Iterator
 from inspect import CO_GENERATOR
 from typing import Any, Never, final
@@ -9,7 +11,7 @@ from distinput.core.block import Block, stack_prefix
 from distinput.core.column import StackError
 from distinput.core.nest import LEAF
 
-__all__ = ["Failure", "of_all", "sound_parts", "stacked_parts"]
+__all__ = ["Failure", "is_defect", "is_defect_within", "note_open_files", "of_all", "sound_parts", "stacked_parts"]
 
 
 @final
@@ -49,6 +51,66 @@ class Failure(Block):
     @property
     def nbytes(self) -> int:
         return 0
+
+
+def is_defect(error: BaseException) -> bool:
+    """Whether an error is one of Python itself, such as an IndexError: a defect of a reader, which says nothing of the data.
+
+    >>> is_defect(IndexError()), is_defect(ValueError())
+    (True, True)
+    >>> from distinput.errors import DataLossError
+    >>> is_defect(DataLossError("a.txt")), is_defect(PermissionError())
+    (False, False)
+    """
+    return type(error).__module__ == "builtins" and not isinstance(error, OSError)
+
+
+_READERS = ("distinput.decoders.", "distinput.formats.", "distinput.kernels.")
+_BENEATH = frozenset(sys.stdlib_module_names) | {"PIL", "numba", "numpy", "pyarrow", "simplejpeg"} - {"__main__"}
+"""Modules that readers call."""
+
+
+def is_defect_within(error: BaseException) -> bool:
+    """Whether an error is a defect of a reader or decoder of ours that a function of the user's called.
+
+    Told by the last function of Python that was called, apart from those of packages that readers are made of. Where an error
+    is about to lose its traceback, on the way from another process, this is asked before and kept with it.
+    """
+    if hasattr(error, "_distinput_within"):
+        return bool(error._distinput_within)
+    found, trace = False, error.__traceback__
+    while trace is not None and is_defect(error):
+        module = str(trace.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] not in _BENEATH:
+            found = module.startswith(_READERS)
+        trace = trace.tb_next
+    error._distinput_within = found  # type: ignore[attr-defined]
+    return found
+
+
+def note_open_files(error: BaseException) -> None:
+    """Say with an error that no more files can be opened what the limit is, and how to stay below it."""
+    if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+        return
+    notes = getattr(error, "__notes__", [])
+    if not any(note.startswith(_OPEN_FILES) for note in notes):
+        error.add_note(
+            f"{_OPEN_FILES}{_limit()}: raise the limit (`ulimit -n 65536` in the shell that starts it, or resource.setrlimit), "
+            "or have fewer files open: a smaller cycle_length, fewer num_parallel_reads, shards, or iterators side "
+            "by side"
+        )
+
+
+_OPEN_FILES = "this process, or the machine, has as many files and connections open as it may"
+
+
+def _limit() -> str:
+    try:
+        import resource
+
+        return f" (the process {resource.getrlimit(resource.RLIMIT_NOFILE)[0]})"
+    except (ImportError, OSError):  # no POSIX, or no file for the module can be opened
+        return ""
 
 
 def of_all(error: Exception) -> Exception:

@@ -247,7 +247,7 @@ def _text(item: Any) -> Any:
         return item if type(item) is bytes else exact(item)
     if isinstance(item, str):
         return exact(item).encode()
-    if getattr(item, "nest_leaf", False):
+    if getattr(item, "nest_leaf", False) and not getattr(item, "is_optional", False):
         return item
     raise TypeError(f"an array of objects may hold only str or bytes, got {item!r:.80} ({type(item).__name__})")
 

@@ -8,9 +8,10 @@ because they run per element.
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Any
 
 from distinput.core.leaves import is_table
@@ -56,6 +57,27 @@ class Structure:
     def is_flat_tuple(self) -> bool:
         """True for a plain tuple of leaves, at least one."""
         return self.kind == "tuple" and bool(self.children) and all(child.kind == "leaf" for child in self.children)
+
+    @cached_property
+    def sparse(self) -> tuple[int, ...]:
+        """Where the three leaves of each sparse tensor begin, among all leaves."""
+        if getattr(self.cls, "is_sparse", False):
+            return (0,)
+        found: list[int] = []
+        before = 0
+        for child in self.children:
+            found += [before + first for first in child.sparse]
+            before += child.num_leaves
+        return tuple(found)
+
+    @cached_property
+    def folded(self) -> "Structure":
+        """The same nest with one leaf in the place of each sparse tensor."""
+        if not self.sparse:
+            return self
+        if getattr(self.cls, "is_sparse", False):
+            return LEAF
+        return dataclasses.replace(self, children=tuple([child.folded for child in self.children]))
 
     @cached_property
     def form(self) -> tuple[Any, ...]:
@@ -289,18 +311,26 @@ def _shape(value: Nest) -> str:
     return f"a {type(value).__name__}"
 
 
+_MOST_LEVELS = 60
+"""Of a nest that is built by one function; those below are built by another one."""
+
+
 @lru_cache(maxsize=4096)
 def _compiled(source: str, names: tuple[tuple[str, Any], ...]) -> Callable[[Sequence[Leaf]], Nest]:
     return eval(f"lambda c: {source}", dict(names))  # type: ignore[no-any-return]  # noqa: S307 - only our own words
 
 
-def _build_source(structure: Structure, count: Iterable[int], names: dict[str, Any]) -> str:
+def _build_source(structure: Structure, count: Iterator[int], names: dict[str, Any], level: int = 0) -> str:
     kind = structure.kind
     if kind == "leaf":
         return f"c[{next(iter(count))}]"
     if kind == "none":
         return "None"
-    parts = [_build_source(child, count, names) for child in structure.children]
+    if level == _MOST_LEVELS:  # Python compiles no more than 200 brackets in brackets
+        names[f"k{len(names)}"] = structure.build
+        own = list(islice(count, structure.num_leaves))
+        return f"k{len(names) - 1}(c[{own[0]}:{own[-1] + 1}])" if own else f"k{len(names) - 1}(())"
+    parts = [_build_source(child, count, names, level + 1) for child in structure.children]
     if kind == "tuple":
         return "(" + "".join(part + ", " for part in parts) + ")"
     if kind == "list":

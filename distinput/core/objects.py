@@ -140,9 +140,14 @@ class Arrays(_Items):
 
 @final
 class Datasets(_Items):
-    """Rows that are datasets themselves, or lists of them: nodes, or tuples of nodes, shown to users as their handles."""
+    """Rows that hold elements: datasets and lists of them, as nodes and tuples of nodes, shown as handles; or Optionals."""
 
     __slots__ = ()
+
+    @property
+    def optional(self) -> bool:
+        """Whether the rows are Optionals."""
+        return bool(self.items) and getattr(self.items[0], "is_optional", False)
 
     def row(self, index: int) -> Any:
         return _shown(self.items[index])
@@ -161,10 +166,10 @@ class Datasets(_Items):
         return Datasets([self.items[i] for i in indices.tolist()], self.dtype)
 
     def stack(self, size: int) -> Column:
-        raise TypeError("a component that is a dataset cannot be batched; flat_map or zip it first")
+        raise TypeError(_NO_ROWS[self.optional])
 
     def split(self, counts: Ints) -> Column:
-        raise TypeError("a component that is a dataset cannot be batched; flat_map or zip it first")
+        raise TypeError(_NO_ROWS[self.optional])
 
     def copied(self) -> "Datasets":
         return self
@@ -176,6 +181,12 @@ class Datasets(_Items):
 
     def unstack(self) -> "Datasets":
         return Datasets([node for item in self.items for node in item], self.dtype)
+
+
+_NO_ROWS = {
+    False: "a component that is a dataset cannot be batched; flat_map or zip it first",
+    True: "a component that is an Optional cannot be batched; map it to its value, get_value(), first",
+}
 
 
 def _shown(item: Any) -> Any:

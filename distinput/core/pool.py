@@ -6,16 +6,21 @@ that nobody opens, and threads that wait for it for ever, also when the program 
 """
 
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from distinput.errors import CancelledError
 
-__all__ = ["Pool", "Task"]
+__all__ = ["Pool", "Task", "mapped"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
+
+_PATIENCE = 1.0
+"""Seconds for which threads are waited for after an interrupt."""
 
 
 class Task(Generic[R]):
@@ -139,3 +144,44 @@ def _serve(waiting: "SimpleQueue[Task[Any] | None]") -> None:
             return
         task.run()
         del task
+
+
+def mapped(call: Callable[[T], R], items: Iterable[T], threads: int, name: str = "distinput") -> list[R]:
+    """`call(item)` for each item, several at a time, in the order of the items.
+
+    After an error nothing more is begun, and what is under way is waited for; the error raised is that of the first item.
+
+    >>> mapped(len, ["a", "bc"], 2)
+    [1, 2]
+    """
+    waiting = deque(enumerate(items))
+    made: list[Any] = [None] * len(waiting)
+    errors: dict[int, BaseException] = {}
+
+    def work() -> None:
+        while True:
+            try:
+                number, item = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                made[number] = call(item)
+            except BaseException as error:  # noqa: BLE001 - raised below
+                errors[number] = error
+                waiting.clear()
+
+    pool, patience = Pool(threads, name), _PATIENCE
+    try:
+        tasks = [pool.submit(work) for _ in range(min(threads, len(waiting)))]
+        for task in tasks:
+            task.result()
+        patience = -1
+    finally:
+        waiting.clear()
+        pool.shutdown()
+        for thread in pool.threads:
+            if thread.is_alive():
+                thread.join(None if patience < 0 else patience)
+    if errors:
+        raise errors.pop(min(errors))
+    return made

@@ -4,6 +4,9 @@
 Each is a fresh interpreter, never a fork of this one, whose threads and locks a fork would copy in the middle of their work.
 It ends when this process ends, however that happens, because their connection is closed then. What takes long to import is
 imported when the first worker starts, since few programs need it.
+
+Another worker takes the place of one that ended, as the system ends one when memory is short, and gets what that had not
+answered. Work that ends its worker each time is an error.
 """
 
 import importlib.util
@@ -12,8 +15,9 @@ import pickle
 import socket
 import sys
 from _thread import start_new_thread
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from distinput.core.ending import Ending
@@ -29,6 +33,9 @@ __all__ = ["Processes", "Workforce", "check_sendable", "pickled"]
 
 _PATIENCE = 0.5
 """Seconds that an idle worker gets to end by itself."""
+
+_TRIES = 4
+"""How often a worker is given the same work before its end is an error."""
 
 _RUNNING: "set[Processes]" = set()
 """Those not closed yet. Kept here so that none is garbage-collected before it is closed."""
@@ -55,20 +62,23 @@ class Processes:
                 "`if __name__ == '__main__':`"
             )
         self.op = op
-        self._unanswered = [0] * count
+        self._unanswered: list[deque[Any]] = [deque() for _ in range(count)]
+        self._ended = [0] * count  # how many workers the first of these has ended
         self._workers: list[tuple[subprocess.Popen[bytes], SegmentConnection]] = []
         self.broken = False
         _RUNNING.add(self)
-        message = [sys.path, *_payload(op, function)]
+        self._function, self._message = function, [sys.path, *_payload(op, function)]
         try:
             for _ in range(count):
                 self._workers.append(_started())
-            for _, channel in self._workers:
-                channel.send(message)
             for worker in range(count):
-                ready, why = self._answer(worker, lambda: True)
-                if not ready:
-                    raise _unsendable(op, function, why)
+                self._begin(worker)
+            for worker in range(count):
+                self._begun(worker)
+        except Closed:
+            how = [self._end(worker) for worker, (process, _) in enumerate(self._workers) if process.poll() is not None]
+            self.close()
+            raise UnavailableError(f"{op}: {how[0] if how else 'a worker process ended'} before it had work") from None
         except BaseException:
             self.close()
             raise
@@ -82,23 +92,33 @@ class Processes:
         return [process.pid for process, _ in self._workers]
 
     def send(self, worker: int, argument: Any) -> None:
-        """Have `function(argument)` called by a worker, after what it was sent before."""
+        """Have `function(argument)` called by a worker, after what it was sent before.
+
+        Raises:
+          UnavailableError: the worker ended, and so did those in its place.
+        """
+        self.broken = True  # where an interrupt comes before the end, nobody knows what the worker has got
         try:
             self._workers[worker][1].send(argument)
         except Closed:
-            raise self._lost(worker) from None
-        self._unanswered[worker] += 1
+            self._unanswered[worker].append(argument)
+            self._replace(worker)
+        except Exception:  # of pickling
+            self.broken = False
+            raise
+        else:
+            self._unanswered[worker].append(argument)
+        self.broken = False
 
     def receive(self, worker: int, wait: Callable[[], bool]) -> Any:
         """The next result of a worker.
 
         Raises:
-          UnavailableError: the worker has ended.
+          UnavailableError: the worker has ended, and so have those that got its work.
           Closed: `wait` gave up.
           RuntimeError: the result cannot be sent, or the function raised.
         """
-        result, why = self._answer(worker, wait)
-        self._unanswered[worker] -= 1
+        result, why = self._received(worker, wait)
         if why is not None:
             raise RuntimeError(f"{self.op}: worker process {self.pids[worker]} failed:\n{why}")
         return result
@@ -114,10 +134,9 @@ class Processes:
 
     def drain(self, wait: Callable[[], bool]) -> None:
         """Drop the results that nobody asked for."""
-        for worker in range(len(self)):
-            while self._unanswered[worker]:
-                self._answer(worker, wait)
-                self._unanswered[worker] -= 1
+        for worker, unanswered in enumerate(self._unanswered):
+            while unanswered:
+                self._received(worker, wait, again=False)
 
     def close(self) -> None:
         """End the workers; what they are doing is lost."""
@@ -137,28 +156,82 @@ class Processes:
                 process.kill()
                 process.wait()
 
-    def _answer(self, worker: int, wait: Callable[[], bool]) -> Any:
-        try:
-            return self._workers[worker][1].receive(wait)
-        except Closed:
-            if not wait():
-                raise
-            raise self._lost(worker) from None
+    def _begin(self, worker: int) -> None:
+        with suppress(Closed):  # noticed by `_begun`
+            self._workers[worker][1].send(self._message)
 
-    def _lost(self, worker: int) -> UnavailableError:
+    def _begun(self, worker: int) -> None:
+        """Wait until a worker has the function.
+
+        Raises:
+          Closed: the worker has ended.
+          TypeError: it could not be sent.
+        """
+        ready, why = self._workers[worker][1].receive()
+        if not ready:
+            raise _unsendable(self.op, self._function, why)
+
+    def _received(self, worker: int, wait: Callable[[], bool], *, again: bool = True) -> Any:
+        """What a worker answers; where it has ended, another one does, or, unless `again`, nobody."""
+        unanswered = self._unanswered[worker]
+        while unanswered:
+            self.broken = True  # where an interrupt comes before the end, nobody knows what is still to come
+            try:
+                answer = self._workers[worker][1].receive(wait)
+            except Closed:
+                if not wait():
+                    self.broken = False
+                    raise
+                if not again:
+                    unanswered.clear()
+                self._replace(worker)
+                continue
+            unanswered.popleft()
+            self._ended[worker] = 0
+            self.broken = False
+            return answer
+        return None, None
+
+    def _replace(self, worker: int) -> None:
+        """Start another worker in the place of one that has ended, and give it what that had not answered.
+
+        Raises:
+          UnavailableError: workers ended each time that they had this work.
+        """
+        self.broken = True  # unless all of this comes to its end
+        while True:
+            how = self._end(worker)
+            self._ended[worker] += 1
+            if self._ended[worker] >= _TRIES:
+                raise UnavailableError(
+                    f"{self.op}: {how} while it had work, and so did {_TRIES - 1} that had the same work before; the function "
+                    "may have crashed, or the system may have run out of memory"
+                )
+            self._workers[worker][1].close()
+            self._workers[worker] = _started()
+            try:
+                self._begin(worker)
+                self._begun(worker)
+                for argument in self._unanswered[worker]:
+                    self._workers[worker][1].send(argument)
+            except Closed:
+                continue
+            break
+        self.broken = False
+
+    def _end(self, worker: int) -> str:
+        """How a worker ended, in words."""
         import subprocess
 
-        self.broken = True
         process = self._workers[worker][0]
         try:
             code = process.wait(_PATIENCE)
             how = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
         except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
             how = "closed its connection"
-        return UnavailableError(
-            f"{self.op}: worker process {process.pid} {how} while it had work; the function may have crashed, or the system "
-            "may have run out of memory"
-        )
+        return f"worker process {process.pid} {how}"
 
 
 class Workforce:

@@ -196,7 +196,7 @@ class RaggedForms:
         places, values = np.asarray(st_input.indices), np.asarray(st_input.values)
         if len(st_input.dense_shape) != 2:
             raise InvalidArgumentError(
-                f"RaggedTensor: from_sparse takes two dimensions, got the shape {list(st_input.dense_shape)}"
+                f"RaggedTensor: from_sparse takes two dimensions, got the shape {list(st_input.shape)}"
             )
         order = np.argsort(places[:, 0], kind="stable")
         counts = np.bincount(places[:, 0], minlength=int(st_input.dense_shape[0]))

@@ -187,7 +187,7 @@ def _leaf_array(column: Column, kind: Any, name: str) -> Any:
             array = column_to_arrow(column)
             return array if array.type == kind else array.cast(kind)
         parts = [_of_value(value, kind) for value in column.values()]
-        return pa.concat_arrays(parts) if parts else pa.array([], kind)
+        return pa.concat_arrays(parts) if parts else pa.nulls(0, kind)
     except pa.ArrowInvalid as error:
         raise InvalidArgumentError(
             f"to_arrow: column {name!r} cannot become {kind}: {error}; byte strings that are not UTF-8 stay binary without "

@@ -10,7 +10,7 @@ from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
-from distinput.core.failure import Failure
+from distinput.core.failure import Failure, note_open_files
 from distinput.core.read_ahead_budget import ReadAheadBudget
 from distinput.core.rows import Stream
 from distinput.core.state import State
@@ -251,7 +251,11 @@ class Run:
         if getattr(error, "_distinput_noted", False):
             return
         error._distinput_noted = True  # type: ignore[attr-defined]  # the innermost op is the one at fault
-        error.add_note(f"in {where()}")
+        with suppress(
+            OSError
+        ):  # where no more files can be opened, the module that words it may not have been loaded yet
+            error.add_note(f"in {where()}")
+        note_open_files(error)
         scrub(error)
 
     def _note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:

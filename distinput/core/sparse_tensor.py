@@ -1,28 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse tensors: values with the place of each."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from distinput.core.leaves import zero
-from distinput.core.nest import Structure
+from distinput.core.leaves import as_leaf, zero
+from distinput.errors import InvalidArgumentError
 
-__all__ = ["SparseTensor", "holds_sparse"]
+__all__ = ["SparseTensor", "sparse_rows"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+_INT64 = np.dtype(np.int64)
 
 
-class SparseTensor(NamedTuple):
+class _Parts(NamedTuple):
+    indices: Any
+    values: Any
+    dense_shape: Any
+
+
+class SparseTensor(_Parts):
     """Values and their places in a larger array that is empty elsewhere; `sparse_batch` makes them.
 
-    As an element it is a nest of three arrays: functions are given it whole, and specs show those of the arrays.
+    It is a namedtuple of three arrays. As an element, or a component of one, it is what an array is: it is batched, taken apart
+    and sliced along the first dimension of the whole array. Its spec is a `SparseTensorSpec`.
 
     Attributes:
-      indices: [m, rank] the place of each value, in the order of rows.
-      values: [m] the values.
-      dense_shape: [rank] the shape of the whole array.
+      indices: [m, rank] the place of each value, in the order of rows; integers become int64.
+      values: [m] the values; lists become arrays.
+      dense_shape: [rank] the shape of the whole array; integers become int64.
+
+    Raises:
+      InvalidArgumentError: the arrays do not fit each other.
 
     >>> import distinput as di
     >>> import numpy as np
@@ -32,9 +43,19 @@ class SparseTensor(NamedTuple):
     Source: `tf.sparse.SparseTensor`.
     """
 
-    indices: Any
-    values: Any
-    dense_shape: Any
+    __slots__ = ()
+
+    is_sparse = True
+    """Marks the class for `core.nest`, which cannot import it."""
+
+    def __new__(cls, indices: Any, values: Any, dense_shape: Any) -> Self:
+        made = _integers(indices), as_leaf(values) if isinstance(values, list) else values, _integers(dense_shape)
+        if all(isinstance(part, np.ndarray) for part in made) and not _fit(*made):
+            raise InvalidArgumentError(
+                "SparseTensor: for m values there must be indices [m, rank] and a dense_shape [rank], got arrays of the shapes "
+                f"{[list(part.shape) for part in made]}"
+            )
+        return super().__new__(cls, *made)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,6 +79,25 @@ class SparseTensor(NamedTuple):
         return out
 
 
-def holds_sparse(structure: Structure) -> bool:
-    """Whether there is a `SparseTensor` in a nest. Its arrays have no rows in common that an op could stack or take apart."""
-    return structure.cls is SparseTensor or any(map(holds_sparse, structure.children))
+def sparse_rows(sparse: SparseTensor, rows: slice) -> SparseTensor:
+    """Some rows of a sparse tensor of rank 1 or more: those from `start` to before `stop`, which lie inside of its shape."""
+    first = sparse.indices[:, 0]
+    there = (first >= rows.start) & (first < rows.stop)
+    indices, shape = sparse.indices[there], np.array(sparse.dense_shape)
+    indices[:, 0] -= rows.start
+    shape[0] = rows.stop - rows.start
+    return SparseTensor(indices, sparse.values[there], shape)
+
+
+def _fit(indices: Array, values: Array, dense_shape: Array) -> bool:
+    return values.ndim == dense_shape.ndim == 1 and indices.shape == (len(values), len(dense_shape))
+
+
+def _integers(given: Any) -> Any:
+    """Lists and arrays of integers as int64; anything else as it is, such as the parts of replicas."""
+    if isinstance(given, np.ndarray):
+        return given if given.dtype == _INT64 or given.dtype.kind not in "iu" else given.astype(_INT64)
+    if isinstance(given, list | tuple) and given:
+        made = np.asarray(given)
+        return made.astype(_INT64) if made.dtype.kind in "iu" else given
+    return given

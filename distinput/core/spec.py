@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from distinput.core.leaves import as_leaves
 from distinput.core.nest import LEAF, Structure, component, structure_of
@@ -12,8 +12,10 @@ from distinput.core.shape import TensorShape
 from distinput.core.tensor_spec import (
     RaggedTensorSpec,
     Shape,
+    SparseTensorSpec,
     TensorSpec,
     array_spec,
+    dense_shape_spec,
     merge_shapes,
     no_rows,
     shape_fits,
@@ -22,12 +24,16 @@ from distinput.core.type_spec import TypeSpec
 
 __all__ = [
     "DatasetSpec",
+    "ElementsSpec",
     "LeafSpec",
+    "OptionalSpec",
     "RaggedTensorSpec",
     "Shape",
+    "SparseTensorSpec",
     "Spec",
     "TensorSpec",
     "array_spec",
+    "dense_shape_spec",
     "merge_shapes",
     "merge_specs",
     "no_rows",
@@ -37,7 +43,62 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class DatasetSpec(TypeSpec):
+class ElementsSpec(TypeSpec):
+    """The spec of what gives elements, or one: a dataset, an optional value, an iterator.
+
+    Args:
+      element_spec: the spec nest of its elements.
+    """
+
+    element_spec: Any
+    value_type: ClassVar[Any] = object
+    """The class of values, which the data floor sets."""
+    called: ClassVar[str] = "a value"
+    """What messages call such a component of an element, and the cure where only arrays will do."""
+    cure: ClassVar[str] = ""
+
+    @classmethod
+    def from_value(cls, value: Any) -> Self:
+        """The spec of an object that has an `element_spec`."""
+        return cls(value.element_spec)
+
+    @property
+    def shape(self) -> TensorShape:
+        """As a leaf that is an array calls it."""
+        return TensorShape(())
+
+    def holds(self, value: Any) -> bool:
+        return isinstance(value, self.value_type) and self.accepts(type(self).from_value(value))
+
+    def accepts(self, other: Any) -> bool:
+        if type(other) is not type(self):
+            return False
+        ours, theirs = Spec.of(self.element_spec), Spec.of(other.element_spec)
+        pairs = zip(ours.leaves, theirs.leaves, strict=False)
+        return ours.structure == theirs.structure and all(a.accepts(b) for a, b in pairs)
+
+    def merged_with(self, other: Any) -> Any:
+        if type(other) is not type(self):
+            return None
+        both = merge_specs(Spec.of(self.element_spec), Spec.of(other.element_spec))
+        return None if both is None else self.of_elements(both.nest, other)
+
+    def of_elements(self, element_spec: Any, other: Any = None) -> "ElementsSpec":
+        """The same of other elements.
+
+        Args:
+          element_spec: their spec nest.
+          other: a spec that is merged with this one.
+        """
+        return type(self)(element_spec)
+
+    def with_shape(self, shape: Shape) -> "ElementsSpec":
+        """The spec itself: it has no other shape."""
+        return self
+
+
+@dataclass(frozen=True)
+class DatasetSpec(ElementsSpec):
     """The spec of a leaf that is itself a dataset, as `window` gives them; `tf.data.DatasetSpec`.
 
     Args:
@@ -45,8 +106,9 @@ class DatasetSpec(TypeSpec):
       dataset_shape: `[]` for one dataset, `[n]` for a list of n.
     """
 
-    element_spec: Any
     dataset_shape: TensorShape = field(default=TensorShape(()))
+    called: ClassVar[str] = "a dataset"
+    cure: ClassVar[str] = "flat_map or zip it first"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dataset_shape", TensorShape(self.dataset_shape))
@@ -55,9 +117,6 @@ class DatasetSpec(TypeSpec):
     def shape(self) -> TensorShape:
         """`dataset_shape`, as a leaf that is an array calls it."""
         return self.dataset_shape
-
-    value_type: ClassVar[Any] = object
-    """`Dataset`, which the data floor sets."""
 
     @staticmethod
     def from_value(value: Any) -> "DatasetSpec":
@@ -71,17 +130,11 @@ class DatasetSpec(TypeSpec):
         return hasattr(value, "element_spec") and self.accepts(DatasetSpec(value.element_spec))
 
     def accepts(self, other: Any) -> bool:
-        if not isinstance(other, DatasetSpec) or not self.dataset_shape.is_compatible_with(other.dataset_shape):
-            return False
-        ours, theirs = Spec.of(self.element_spec), Spec.of(other.element_spec)
-        pairs = zip(ours.leaves, theirs.leaves, strict=False)
-        return ours.structure == theirs.structure and all(a.accepts(b) for a, b in pairs)
+        return super().accepts(other) and self.dataset_shape.is_compatible_with(other.dataset_shape)
 
-    def merged_with(self, other: Any) -> Any:
-        if not isinstance(other, DatasetSpec):
-            return None
-        both = merge_specs(Spec(LEAF, (self,)), Spec(LEAF, (other,)))
-        return None if both is None else both.leaves[0]
+    def of_elements(self, element_spec: Any, other: Any = None) -> "DatasetSpec":
+        shape = self.dataset_shape if other is None else TensorShape(merge_shapes(self.shape, other.shape))
+        return DatasetSpec(element_spec, shape)
 
     def with_shape(self, shape: Shape) -> "DatasetSpec":
         """The same datasets in a list of another length."""
@@ -92,7 +145,25 @@ class DatasetSpec(TypeSpec):
         return f"DatasetSpec(element_spec={self.element_spec!r}{shape})"
 
 
-LeafSpec = TensorSpec | DatasetSpec
+@dataclass(frozen=True)
+class OptionalSpec(ElementsSpec):
+    """The spec of an optional value; the counterpart of `tf.OptionalSpec`.
+
+    Args:
+      element_spec: the spec nest of the value.
+
+    >>> import distinput as di
+    >>> di.OptionalSpec.from_value(iter(di.data.Dataset.range(3)).get_next_as_optional())
+    OptionalSpec(element_spec=TensorSpec(shape=(), dtype=int64))
+
+    Source: `tf.OptionalSpec`.
+    """
+
+    called: ClassVar[str] = "an Optional"
+    cure: ClassVar[str] = "map it to its value, get_value(), first"
+
+
+LeafSpec = TensorSpec | ElementsSpec
 
 
 @dataclass(frozen=True)
@@ -109,17 +180,19 @@ class Spec:
 
     @staticmethod
     def of(nest: Any) -> "Spec":
-        """From a nest whose leaves are `TensorSpec` or `DatasetSpec` objects.
+        """From a nest whose leaves are `TensorSpec`, `DatasetSpec` or `OptionalSpec` objects.
 
         Raises:
-          TypeError: a leaf is neither.
+          TypeError: a leaf is none of these.
         """
-        structure = structure_of(nest, lists=True, is_leaf=lambda x: isinstance(x, TensorSpec | DatasetSpec))
+        structure = structure_of(nest, lists=True, is_leaf=lambda x: isinstance(x, TensorSpec | ElementsSpec))
         leaves = structure.flatten(nest)
         for leaf in leaves:
-            if not isinstance(leaf, TensorSpec | DatasetSpec):
+            if not isinstance(leaf, TensorSpec | ElementsSpec):
                 raise TypeError(f"a spec must be a nest of TensorSpec, got {leaf!r}")
-        return Spec(structure, tuple(leaves))
+        if not any(leaf.is_sparse for leaf in leaves if isinstance(leaf, TensorSpec)):
+            return Spec(structure, tuple(leaves))
+        return Spec(structure, tuple(leaves)).unfolded
 
     @staticmethod
     def of_value(value: Any) -> "Spec":
@@ -130,7 +203,10 @@ class Spec:
         """
         structure = structure_of(value)
         leaves = as_leaves(structure.flatten(value), structure.paths)
-        return Spec(structure, tuple([getattr(leaf, "leaf_spec", None) or array_spec(leaf) for leaf in leaves]))
+        specs = [getattr(leaf, "leaf_spec", None) or array_spec(leaf) for leaf in leaves]
+        for first in structure.sparse:
+            specs[first + 2] = dense_shape_spec(tuple(leaves[first + 2].tolist()))
+        return Spec(structure, tuple(specs))
 
     @staticmethod
     def leaf(shape: Shape, dtype: Any) -> "Spec":
@@ -140,16 +216,43 @@ class Spec:
     @cached_property
     def nest(self) -> Any:
         """The spec as users see it: the structure with leaf specs in it."""
-        return self.structure.build(self.leaves)
+        return self.folded.structure.build(self.folded.leaves)
+
+    @cached_property
+    def folded(self) -> "Spec":
+        """The same elements with one spec for each sparse tensor, instead of one for each of its three arrays."""
+        if not self.structure.sparse:
+            return self
+        leaves: list[Any] = []
+        at = 0
+        for first in self.structure.sparse:
+            leaves += [*self.leaves[at:first], SparseTensorSpec.of_parts(*self.leaves[first : first + 3])]  # type: ignore[arg-type]  # of arrays
+            at = first + 3
+        return Spec(self.structure.folded, (*leaves, *self.leaves[at:]))
+
+    @property
+    def unfolded(self) -> "Spec":
+        """The spec that was folded, as blocks have its columns."""
+        sparse = [isinstance(leaf, SparseTensorSpec) for leaf in self.leaves]
+        if not any(sparse):
+            return self
+        from distinput.core.sparse_tensor import SparseTensor
+
+        three = structure_of(SparseTensor(0, 0, 0))
+        structure = self.structure.graft([three if each else LEAF for each in sparse])
+        leaves = [leaf.parts if isinstance(leaf, SparseTensorSpec) else (leaf,) for leaf in self.leaves]
+        return Spec(structure, tuple([part for parts in leaves for part in parts]))
 
     def map(self, change: Callable[[LeafSpec], LeafSpec]) -> "Spec":
-        """The same structure with changed leaves."""
-        return Spec(self.structure, tuple([change(leaf) for leaf in self.leaves]))
+        """The same structure with changed leaves; a sparse tensor is one of them, in any shape."""
+        spec = self.folded
+        made = Spec(spec.structure, tuple([change(leaf) for leaf in spec.leaves]))
+        return made if spec is self else made.unfolded
 
     @property
     def is_static(self) -> bool:
         """Whether all leaves are arrays of known shapes."""
-        return all(isinstance(leaf, TensorSpec) and leaf.size is not None for leaf in self.leaves)
+        return all(isinstance(leaf, TensorSpec) and leaf.size is not None for leaf in self.folded.leaves)
 
     @cached_property
     def row_bytes(self) -> int:
@@ -161,11 +264,11 @@ class Spec:
         """The leaves, all of which must be arrays.
 
         Raises:
-          TypeError: a leaf is a dataset.
+          TypeError: a leaf is a dataset or an Optional.
         """
         for leaf, path in zip(self.leaves, self.structure.paths, strict=True):
             if not isinstance(leaf, TensorSpec):
-                raise TypeError(f"{op}: {component(path)} is a dataset; flat_map or zip it first")
+                raise TypeError(f"{op}: {component(path)} is {leaf.called}; {leaf.cure}")
         return self.leaves  # type: ignore[return-value]
 
 
@@ -173,18 +276,8 @@ def merge_specs(a: Spec, b: Spec) -> Spec | None:
     """The most specific spec that elements of both fit; None where they differ in structure or dtype."""
     if a.structure != b.structure:
         return None
-    leaves: list[LeafSpec] = []
-    for x, y in zip(a.leaves, b.leaves, strict=True):
-        if isinstance(x, TensorSpec) and isinstance(y, TensorSpec) and x.alike(y):
-            leaves.append(x.with_shape(merge_shapes(x.shape, y.shape)))
-        elif isinstance(x, DatasetSpec) and isinstance(y, DatasetSpec):
-            inner = merge_specs(Spec.of(x.element_spec), Spec.of(y.element_spec))
-            if inner is None:
-                return None
-            leaves.append(DatasetSpec(inner.nest, TensorShape(merge_shapes(x.shape, y.shape))))
-        else:
-            return None
-    return Spec(a.structure, tuple(leaves))
+    leaves = [x.merged_with(y) for x, y in zip(a.leaves, b.leaves, strict=True)]
+    return None if None in leaves else Spec(a.structure, tuple(leaves))
 
 
 def opened(spec: Spec) -> Spec:
@@ -193,7 +286,6 @@ def opened(spec: Spec) -> Spec:
 
 
 def _opened_leaf(leaf: LeafSpec) -> LeafSpec:
-    if isinstance(leaf, DatasetSpec):
-        inner = opened(Spec.of(leaf.element_spec))
-        return DatasetSpec(inner.nest, TensorShape((None,) * len(leaf.dataset_shape)))
+    if isinstance(leaf, ElementsSpec):
+        return leaf.of_elements(opened(Spec.of(leaf.element_spec)).nest).with_shape((None,) * len(leaf.shape))
     return leaf if leaf.shape is None else leaf.with_shape((None,) * len(leaf.shape))

@@ -7,7 +7,7 @@ import numpy as np
 
 from distinput.core.leaves import STRING, as_leaf, members_of
 from distinput.core.nest import component
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec
+from distinput.core.spec import ElementsSpec, LeafSpec, Spec
 from distinput.errors import InvalidArgumentError
 
 __all__ = ["as_nest", "as_stated", "as_stated_leaves", "leaves_for"]
@@ -50,7 +50,7 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
     >>> as_stated([], TensorSpec([None, 2], "int64")).shape, as_stated(1, TensorSpec([], "float64"))
     ((0, 2), np.float64(1.0))
     """
-    if leaf is None or isinstance(leaf, DatasetSpec):
+    if leaf is None or isinstance(leaf, ElementsSpec):
         return as_leaf(value)
     listed = isinstance(value, list | tuple | range)
     if leaf.ragged_rank and listed:

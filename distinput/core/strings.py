@@ -69,7 +69,7 @@ class Strings(Column):
         if self.starts.size >= _MANY:
             made = bytes_objects(self.data, self.starts.reshape(-1), self.sizes.reshape(-1))
             if made is None:
-                data, offsets = self._side_by_side()
+                data, offsets = self.side_by_side()
                 made = objects_between(data, offsets)
             return made.reshape(self.starts.shape)
         out = np.empty(self.starts.size, dtype=object)
@@ -119,10 +119,10 @@ class Strings(Column):
 
     def compact(self) -> "Strings":
         """The same strings over a buffer that holds nothing else, in row order."""
-        data, offsets = self._side_by_side()
+        data, offsets = self.side_by_side()
         return Strings(data, offsets[:-1].reshape(self.starts.shape), self.sizes)
 
-    def _side_by_side(self) -> tuple[Array, Ints]:
+    def side_by_side(self) -> tuple[Array, Ints]:
         """The bytes of all strings in row order, and where each begins and the last one ends, [n + 1]."""
         starts, sizes = np.ascontiguousarray(self.starts.reshape(-1)), np.ascontiguousarray(self.sizes.reshape(-1))
         offsets = np.zeros(len(sizes) + 1, np.int64)

@@ -75,12 +75,12 @@ def arrays_of_table(value: Any) -> dict[str, Any]:
     Raises:
       TypeError: a column cannot be an array.
     """
-    from distinput.core.arrow import NullsError, UnsupportedTypeError, columns_of
+    from distinput.core.arrow import NullsError, UnsupportedTypeError, columns_of, without_rows
 
     table = table_of(value).combine_chunks()
     try:
         found = {}
-        for batch in table.to_batches() or [_empty(table.schema)]:
+        for batch in table.to_batches() or [without_rows(table.schema)]:
             found = columns_of(batch, {})
     except (NullsError, UnsupportedTypeError) as error:
         raise TypeError(f"a table whose columns are not all arrays: {error}") from None
@@ -91,12 +91,6 @@ def _whole(column: Any, name: str) -> Any:
     if isinstance(column, Mapping):
         return {key: _whole(inner, f"{name}.{key}") for key, inner in column.items()}
     return column.whole() if hasattr(column, "whole") else ragged_tensor(column)
-
-
-def _empty(schema: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _of_pandas(frame: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a leaf looks like that is an array or a ragged tensor: its dtype and its shape."""
+"""What a leaf looks like that is an array, a ragged or a sparse tensor: its dtype and its shape."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
@@ -10,7 +10,18 @@ from distinput.core.leaves import STRING, as_dtype, as_leaf, dtype_of, is_ragged
 from distinput.core.shape import TensorShape
 from distinput.core.type_spec import TypeSpec
 
-__all__ = ["RaggedTensorSpec", "Shape", "TensorSpec", "array_spec", "merge_shapes", "no_rows", "shape_fits"]
+__all__ = [
+    "DenseShapeSpec",
+    "RaggedTensorSpec",
+    "Shape",
+    "SparseTensorSpec",
+    "TensorSpec",
+    "array_spec",
+    "dense_shape_spec",
+    "merge_shapes",
+    "no_rows",
+    "shape_fits",
+]
 
 Shape = tuple[int | None, ...] | None
 
@@ -44,6 +55,9 @@ class TensorSpec(TypeSpec):
 
     ragged_rank: ClassVar[int | None] = None
     """How many dimensions differ from row to row; None for arrays."""
+    sizes: ClassVar[Shape] = None
+    """What the values must be, None for one that may be any; of the shapes of sparse tensors alone."""
+    is_sparse: ClassVar[bool] = False
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -51,6 +65,8 @@ class TensorSpec(TypeSpec):
             and self.shape == other.shape
             and self.dtype == other.dtype
             and self.ragged_rank == other.ragged_rank
+            and self.sizes == other.sizes
+            and self.is_sparse == other.is_sparse
         )
 
     def __hash__(self) -> int:
@@ -130,7 +146,7 @@ class TensorSpec(TypeSpec):
 
     def alike(self, other: "TensorSpec") -> bool:
         """Whether values of both are of one kind: of one dtype, and both arrays or ragged in as many dimensions."""
-        return self.dtype == other.dtype and self.ragged_rank == other.ragged_rank
+        return self.dtype == other.dtype and self.ragged_rank == other.ragged_rank and self.is_sparse == other.is_sparse
 
 
 class RaggedTensorSpec(TensorSpec):
@@ -259,6 +275,118 @@ class RaggedTensorSpec(TensorSpec):
         return True
 
 
+class DenseShapeSpec(TensorSpec):
+    """The spec of the `dense_shape` of a sparse tensor of which some dimensions are known.
+
+    Args:
+      sizes: the dimensions, None for an unknown one.
+    """
+
+    __slots__ = ("sizes",)
+    sizes: tuple[int | None, ...]  # type: ignore[misc]  # of each spec, where those of other arrays have none
+
+    def __init__(self, sizes: Iterable[int | None]) -> None:
+        self.sizes = tuple(sizes)
+        super().__init__([len(self.sizes)], np.int64)
+
+    __hash__ = TensorSpec.__hash__
+
+    def fits_value(self, value: Any) -> bool:
+        """True when an array has these dimensions as its values."""
+        return super().fits_value(value) and shape_fits(tuple(value.tolist()), self.sizes)
+
+    def merged_with(self, other: Any) -> Any:
+        if not isinstance(other, DenseShapeSpec) or len(self.sizes) != len(other.sizes):
+            return super().merged_with(other)
+        sizes = merge_shapes(self.sizes, other.sizes)
+        return dense_shape_spec(sizes)
+
+
+def dense_shape_spec(sizes: Shape) -> TensorSpec:
+    """The spec of the `dense_shape` of sparse tensors of a shape."""
+    if sizes is None:
+        return TensorSpec([None], np.int64)
+    return TensorSpec([len(sizes)], np.int64) if all(d is None for d in sizes) else DenseShapeSpec(sizes)
+
+
+class SparseTensorSpec(TensorSpec):
+    """The spec of a `SparseTensor`; the counterpart of `tf.SparseTensorSpec`.
+
+    Args:
+      shape: of the whole array, None for an unknown dimension; None for an unknown rank.
+      dtype: of the values; a NumPy dtype or its name.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.from_tensors(di.SparseTensor([[0, 1]], [7], [3, 2])).batch(5).element_spec
+    SparseTensorSpec(shape=(None, 3, 2), dtype=int32)
+
+    Source: `tf.SparseTensorSpec`.
+    """
+
+    __slots__ = ()
+    is_sparse: ClassVar[bool] = True
+    __hash__ = TensorSpec.__hash__
+
+    def __init__(self, shape: Iterable[int | None] | int | None = None, dtype: Any = np.float32) -> None:
+        super().__init__(shape, dtype)
+
+    @property
+    def value_type(self) -> type:
+        """`SparseTensor`."""
+        from distinput.core.sparse_tensor import SparseTensor
+
+        return SparseTensor
+
+    @classmethod
+    def from_value(cls, value: Any) -> "SparseTensorSpec":
+        """The exact spec of a sparse tensor.
+
+        Source: `tf.SparseTensorSpec.from_value`.
+        """
+        return SparseTensorSpec(value.shape, value.dtype)
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether a value fits, or some value may fit both this spec and another one.
+
+        Source: `tf.SparseTensorSpec.is_compatible_with`.
+        """
+        return super().is_compatible_with(spec_or_value)
+
+    def holds(self, value: Any) -> bool:
+        return self.fits_value(value)
+
+    def fits_value(self, value: Any) -> bool:
+        """True when a sparse tensor is allowed by the spec."""
+        return getattr(value, "is_sparse", False) and self.accepts(self.from_value(value))
+
+    def __repr__(self) -> str:
+        dtype = "string" if self.dtype == STRING else str(self.dtype)
+        return f"SparseTensorSpec(shape={self.shape}, dtype={dtype})"
+
+    def with_shape(self, shape: Shape) -> "SparseTensorSpec":
+        """The spec of the same values in another shape."""
+        return SparseTensorSpec(shape, self.dtype)
+
+    @property
+    def size(self) -> None:
+        """None: how many values there are differs."""
+        return
+
+    @property
+    def parts(self) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
+        """Those of `indices`, `values` and `dense_shape`."""
+        rank = None if self.shape is None else len(self.shape)
+        return TensorSpec([None, rank], np.int64), TensorSpec([None], self.dtype), dense_shape_spec(self.shape)
+
+    @staticmethod
+    def of_parts(indices: TensorSpec, values: TensorSpec, dense_shape: TensorSpec) -> "SparseTensorSpec":
+        """The spec of which these are the parts."""
+        del indices
+        rank = dense_shape.shape[0] if dense_shape.shape else None
+        sizes = dense_shape.sizes
+        return SparseTensorSpec(sizes if sizes is not None or rank is None else (None,) * rank, values.dtype)
+
+
 def array_spec(leaf: Any) -> TensorSpec:
     """The exact spec of an array, a scalar, bytes or a ragged tensor."""
     if is_ragged(leaf):
@@ -267,12 +395,17 @@ def array_spec(leaf: Any) -> TensorSpec:
 
 
 def no_rows(leaf: TensorSpec, inner: tuple[int, ...]) -> Any:
-    """An array or ragged tensor of a spec without rows.
+    """An array, ragged or sparse tensor of a spec without rows.
 
     Args:
       leaf: the spec.
       inner: the shape of a row; sizes of ragged dimensions do not matter.
     """
+    if leaf.is_sparse:
+        from distinput.core.sparse_tensor import SparseTensor
+
+        shape = np.array([0, *inner], np.int64)
+        return SparseTensor(np.empty((0, len(shape)), np.int64), zero(leaf.dtype, (0,)), shape)
     if not leaf.ragged_rank:
         return zero(leaf.dtype, (0, *inner))
     from distinput.core.ragged_tensor import without_rows

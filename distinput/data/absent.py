@@ -49,11 +49,7 @@ _TABLE: dict[str, dict[str, tuple[str, str]]] = {
         "py_function": ("call the function itself: map takes any function", CHANGE),
         "ragged": _RAGGED,
         "reduce_max": _FUNCTIONS,
-        "SparseTensorSpec": (
-            "its spec is a di.SparseTensor of the specs of three arrays",
-            CHANGE,
-        ),
-        "TypeSpec": ("use TensorSpec, RaggedTensorSpec or data.DatasetSpec", CHANGE),
+        "TypeSpec": ("use TensorSpec, RaggedTensorSpec, SparseTensorSpec or data.DatasetSpec", CHANGE),
         "saved_model": _MODELS,
         "shape": _FUNCTIONS,
         "sparse": _RAGGED,
@@ -173,6 +169,6 @@ def absent_member(cls: type, name: str) -> str:
 
     >>> import distinput as di
     >>> print(absent_member(di.distribute.MirroredStrategy, "unwrap").partition(": ")[2])
-    use strategy.experimental_local_results(value) ("Graph mode" in docs/declined.md)
+    use strategy.experimental_local_results(value) ("Graph mode" in docs/tensorflow.md)
     """
     return str(declined(cls, name, _MEMBERS))

@@ -3,7 +3,10 @@
 
 from typing import Any, Generic, TypeVar
 
-from distinput.core.spec import Spec
+from distinput.core.buffers import copy_of
+from distinput.core.leaves import as_leaves
+from distinput.core.nest import structure_of
+from distinput.core.spec import OptionalSpec, Spec
 from distinput.data.element import T_co
 from distinput.errors import InvalidArgumentError
 
@@ -15,7 +18,7 @@ U = TypeVar("U")
 
 
 class Optional(Generic[T_co]):
-    """A value, or nothing.
+    """A value, or nothing. Elements of datasets may be, or hold, Optionals; batches of them are refused, as by TensorFlow.
 
     Args:
       value: the value; omit it for an empty Optional.
@@ -26,11 +29,20 @@ class Optional(Generic[T_co]):
     >>> first, second = it.get_next_as_optional(), it.get_next_as_optional()
     >>> first.get_value(), second.has_value()
     (np.int64(0), False)
+    >>> halves = di.data.Dataset.range(4).map(
+    ...     lambda x: di.data.experimental.Optional(x // 2, di.TensorSpec([], "int64")) if x % 2 == 0 else second
+    ... )
+    >>> [half.get_value() for half in halves if half.has_value()]
+    [np.int64(0), np.int64(1)]
 
     Source: `tf.experimental.Optional`.
     """
 
     __slots__ = ("_value", "element_spec")
+
+    nest_leaf = True
+    """Marks the class as a leaf for `core.leaves`, which cannot import it."""
+    is_optional = True
 
     def __init__(self, value: T_co = _NOTHING, element_spec: Any = None) -> None:
         self._value = value
@@ -49,7 +61,10 @@ class Optional(Generic[T_co]):
 
         Source: `tf.experimental.Optional.from_value`.
         """
-        return Optional(value, Spec.of_value(value).nest)
+        structure = structure_of(value)
+        leaves = as_leaves(structure.flatten(value), structure.paths)
+        shown = [leaf.to_user() if getattr(leaf, "nest_leaf", False) else copy_of(leaf) for leaf in leaves]
+        return Optional(structure.build(shown), Spec.of_value(value).nest)
 
     @staticmethod
     def empty(element_spec: Any) -> "Optional[Any]":
@@ -79,5 +94,25 @@ class Optional(Generic[T_co]):
             )
         return self._value
 
+    @property
+    def leaf_spec(self) -> OptionalSpec:
+        """The spec of the Optional as a leaf of an element."""
+        if self.element_spec is None and self.has_value():
+            return OptionalSpec(Spec.of_value(self._value).nest)
+        return OptionalSpec(self.element_spec)
+
+    def to_user(self) -> "Optional[T_co]":
+        """Itself: what users are given of a leaf."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The mark of an empty one would be another object where it is sent to.
+        if self.has_value():
+            return Optional, (self._value, self.element_spec)
+        return Optional.empty, (self.element_spec,)
+
     def __repr__(self) -> str:
         return f"Optional({self._value!r})" if self.has_value() else "Optional()"
+
+
+OptionalSpec.value_type = Optional

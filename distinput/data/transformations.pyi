@@ -220,7 +220,8 @@ class Transformations(Actions[T_co]):
         An op that reads by position (`global_shuffle`) makes all elements before its first one.
 
         With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass
-        or nothing: a pass that ends early is not kept. One pass writes; others that run meanwhile, in any process, make their
+        or nothing: a pass that ends before all elements are made is not kept, which a warning tells where a step behind the cache,
+        such as `take`, ends it: put that before the cache. One pass writes; others that run meanwhile, in any process, make their
         elements themselves. After a process that was killed, the next pass that would make the same elements goes on where it was.
 
         Args:
@@ -435,7 +436,8 @@ class Transformations(Actions[T_co]):
         elements end there. `stats()` tells how many elements were dropped, and the last error.
 
         AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
-        is wrong, so that every element would be dropped.
+        is wrong, so that every element would be dropped. So is an error of Python's own, such as IndexError, that a decoder or a
+        parser of this library raises within a function: it is a defect of the library, and says nothing of the element.
 
         Shapes and order: unchanged. State: that of the input.
 
@@ -551,7 +553,8 @@ class Transformations(Actions[T_co]):
           processes: call it in `num_parallel_calls` worker processes (one for each core if that is None or AUTOTUNE) instead of
             threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
             anything if cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for later ones
-            until the dataset is dropped; arrays go through shared memory.
+            until the dataset is dropped; arrays go through shared memory. Another worker takes the place of one that was killed,
+            and gets its elements again.
           on_error: what happens when `map_func` raises: "raise" that error; "skip" the element, up to a budget; `SkipErrors(...)`,
             with the budget and a file for what was left out. None: as `Options.on_error` says, or "raise".
           rng: call it with a `numpy.random.Generator` of the element's own as last argument. Its numbers follow from the seed, the
@@ -561,7 +564,7 @@ class Transformations(Actions[T_co]):
           executor: any `concurrent.futures.Executor` that calls it, such as those of Dask, mpi4py and `ProcessPoolExecutor`; or a
             function that makes one, which is called again when one has broken. Results come in order, `num_parallel_calls` parts
             are under way (two for each worker if that is None, as far as the executor tells how many it has), and a part whose
-            worker was lost is sent again.
+            worker was lost is sent again, up to four times. A `ProcessPoolExecutor` that broke is replaced by one like it.
           vectorize: whether a function of NumPy is called once for a whole block where its results stay the same to the bit; what
             the function returns never depends on it. "auto": for small elements, by rules that are exact by construction. True:
             for all elements, also by rules that are found exact when they are measured. False: never. `explain()` says what
@@ -571,7 +574,7 @@ class Transformations(Actions[T_co]):
           InvalidArgumentError: both `synchronous` and `num_parallel_calls` are given.
           TypeError: `map_func` cannot be called, or cannot be sent to worker processes; at iteration, a result does not fit
             `output_signature`, or is of another kind than the other results.
-          UnavailableError: at iteration, a worker process has died, or `executor` is broken.
+          UnavailableError: at iteration, worker processes died each time that they had the same elements, or `executor` is broken.
           DataLossError: at iteration, more elements failed than `on_error` allows.
 
         >>> import distinput as di
@@ -1226,9 +1229,8 @@ class Transformations(Actions[T_co]):
     def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> Dataset[SparseTensor]:
         """Collect `batch_size` consecutive elements, arrays of one rank, in a `SparseTensor` of all their values.
 
-        Shapes: arrays [...] become a nest of `indices` [m, rank + 1], `values` [m] and `dense_shape` [rank + 1] for m values; the
-        last batch may have fewer rows. Order: unchanged, values in the order of rows. State: where the first element of the next
-        batch stands in the input.
+        Shapes: arrays [...] become a sparse tensor [batch_size, ...]; the last batch may have fewer rows. Order: unchanged, values
+        in the order of rows. State: where the first element of the next batch stands in the input.
 
         Args:
           batch_size: elements in a batch, at least 1.

@@ -8,7 +8,7 @@ from typing import Any
 from distinput.files.directory import named_files
 from distinput.files.paths import as_paths
 from distinput.files.storage import stored
-from distinput.formats.recognise import recognise
+from distinput.formats.recognise import of_folder, recognise
 from distinput.writers.manifest import read_written
 
 __all__ = ["written_format"]
@@ -28,7 +28,8 @@ def written_format(
     Raises:
       TypeError: the names are those of a dataset, which are known at iteration.
       NoMatchError: there is no such file.
-      InvalidArgumentError: nothing tells the format.
+      DataLossError: a manifest is damaged.
+      InvalidArgumentError: nothing tells the format, or it is none that is known.
     """
     if not isinstance(filenames, str | bytes | os.PathLike | list | tuple):
         raise TypeError("FileDataset: needs a format; only names of files that are there say it themselves")
@@ -38,6 +39,7 @@ def written_format(
     except FileExistsError:  # some file systems say so where a file is, and a folder was asked for
         written = None
     if written is not None:
+        written.check_format()
         return written.format, {**written.options, **options}
-    found = recognise(named_files(names))
+    found = recognise(named_files(names, of_folder))
     return found.format, {**found.options, **options}

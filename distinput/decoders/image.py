@@ -4,6 +4,8 @@
 import io
 import struct
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,9 @@ _BYTE = np.dtype(np.uint8)
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _CHANNELS = {"1": 1, "L": 1, "I": 1, "I;16": 1, "LA": 2, "RGB": 3, "P": 3, "CMYK": 3, "YCbCr": 3, "RGBA": 4, "PA": 4}
 _MAGIC = ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF8", "GIF"), (b"BM", "BMP"))
+
+_SIZED = {"PNG": 24, "GIF": 10, "BMP": 26}
+"""The bytes of a header up to the end of height and width."""
 
 _CUT_SHORT = "Premature end of JPEG file"
 _GRAY_AND_ALPHA_OF_16_BITS = bytes([16, 4])
@@ -239,41 +244,66 @@ def _with_simplejpeg(data: bytes, channels: int, max_pixels: int) -> tuple[Any, 
         return None, None
     try:
         height, width, colors, _ = simplejpeg.decode_jpeg_header(data)
-        _check_size(height, width, max_pixels)
-        if colors in ("CMYK", "YCCK"):
-            return None, None
-        depth = channels or (1 if colors in ("Gray", "GRAY") else 3)
-        buffer = empty((height, width, depth), _BYTE)
+    except ValueError as error:
+        return None, str(error)
+    _check_size(height, width, max_pixels)
+    if colors in ("CMYK", "YCCK"):
+        return None, None
+    depth = channels or (1 if colors in ("Gray", "GRAY") else 3)
+    buffer = empty((height, width, depth), _BYTE)
+    try:
         simplejpeg.decode_jpeg(data, "GRAY" if depth == 1 else "RGB", buffer=buffer)
-        return buffer, None  # which nobody else refers to, so it need not be copied
-    except InvalidArgumentError:
-        raise
     except ValueError as error:  # a warning, perhaps, which Pillow passes over
         return None, str(error)
+    return buffer, None  # which nobody else refers to, so it need not be copied
 
 
 def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: bool, max_pixels: int, turns: bool) -> Any:
     try:
-        from PIL import Image, ImageSequence, UnidentifiedImageError
+        from PIL import Image, ImageSequence
     except ImportError:
         raise EngineMissing("decode_image: Pillow is not installed; `pip install 'distinput[images]'`") from None
+    _check_size(*_size(data, found), max_pixels)  # before Pillow looks at it: it warns of large ones
+    with _by_pillow(found):
+        image = Image.open(io.BytesIO(data), formats=[found])
+    with image:
+        with _by_pillow(found):
+            count = getattr(image, "n_frames", 1) if frames else 1
+        _check_size(image.height * count, image.width, max_pixels)
+        if found == "GIF":
+            channels = channels or 3
+        if found in ("GIF", "WEBP") and frames:
+            whole, images = [], ImageSequence.Iterator(image)
+            while True:
+                with _by_pillow(found):
+                    frame = next(images, None)
+                if frame is None:
+                    break
+                whole.append(_pixels(frame, found, data, channels, dtype))
+            way = _orientation(image, data, found) if turns else 1
+            return np.stack([turned(each, way) for each in whole])
+        pixels = _pixels(_with_alpha(image, data) if found == "BMP" else image, found, data, channels, dtype)
+        return turned(pixels, _orientation(image, data, found)) if turns else pixels
+
+
+@contextmanager
+def _by_pillow(found: str) -> Iterator[None]:
+    """Tell damage by one error. Only calls of Pillow belong inside: they raise anything for damaged images.
+
+    Raises:
+      InvalidArgumentError: the image is damaged.
+    """
     try:
-        _check_size(*_size(data, found), max_pixels)  # before Pillow looks at it: it warns of large ones
-        with Image.open(io.BytesIO(data), formats=[found]) as image:
-            _check_size(image.height * (getattr(image, "n_frames", 1) if frames else 1), image.width, max_pixels)
-            if found == "GIF":
-                channels = channels or 3
-            if found in ("GIF", "WEBP") and frames:
-                whole = [_pixels(frame, data, channels, dtype) for frame in ImageSequence.Iterator(image)]
-                way = _orientation(image, data, found) if turns else 1
-                return np.stack([turned(each, way) for each in whole])
-            pixels = _pixels(_with_alpha(image, data) if found == "BMP" else image, data, channels, dtype)
-            return turned(pixels, _orientation(image, data, found)) if turns else pixels
-    except (InvalidArgumentError, UnimplementedError):
-        raise
-    except (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError) as error:
+        yield
+    except Exception as error:
+        from PIL import UnidentifiedImageError
+
         what = "is damaged" if not isinstance(error, UnidentifiedImageError) else "cannot be read"
-        raise InvalidArgumentError(f"decode_image: the {found} image {what}: {error}") from error
+        raise _damage(found, error, what) from error
+
+
+def _damage(found: str, why: object, what: str = "is damaged") -> InvalidArgumentError:
+    return InvalidArgumentError(f"decode_image: the {found} image {what}: {why}")
 
 
 def _orientation(image: Any, data: bytes, found: str) -> int:
@@ -283,6 +313,8 @@ def _orientation(image: Any, data: bytes, found: str) -> int:
 
 def _size(data: bytes, found: str) -> tuple[int, int]:
     """Height and width in the header of an image; 1 and 1 where Pillow finds them without a warning."""
+    if len(data) < _SIZED.get(found, 0):
+        raise _damage(found, f"it ends after {len(data)} bytes")
     if found == "PNG":
         width, height = struct.unpack(">II", data[16:24])
     elif found == "GIF":
@@ -317,24 +349,27 @@ def _size_of_jpeg(data: bytes) -> tuple[int, int]:
 
 def _with_alpha(image: Any, data: bytes) -> Any:
     """A BMP of 32 bits with the fourth byte of each pixel as its alpha, as TensorFlow has it; Pillow leaves that byte out."""
-    bits, packing = struct.unpack("<HI", data[28:34]) if data[14] >= 40 else (0, 0)
+    bits, packing = struct.unpack("<HI", data[28:34]) if len(data) >= 34 and data[14] >= 40 else (0, 0)
     if bits != 32 or packing or image.mode != "RGB":
         return image
     from PIL import Image
 
     order = 1 if int.from_bytes(data[22:26], "little", signed=True) < 0 else -1  # rows from the bottom up
-    first = int.from_bytes(data[10:14], "little")
-    alpha = np.frombuffer(data, np.uint8, 4 * image.height * image.width, first)[3::4]
-    image.load()
-    made = image.convert("RGBA")
-    made.putalpha(Image.fromarray(np.ascontiguousarray(alpha.reshape(image.height, image.width)[::order])))
+    first, size = int.from_bytes(data[10:14], "little"), 4 * image.height * image.width
+    if first + size > len(data):
+        raise _damage("BMP", f"it has {max(0, len(data) - first)} bytes of pixels, expected {size}")
+    alpha = np.frombuffer(data, np.uint8, size, first)[3::4].reshape(image.height, image.width)
+    with _by_pillow("BMP"):
+        image.load()
+        made = image.convert("RGBA")
+        made.putalpha(Image.fromarray(np.ascontiguousarray(alpha[::order])))
     return made
 
 
-def _pixels(image: Any, data: bytes, channels: int, dtype: Any) -> Any:
+def _pixels(image: Any, found: str, data: bytes, channels: int, dtype: Any) -> Any:
     """The pixels of an open image."""
     if image.mode in ("I", "I;16", "I;16B"):  # 16 bits of gray, of which Pillow's conversion would clip all above 255
-        wide = np.asarray(image).astype(np.uint16)[..., None]
+        wide = _array(image, found).astype(np.uint16)[..., None]
         if channels > 1:
             wide = np.concatenate([wide] * 3 + [np.full_like(wide, 65535)] * (channels == 4), -1)
         return (
@@ -350,10 +385,16 @@ def _pixels(image: Any, data: bytes, channels: int, dtype: Any) -> Any:
         )
     gray = data[1:4] == b"PNG" and data[24:26] == _GRAY_AND_ALPHA_OF_16_BITS and not channels
     if gray:  # which Pillow has as colors
-        return _scaled(np.asarray(image.convert("RGBA"))[..., [0, 3]], dtype)
+        return _scaled(_array(image, found, "RGBA")[..., [0, 3]], dtype)
     depth = channels or (4 if "transparency" in image.info and image.mode == "P" else _CHANNELS.get(image.mode, 3))
-    made = np.asarray(image.convert(_MODES[depth]))
+    made = _array(image, found, _MODES[depth])
     return _scaled(made[..., None] if made.ndim == 2 else made, dtype)
+
+
+def _array(image: Any, found: str, mode: str | None = None) -> Any:
+    """The values of an image, converted to a mode of Pillow's."""
+    with _by_pillow(found):
+        return np.asarray(image if mode is None else image.convert(mode))
 
 
 def _scaled(pixels: Any, dtype: Any) -> Any:

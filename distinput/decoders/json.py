@@ -35,7 +35,10 @@ def decode_json(contents: bytes, spec: Any = None) -> Any:
         found = json.loads(contents)
     except (ValueError, RecursionError) as error:
         raise DataLossError(f"it is no JSON: {error}; decode it as 'bytes'") from None
-    return _plain(found, "$") if spec is None else _stated(found, spec, "$")
+    try:
+        return _plain(found, "$") if spec is None else _stated(found, spec, "$")
+    except RecursionError:
+        raise InvalidArgumentError("its values are nested too deeply; decode it as 'bytes'") from None
 
 
 def _plain(value: Any, where: str) -> Any:

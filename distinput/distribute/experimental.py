@@ -2,22 +2,21 @@
 """The names of `tf.distribute.experimental`."""
 
 from distinput.distribute import coordinator, rpc
-from distinput.distribute.communication import (
+from distinput.distribute.collectives.strategy import (
+    ExperimentalMultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
+)
+from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy
+from distinput.distribute.core.mirrored import CentralStorageStrategy
+from distinput.distribute.core.options import (
     CollectiveCommunication,
     CollectiveHints,
     CommunicationImplementation,
     CommunicationOptions,
 )
-from distinput.distribute.preemption.handler import PreemptionCheckpointHandler
-from distinput.distribute.preemption.termination_config import TerminationConfig
-from distinput.distribute.preemption.watcher import PreemptionWatcher
-from distinput.distribute.strategies.central_storage import CentralStorageStrategy
-from distinput.distribute.strategies.multi_worker_mirrored import (
-    ExperimentalMultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
-)
-from distinput.distribute.strategies.parameter_server import ParameterServerStrategy
-from distinput.distribute.strategies.tpu import ExperimentalTPUStrategy as TPUStrategy
-from distinput.distribute.value_context import ValueContext
+from distinput.distribute.core.replica_context import ValueContext
+from distinput.distribute.preemption.handler import PreemptionCheckpointHandler, TerminationConfig
+from distinput.distribute.preemption.notice import PreemptionWatcher
+from distinput.distribute.tpu.strategy import ExperimentalTPUStrategy as TPUStrategy
 from distinput.distribute.variables import partitioners
 
 __all__ = [

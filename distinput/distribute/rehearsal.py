@@ -2,15 +2,15 @@
 """A job of several workers on threads of one process: what each of them would read, without the job."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
+from distinput.core.pool import mapped
 from distinput.data.dataset import Dataset
+from distinput.distribute.collectives.strategy import MultiWorkerMirroredStrategy
+from distinput.distribute.core.mirrored import MirroredStrategy
 from distinput.distribute.engines.local import open_groups
 from distinput.distribute.input.distributed_dataset import DistributedDataset
-from distinput.distribute.strategies.mirrored import MirroredStrategy
-from distinput.distribute.strategies.multi_worker_mirrored import MultiWorkerMirroredStrategy
 from distinput.plan.check import at_least
 
 __all__ = ["rehearse"]
@@ -58,5 +58,4 @@ def rehearse(
             ) as strategy:
                 return body(strategy.experimental_distribute_dataset(own), strategy)
 
-        with ThreadPoolExecutor(workers) as threads:
-            return list(threads.map(work, range(workers)))
+        return mapped(work, range(workers), workers)

@@ -11,7 +11,7 @@ from typing import Any
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import with_rpc_layer
 from distinput.distribute.seats.dask import check_installed, chief_address
-from distinput.distribute.seats.dask_process import SeatProcess
+from distinput.distribute.seats.local_cluster import SeatProcess
 from distinput.errors import FailedPreconditionError
 
 __all__ = ["Server", "ServerDef"]

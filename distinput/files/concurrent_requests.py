@@ -2,9 +2,9 @@
 """Call a function for many files, several at a time where each call makes a request over the network."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from distinput.core.pool import mapped
 from distinput.files.paths import local_path
 
 __all__ = ["ask_each"]
@@ -22,8 +22,4 @@ def ask_each(ask: Callable[[str], T], paths: Sequence[str]) -> Iterator[T]:
     """
     if len(paths) < 2 or all(local_path(path) is not None for path in paths):
         return map(ask, paths)
-    pool = ThreadPoolExecutor(_AT_A_TIME, "distinput-ask")
-    try:
-        return iter(list(pool.map(ask, paths)))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    return iter(mapped(ask, paths, _AT_A_TIME, "distinput-ask"))

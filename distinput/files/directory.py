@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of files as constructors take them: paths, patterns, and directories, which stand for the files in them."""
 
-import json
 import os
 import re
 from collections.abc import Callable, Sequence
 
+from distinput.core.json_values import MalformedJson, json_value, member
 from distinput.errors import DataLossError, NoMatchError
 from distinput.files.folder import join_path, names_in
 from distinput.files.inside import check_inside, open_inside, plain_name
@@ -13,10 +13,16 @@ from distinput.files.listing import below
 from distinput.files.paths import UNFINISHED, file_system, list_matching, local_path
 from distinput.files.source import naming
 
-__all__ = ["MANIFEST", "list_files", "named_files"]
+__all__ = ["MANIFEST", "list_files", "named_files", "without_notes"]
 
 MANIFEST = "distinput-manifest.json"
 """In a directory that was written as a whole: which files are in it, in order."""
+
+_NOTES = re.compile(
+    r"(?i)(?:(?:readme|licen[cs]e|copying|notice|authors|changelog|citation)(?:[._-].*)?"
+    r"|(?:md5|sha1|sha256|sha512|checks?)sums?(?:\.txt)?|thumbs\.db|desktop\.ini|.*\.(?:crc|md5|sha1|sha256|sha512|asc|sig))"
+)
+"""Names of what lies beside data, of whatever format that is."""
 
 _PATTERN = re.compile(r"[*?\[{]")
 
@@ -43,6 +49,15 @@ def named_files(names: Sequence[str], chosen: Callable[[list[str]], list[str]] =
     if not _PATTERN.search(together) and "/\0" not in together + "\0":
         return list(names)
     return [path for name in names for path in _found(name, chosen)]
+
+
+def without_notes(paths: list[str]) -> list[str]:
+    """Files without those that tell of the others by their names: a README, a license, checksums; all, if no other is there.
+
+    >>> without_notes(["a/README.md", "a/b.txt", "a/b.txt.md5"])
+    ['a/b.txt']
+    """
+    return [path for path in paths if not _NOTES.fullmatch(path.rpartition("/")[2])] or paths
 
 
 def list_files(patterns: Sequence[str]) -> list[str]:
@@ -116,8 +131,8 @@ def _listed(directory: str) -> list[str]:
     with naming(path), open_inside(directory, MANIFEST) as file:
         text = file.read()
     try:
-        names = [plain_name(each["name"]) for each in json.loads(text)["files"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error!r}") from error
+        names = [plain_name(member(each, "name")) for each in member(json_value(text), "files", list)]
+    except MalformedJson as error:
+        raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error}") from error
     check_inside(directory, names)
     return [join_path(directory, name) for name in names]

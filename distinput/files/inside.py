@@ -11,6 +11,7 @@ from collections.abc import Collection
 from io import FileIO
 from typing import BinaryIO, cast
 
+from distinput.core.json_values import MalformedJson
 from distinput.errors import DataLossError, FailedPreconditionError
 from distinput.files.folder import join_path
 from distinput.files.paths import local_path
@@ -23,18 +24,18 @@ def plain_name(name: object) -> str:
     """A name that a file gives, if it is that of a file in the same folder.
 
     Raises:
-      ValueError: it is no text, it names a folder, or it leads to another folder.
+      MalformedJson: it is no text, it names a folder, or it leads to another folder.
 
     >>> plain_name("part-00000.parquet")
     'part-00000.parquet'
     >>> plain_name("../secret")
     Traceback (most recent call last):
-    ValueError: '../secret' is no name of a file in this folder
+    distinput.core.json_values.MalformedJson: '../secret' is no name of a file in this folder
     """
     if not isinstance(name, str) or not name or name in (".", "..") or {"/", "\\", "\0"} & set(name):
-        raise ValueError(f"{name!r} is no name of a file in this folder")
+        raise MalformedJson(f"{name!r} is no name of a file in this folder")
     if os.path.splitdrive(name)[0] or not _encodes(name):
-        raise ValueError(f"{name!r} is no name of a file in this folder")
+        raise MalformedJson(f"{name!r} is no name of a file in this folder")
     return name
 
 

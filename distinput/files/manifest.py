@@ -11,6 +11,7 @@ from distinput.core.arrow import NullsError, UnsupportedTypeError, to_column
 from distinput.core.arrow_damage import ArrowDamageError
 from distinput.core.column import Ints
 from distinput.core.dense import Dense
+from distinput.core.json_values import MalformedJson, json_value, member
 from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.concurrent_requests import ask_each
@@ -65,31 +66,31 @@ def load_manifest(path: str) -> FileTable:
             return _from_parquet(path, file)
         text = file.read()
     try:
-        found = json.loads(text)
-        version = found["distinput_manifest"]
-        names, sizes, rows, stamps = [list(found[name]) for name in _COLUMNS]
-    except KeyError as error:
-        raise _damage(path, f"it has no {error}") from error
-    except (ValueError, TypeError, RecursionError) as error:
+        found = json_value(text)
+        version = member(found, "distinput_manifest")
+        names, sizes, rows, stamps = [member(found, name, list) for name in _COLUMNS]
+        _check_kinds(names, sizes, rows, stamps)
+    except MalformedJson as error:
         raise _damage(path, str(error)) from error
     if version != _VERSION:
         raise InvalidArgumentError(
             f"{path}: a manifest of version {version}, this distinput reads {_VERSION}; write it again"
         )
-    try:
-        return _checked(path, _table(names, _numbers(sizes), _numbers(rows), stamps))
-    except DataLossError:
-        raise
-    except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise _damage(path, str(error)) from error
+    return _checked(path, _table(names, np.array(sizes, np.int64), np.array(rows, np.int64), stamps))
 
 
-def _numbers(values: Any) -> Ints:
-    """A list of integers."""
-    found = np.array(values)
-    if found.ndim != 1 or (len(found) and found.dtype != np.int64):
-        raise ValueError("sizes and rows must be integers")
-    return found.astype(np.int64)
+def _check_kinds(names: list[Any], sizes: list[Any], rows: list[Any], stamps: list[Any]) -> None:
+    """Refuse names and stamps that are no texts, and sizes and rows that are no integers.
+
+    Raises:
+      MalformedJson: there is one.
+    """
+    for text in (*names, *stamps):
+        if type(text) is not str or any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise MalformedJson(f"names and stamps must be texts, got {text!r:.60}")
+    for number in (*sizes, *rows):
+        if type(number) is not int or not -(1 << 63) <= number < 1 << 63:
+            raise MalformedJson(f"sizes and rows must be integers, got {number!r:.60}")
 
 
 def _checked(path: str, table: FileTable) -> FileTable:
@@ -116,8 +117,11 @@ def _from_parquet(path: str, file: Any) -> FileTable:
 
     try:
         found = read_table(pa.PythonFile(file, mode="r"), columns=list(_COLUMNS))
+        missing = [column for column in _COLUMNS if found.column_names.count(column) != 1]
+        if missing:
+            raise _damage(path, f"it has no column {missing[0]!r}, or several")
         name, size, rows, stamp = [to_column(found.column(column), column) for column in _COLUMNS]
-    except (pa.ArrowException, KeyError, ArrowDamageError, NullsError, UnsupportedTypeError) as error:
+    except (pa.ArrowException, ArrowDamageError, NullsError, UnsupportedTypeError) as error:
         raise _damage(path, str(error)) from error
     except OSError as error:
         if error.errno is not None:  # from the operating system, not from pyarrow

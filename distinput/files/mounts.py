@@ -8,10 +8,12 @@ from typing import Any
 
 from distinput.errors import InvalidArgumentError
 from distinput.files.retries import DEFAULT, Retries
+from distinput.url_secrets import printed_without_secrets, without_secrets
 
 __all__ = ["Mount", "bind", "mount", "mounted", "object_store", "unmount"]
 
 
+@printed_without_secrets
 @dataclass(frozen=True, eq=False)
 class Mount:
     """How URLs with a prefix are opened.
@@ -107,7 +109,8 @@ def mount(
       retries: how patient reads are; None: as `Retries()` says.
 
     Raises:
-      ValueError: a prefix without protocol; none of `file_system`, `storage_options` and `retries`, or both of the first.
+      InvalidArgumentError: a prefix without protocol; none of `file_system`, `storage_options` and `retries`, or both of the
+        first.
       TypeError: `file_system` is none of those.
 
     >>> import os
@@ -121,13 +124,13 @@ def mount(
     >>> di.io.unmount("lake://")
     """
     if "://" not in prefix or prefix.startswith(("://", "file://", "local://")):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"mount: the prefix must begin with a protocol that is not file, such as lake:// or s3://bucket/, got {prefix!r}"
         )
     if file_system is None and storage_options is None and retries is None:
-        raise ValueError("mount: needs either file_system or storage_options, or retries")
+        raise InvalidArgumentError("mount: needs either file_system or storage_options, or retries")
     if file_system not in (None, "obstore") and storage_options is not None:
-        raise ValueError("mount: needs either file_system or storage_options, not both")
+        raise InvalidArgumentError("mount: needs either file_system or storage_options, not both")
     made = Mount(prefix, file_system, tuple((storage_options or {}).items()), retries=retries or DEFAULT)
     if file_system is not None:
         made.system  # noqa: B018 - what cannot be a file system is refused here
@@ -155,11 +158,11 @@ def unmount(prefix: str) -> None:
     """Forget what `mount` was told about a prefix.
 
     Raises:
-      ValueError: nothing is mounted there.
+      InvalidArgumentError: nothing is mounted there.
     """
     with _LOCK:
         if _MOUNTS.pop(prefix, None) is None:
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"unmount: nothing is mounted at {prefix!r}; there is {sorted(_MOUNTS) or 'nothing at all'}"
             )
 
@@ -182,7 +185,7 @@ def object_store(prefix: str, options: dict[str, Any], shown: str = "") -> Any:
 
     Raises:
       ImportError: obstore is not installed.
-      ValueError: obstore has no store for such URLs.
+      InvalidArgumentError: obstore has no store for such URLs.
     """
     from obstore.exceptions import BaseError
     from obstore.store import from_url
@@ -194,7 +197,9 @@ def object_store(prefix: str, options: dict[str, Any], shown: str = "") -> Any:
     try:
         return ObjectStoreFiles(from_url(prefix.rstrip("/"), **options), shown or prefix)
     except BaseError as error:
-        raise ValueError(f"obstore cannot open {prefix}: {error}") from error
+        if without_secrets(prefix) != prefix:  # of which obstore's text has each part by itself
+            raise InvalidArgumentError(f"obstore cannot open {prefix}: {type(error).__name__}") from None
+        raise InvalidArgumentError(f"obstore cannot open {prefix}: {error}") from error
 
 
 def _of_fsspec(system: Any, shown: str) -> Any:

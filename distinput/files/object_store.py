@@ -8,13 +8,13 @@ import contextlib
 import errno
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 from fsspec import AbstractFileSystem
 from fsspec.spec import AbstractBufferedFile
 
-from distinput.errors import InvalidArgumentError
+from distinput.core.pool import mapped
+from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.files.multipart import PART_BYTES, MultipartUpload
 
 __all__ = ["ObjectStoreFiles"]
@@ -92,12 +92,12 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
 
         Raises:
           OSError: the file is empty, or not there.
-          NotImplementedError: the store does not know the end of an object, such as Azure; it is not asked again.
+          UnimplementedError: the store does not know the end of an object, such as Azure; it is not asked again.
         """
         import obstore
 
         if not self._knows_ends:
-            raise NotImplementedError(f"{self._shown}{path}: its store sends no last bytes")
+            raise UnimplementedError(f"{self._shown}{path}: its store sends no last bytes")
         key = self._strip_protocol(path)
         try:
             with self.naming(key):
@@ -121,8 +121,7 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
 
         if len(ranges) < 2:
             return [part(wanted) for wanted in ranges]
-        with ThreadPoolExecutor(min(_AT_A_TIME, len(ranges)), "distinput-ranges") as pool:
-            return list(pool.map(part, ranges))
+        return mapped(part, ranges, _AT_A_TIME, "distinput-ranges")
 
     def _listed(self, key: str) -> list[dict[str, Any]]:
         import obstore
@@ -246,7 +245,7 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
             raise PermissionError(errno.EACCES, f"Permission denied: {error}", self._shown + key) from error
         except exceptions.NotSupportedError as error:
-            raise NotImplementedError(f"{self._shown}{key}: {error}") from error
+            raise UnimplementedError(f"{self._shown}{key}: {error}") from error
         except InvalidArgumentError:
             raise
         except ValueError as error:

@@ -2,11 +2,11 @@
 """Ranges of a file that fsspec opens: requests for exactly these bytes, several at a time, until all are there."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event
 from typing import Any, TypeAlias, TypeVar
 
+from distinput.core.pool import mapped
 from distinput.errors import DataLossError, UnimplementedError
 from distinput.files.local_cache import local_cache
 from distinput.files.mounts import mounted
@@ -148,17 +148,14 @@ def _parts(system: Any, name: str, pieces: Sequence[tuple[int, int]]) -> list[By
     starts, stops = [a for a, _ in pieces], [b for _, b in pieces]
     if len(pieces) == 1 or getattr(system, "async_impl", False) or getattr(system, "ranges_at_once", False):
         return ranges_of(system, name, starts, stops, errors="return")
-    with ThreadPoolExecutor(min(AT_A_TIME, len(pieces)), "distinput-ranges") as pool:
-        shares = [range(first, len(pieces), AT_A_TIME) for first in range(min(AT_A_TIME, len(pieces)))]
-        made = pool.map(
-            lambda share: ranges_of(
-                system, name, [starts[i] for i in share], [stops[i] for i in share], errors="return"
-            ),
-            shares,
-        )
-        found = {
-            i: part for share, parts in zip(shares, made, strict=True) for i, part in zip(share, parts, strict=True)
-        }
+    shares = [range(first, len(pieces), AT_A_TIME) for first in range(min(AT_A_TIME, len(pieces)))]
+    made = mapped(
+        lambda share: ranges_of(system, name, [starts[i] for i in share], [stops[i] for i in share], errors="return"),
+        shares,
+        len(shares),
+        "distinput-ranges",
+    )
+    found = {i: part for share, parts in zip(shares, made, strict=True) for i, part in zip(share, parts, strict=True)}
     return [found[i] for i in range(len(pieces))]
 
 

@@ -9,12 +9,12 @@ import io
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event
+from threading import Event, current_thread
 from typing import Any
 
 import numpy as np
 
+from distinput.core.pool import Pool, Task
 from distinput.files.local_cache import local_cache
 from distinput.files.range_requests import AT_A_TIME, PIECE_BYTES, BytesLike, asked, facts_of, fetch
 from distinput.files.version import FileMetadata
@@ -146,8 +146,8 @@ class RemoteStream(RemoteFile):
         self.requested: Callable[[], None] | None = None
         self._requested = 0
         self._passed = 0  # bytes read in order, which say how far ahead reading pays
-        self._coming: deque[tuple[int, int, Future[BytesLike]]] = deque()
-        self._pool: ThreadPoolExecutor | None = None
+        self._coming: deque[tuple[int, int, Task[BytesLike]]] = deque()
+        self._pool: Pool | None = None
 
     def begin(self, start: int, data: BytesLike) -> None:
         """Take the first bytes that will be read, which are there already."""
@@ -161,7 +161,10 @@ class RemoteStream(RemoteFile):
         self._drop()
         pool, self._pool = self._pool, None
         if pool is not None:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown()
+            for thread in pool.threads:
+                if thread.is_alive() and thread is not current_thread():
+                    thread.join()
         super().close()
 
     def _drop(self) -> None:
@@ -203,7 +206,7 @@ class RemoteStream(RemoteFile):
         while at < ahead and (ahead - at >= piece or ahead == max(least, self.stop) or not self._coming):
             end = min(at + piece, ahead)
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(AT_A_TIME, "distinput-ahead")
+                self._pool = Pool(AT_A_TIME, "distinput-ahead")
             self._coming.append((at, end, self._pool.submit(lambda a, b: self._fetch([a], [b])[0], at, end)))
             at = end
         self._requested_to(at)

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from distinput.core.ending import Ending
+from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, Deflater, compression_of
 from distinput.files.paths import local_path
 from distinput.files.source import naming
@@ -84,7 +85,7 @@ class Sink(Ending):
         """
         self._check_failure()
         if self.closed:
-            raise ValueError(f"{self.path}: writing to a closed file")
+            raise InvalidArgumentError(f"{self.path}: writing to a closed file")
         self._parts.append(data)
         self._gathered += len(data)
         if self._gathered >= _BUFFERED:

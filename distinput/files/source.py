@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Self, cast
 import numpy as np
 
 from distinput.core.buffers import Buffers, Bytes
+from distinput.core.failure import note_open_files
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.described_bytes import DescribedBytes, beginning
@@ -79,6 +80,7 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
         raise told from told.__cause__
     except OSError as error:
         error.add_note(f"while {doing} {path!r}")
+        note_open_files(error)
         scrub(error)
         raise
 

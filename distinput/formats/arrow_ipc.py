@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.arrow import without_rows
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import Bytes
 from distinput.core.column import Column, Ints
@@ -164,7 +165,7 @@ class ArrowIpc(TableFormat):
         except IndexError as error:
             raise InvalidArgumentError(f"{path}: {error}") from None
         if not len(positions):
-            return self._block(file, 0, file.select(_no_rows(file.schema)), range(0))
+            return self._block(file, 0, file.select(without_rows(file.schema)), range(0))
         columns = self._straight(file, batches, positions)
         if None in columns:
             numbers = np.searchsorted(batches.ends, positions, "right") - 1
@@ -329,12 +330,6 @@ def _gathered(
         ]
         found[leaf] = concat_columns(parts).take(back)
     return found
-
-
-def _no_rows(schema: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def write_arrow(

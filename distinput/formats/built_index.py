@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.column import Ints
+from distinput.core.json_values import MalformedJson, json_value
 from distinput.core.npy_header import MalformedArray, npy_array, npy_header
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.folder import join_path, make_folder, split_path
@@ -130,8 +131,8 @@ def _kept(index: str, stamp: str, version: str, options: str) -> Ints:
     try:
         found = npy_array(content)
         header = npy_header(content)
-        facts = json.loads(content[header.start + found.nbytes :])
-    except (MalformedArray, ValueError, RecursionError) as error:
+        facts = json_value(content[header.start + found.nbytes :])
+    except (MalformedArray, MalformedJson) as error:
         raise _OutdatedError(f"{index}: damaged: {error}") from error
     offsets: Ints = found.copy()
     whole = offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 0

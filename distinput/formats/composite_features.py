@@ -15,7 +15,7 @@ import numpy as np
 from distinput.core.column import Ints
 from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.sparse_tensor import SparseTensor
-from distinput.core.spec import LeafSpec, RaggedTensorSpec, TensorSpec
+from distinput.core.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.formats.features import (
     Feature,
@@ -106,10 +106,7 @@ class Composed:
     def _spec(self, feature: Any, first: int | None) -> Any:
         outer = [first] if self.batched else []
         if isinstance(feature, SparseFeature):
-            rank = len(outer) + len(feature.sizes)
-            return SparseTensor(
-                TensorSpec([None, rank], _INT64), TensorSpec([None], feature.dtype), TensorSpec([rank], _INT64)
-            )
+            return SparseTensorSpec([*outer, *feature.sizes], feature.dtype)
         inner, ragged = _inner(feature)
         shape = [*outer, None, *[None] * len(ragged), *inner]
         rank = len(outer) + len(ragged)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.arrow import without_rows
 from distinput.core.column import Column
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.compression import as_compression
@@ -236,7 +237,7 @@ class Csv(TextTable):
             csv.ParseOptions(delimiter=self.delimiter, quote_char=self.quote_char or False),
             csv.ConvertOptions(**convert),
         )
-        return table.combine_chunks().to_batches()[0] if len(table) else _empty(table.schema)
+        return table.combine_chunks().to_batches()[0] if len(table) else without_rows(table.schema)
 
     def infer(self, data: Bytes, head: Head, path: str, stated: RowSchema | None) -> RowSchema | None:
         import pyarrow as pa
@@ -298,7 +299,7 @@ class Csv(TextTable):
                 bad = middle
             else:
                 good = middle
-        return text, _empty(pa.schema([(name, pa.binary()) for name in names])) if found is None else found
+        return text, without_rows(pa.schema([(name, pa.binary()) for name in names])) if found is None else found
 
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
         import pyarrow as pa
@@ -333,12 +334,6 @@ def _plain(made: Csv, schema: RowSchema, names: tuple[str, ...]) -> PlainRows | 
 def _shown(text: bytes) -> str:
     found = text.decode(errors="backslashreplace").rstrip("\r\n")
     return repr(found if len(found) <= _MOST_SHOWN else found[: _MOST_SHOWN - 3] + "...")
-
-
-def _empty(schema: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 @lru_cache(maxsize=1024)

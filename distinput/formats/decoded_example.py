@@ -2,13 +2,11 @@
 """Looking into `tf.train.Example` messages without knowing their features, and reading those that are written as JSON."""
 
 import base64
-import binascii
-import json
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from distinput.core.json_values import MalformedJson, items_of, json_value, of_kind
 from distinput.core.leaves import STRING
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example_encoding import encode_example, lists_of
@@ -110,40 +108,67 @@ def decode_json_example(json_examples: Any, name: str | None = None) -> Any:
 
 def _of_json(text: Any) -> bytes:
     try:
-        read = json.loads(text)
-        features = read.get("features") or {}
-        return encode_example({key: _feature(value) for key, value in (features.get("feature") or {}).items()})
-    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError, binascii.Error) as error:
+        if not isinstance(text, str | bytes | bytearray):
+            raise MalformedJson(f"a {type(text).__name__} is no text")
+        features = _object(of_kind(json_value(text), "it", dict).get("features"), "'features'")
+        values = _object(features.get("feature"), "'feature'")
+        return encode_example({key: _feature(key, value) for key, value in values.items()})
+    except MalformedJson as error:
         raise InvalidArgumentError(
             f"decode_json_example: each item must be an Example in JSON, got {text!r:.60}: {error}"
         ) from error
 
 
-def _feature(value: Mapping[str, Any]) -> Any:
+def _object(value: Any, what: str) -> dict[str, Any]:
+    """An object of JSON; without members where there is none."""
+    made: dict[str, Any] = of_kind(value or {}, what, dict)
+    return made
+
+
+def _feature(key: str, value: Any) -> Any:
     """The values of a feature.
 
     Raises:
-      ValueError: it has no kind that is known.
+      MalformedJson: it has no kind that is known, or a value that is none of its kind.
     """
-    if not value:
+    if not _object(value, repr(key)):
         return None
-    ((kind, held),) = value.items()
-    if kind not in _LISTS:
-        raise ValueError(f"{kind!r} is no kind of feature")
-    items = held.get("value") or []
-    match _LISTS[kind]:
+    kinds = list(value)
+    if len(kinds) > 1 or kinds[0] not in _LISTS:
+        raise MalformedJson(f"{', '.join(map(repr, kinds))} is no kind of feature")
+    items = items_of(_object(value[kinds[0]], repr(kinds[0])).get("value") or [], "'value'")
+    match _LISTS[kinds[0]]:
         case "bytes":
             found = np.empty(len(items), object)
-            found[:] = [base64.b64decode(item.replace("-", "+").replace("_", "/") + "==") for item in items]
+            found[:] = [_bytes(item) for item in items]
             return found
         case "float":
-            return np.array([float(item) for item in items], np.float32)
+            return np.array([_float(item) for item in items], np.float32)
         case _:
             return np.array([_integer(item) for item in items], np.int64)
 
 
+def _bytes(item: Any) -> bytes:
+    coded: str = of_kind(item, "an item of bytes", str)
+    try:
+        return base64.b64decode(coded.replace("-", "+").replace("_", "/") + "==")
+    except ValueError as error:  # of binascii
+        raise MalformedJson(f"{item!r:.60} is no base64: {error}") from error
+
+
+def _float(item: Any) -> float:
+    try:
+        return float(of_kind(item, "an item", int, float, str, bool))
+    except (ValueError, OverflowError) as error:  # what the text says
+        raise MalformedJson(f"{item!r:.60} is no number: {error}") from error
+
+
 def _integer(item: Any) -> int:
-    number = int(item)
-    if isinstance(item, float) and item != number:
-        raise ValueError(f"{item} is no integer")
+    of_kind(item, "an item", int, float, str, bool)
+    try:
+        number = int(item)
+    except (ValueError, OverflowError) as error:  # what the text says
+        raise MalformedJson(f"{item!r:.60} is no integer: {error}") from error
+    if (isinstance(item, float) and item != number) or not -(1 << 63) <= number < 1 << 63:
+        raise MalformedJson(f"{item!r:.60} is no integer of 64 bits")
     return number

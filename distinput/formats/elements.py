@@ -14,7 +14,7 @@ from distinput.core.column import Column, Ints
 from distinput.core.dense import Dense
 from distinput.core.nest import Structure
 from distinput.core.picked import RowArray
-from distinput.core.spec import Spec, TensorSpec
+from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.spec_json import leaves_of_json, spec_of_json
 from distinput.errors import DataLossError
 from distinput.formats.arrow_ipc import ArrowIpc
@@ -43,6 +43,10 @@ class Elements(TableFormat):
     lists_fragments: ClassVar[bool] = True
     layout: str
     given: Spec | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.layout, str):
+            raise DataLossError(f"elements: the layout must be JSON as text, got {self.layout!r:.80}")
 
     def spec(self, path: str | None) -> Spec:
         return self._kept[0]
@@ -77,7 +81,10 @@ class Elements(TableFormat):
         """True if every leaf is kept as its own dtype, so that rows in a mapped file need no conversion."""
         leaves = self._kept[1]
         return bool(leaves) and all(
-            encoding_of(leaf) == PLAIN and leaf.dtype == stored_spec(leaf).dtype and leaf.ragged_rank is None
+            isinstance(leaf, TensorSpec)
+            and encoding_of(leaf) == PLAIN
+            and leaf.dtype == stored_spec(leaf).dtype
+            and leaf.ragged_rank is None
             for leaf in leaves
         )
 
@@ -116,7 +123,7 @@ def stored(spec: Spec) -> Spec:
     names = column_names(spec.structure)
     if not names:
         return Spec.of({_NO_LEAVES: TensorSpec([], "bool")})
-    return Spec.of({name: stored_spec(leaf) for name, leaf in zip(names, spec.tensors("save"), strict=True)})
+    return Spec.of({name: stored_spec(leaf) for name, leaf in zip(names, spec.leaves, strict=True)})
 
 
 def stored_block(block: Block, spec: Spec) -> ColumnBlock:
@@ -124,7 +131,7 @@ def stored_block(block: Block, spec: Spec) -> ColumnBlock:
     made: dict[str, Any] = {}
     columns = block.columnar().columns
     names = column_names(spec.structure)
-    for name, column, leaf in zip(names, columns, spec.tensors("save"), strict=True):
+    for name, column, leaf in zip(names, columns, spec.leaves, strict=True):
         made[name] = encoded(column, leaf)
     if not names:
         made[_NO_LEAVES] = Dense(np.ones(block.size, bool))
@@ -132,7 +139,7 @@ def stored_block(block: Block, spec: Spec) -> ColumnBlock:
     return ColumnBlock(structure, structure.flatten(made), block.size)
 
 
-def stored_elements(block: ColumnBlock, structure: Structure, leaves: Sequence[TensorSpec]) -> ColumnBlock:
+def stored_elements(block: ColumnBlock, structure: Structure, leaves: Sequence[LeafSpec]) -> ColumnBlock:
     """Elements from what was kept of them.
 
     Args:
@@ -166,7 +173,7 @@ def _places(structure: Structure) -> list[int]:
     return [order.index(name) for name in names]
 
 
-_Kept = tuple[Spec, tuple[TensorSpec, ...], Spec]
+_Kept = tuple[Spec, tuple[LeafSpec, ...], Spec]
 """The spec of the elements, their leaves as they were written, and the spec of the columns."""
 
 

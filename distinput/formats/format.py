@@ -11,6 +11,7 @@ from distinput.core.column import Ints
 from distinput.core.picked import RowArray
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, StateError
+from distinput.files.directory import without_notes
 from distinput.files.source import read_range, size_of
 from distinput.files.table import FileTable
 from distinput.formats.portion import Portion
@@ -149,16 +150,18 @@ class Format(ABC):
         del paths
         return self
 
-    def of_folder(self, paths: list[str]) -> list[str]:
+    @classmethod
+    def of_folder(cls, paths: list[str]) -> list[str]:
         """The files of a folder that are meant: where some have a suffix of this format, those and what begins as they do.
 
         So a README, or a list of checksums, beside the files is not read as one of them.
         """
-        others = [path for path in paths if not path.lower().endswith(self.suffixes)] if self.suffixes else []
+        paths = without_notes(paths)
+        others = [path for path in paths if not path.lower().endswith(cls.suffixes)] if cls.suffixes else []
         if not others or len(others) == len(paths):
             return paths
-        longest = max(map(len, self.marks))
-        left = {path for path in others if not read_range(path, 0, longest).startswith(self.marks)}
+        longest = max(map(len, cls.marks))
+        left = {path for path in others if not read_range(path, 0, longest).startswith(cls.marks)}
         return [path for path in paths if path not in left]
 
     @abstractmethod

@@ -42,7 +42,7 @@ def read_record(line: bytes, errors: str = "replace") -> Any:
     """The value of a line; bytes that are no UTF-8 are decoded as `errors` says.
 
     Raises:
-      ValueError: it is no JSON.
+      json.JSONDecodeError: it is no JSON.
       RecursionError: objects and arrays are nested too deeply.
 
     >>> read_record(b'{"id": 1e400}')["id"].text

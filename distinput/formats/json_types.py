@@ -6,7 +6,7 @@ No number is changed by a type that is inferred: integers are int64 or uint64, a
 
 from typing import Any, Final, NamedTuple
 
-__all__ = ["NO_TYPE", "Integers", "arrow_type", "merged", "type_of"]
+__all__ = ["NO_TYPE", "Integers", "TypeConflict", "arrow_type", "merged", "type_of"]
 
 NO_TYPE: Final = None
 """The type of a null, and of what is in an empty array."""
@@ -15,6 +15,10 @@ _MOST_DEEP = 64
 
 _INT64, _UINT64 = range(-(2**63), 2**63), range(2**64)
 _EXACT = 2**53
+
+
+class TypeConflict(Exception):
+    """There is no one type for some values."""
 
 
 class Integers(NamedTuple):
@@ -42,13 +46,13 @@ def type_of(value: Any, key: str = "", depth: int = 0) -> Any:
     """The type of a value: a name, `Integers`, a list with the type of its values, or a dict of types.
 
     Raises:
-      TypeError: values of an array differ in type, or the value is nested too deeply.
+      TypeConflict: values of an array differ in type, or the value is nested too deeply.
 
     >>> type_of({"x": [1, 2.5], "y": "text", "z": None})
     {'x': ['float64'], 'y': 'text', 'z': None}
     """
     if depth > _MOST_DEEP:
-        raise TypeError(f"arrays and objects are nested more than {_MOST_DEEP} deep")
+        raise TypeConflict(f"arrays and objects are nested more than {_MOST_DEEP} deep")
     match value:
         case None:
             return NO_TYPE
@@ -81,7 +85,7 @@ def merged(a: Any, b: Any, key: str = "") -> Any:
     """The type of values of which some have one type and some another.
 
     Raises:
-      TypeError: there is none.
+      TypeConflict: there is none.
     """
     if a == b or b is NO_TYPE:
         return a
@@ -94,7 +98,7 @@ def merged(a: Any, b: Any, key: str = "") -> Any:
             return Integers(min(a.low, b.low), max(a.high, b.high), a.exact and b.exact)
         case (Integers() as some, "float64") | ("float64", Integers() as some):
             if not some.exact:
-                raise TypeError(
+                raise TypeConflict(
                     f"key {key!r} has other numbers beside integers from {some.low} to {some.high}, of which some would change "
                     "as float64"
                 )
@@ -104,7 +108,7 @@ def merged(a: Any, b: Any, key: str = "") -> Any:
         case dict(), dict():
             under = f"{key}." if key else ""
             return {name: merged(a.get(name), b.get(name), under + name) for name in {**a, **b}}
-    raise TypeError(f"key {key!r} has values of several types, {_told(a)} and {_told(b)}")
+    raise TypeConflict(f"key {key!r} has values of several types, {_told(a)} and {_told(b)}")
 
 
 def _told(kind: Any) -> str:
@@ -117,19 +121,19 @@ def arrow_type(kind: Any, key: str) -> Any:
     """The pyarrow DataType.
 
     Raises:
-      TypeError: it is unknown.
+      TypeConflict: it is unknown.
     """
     import pyarrow as pa
 
     match kind:
         case None:
-            raise TypeError(f"the first records have no value at key {key!r}, so its type is unknown")
+            raise TypeConflict(f"the first records have no value at key {key!r}, so its type is unknown")
         case list():
             return pa.list_(arrow_type(kind[0], key))
         case dict():
             return pa.struct([(name, arrow_type(inner, f"{key}.{name}")) for name, inner in kind.items()])
         case Integers():
             if kind.name is None:
-                raise TypeError(f"key {key!r} has integers from {kind.low} to {kind.high}, which no type holds")
+                raise TypeConflict(f"key {key!r} has integers from {kind.low} to {kind.high}, which no type holds")
             return pa.type_for_alias(kind.name)
     return {"bool": pa.bool_(), "float64": pa.float64(), "text": pa.binary()}[kind]

@@ -15,7 +15,7 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, FileStream, refuse_pipe
 from distinput.formats.json_record import Large, Twice, changes, has_half, read_record, refusal
-from distinput.formats.json_types import NO_TYPE, arrow_type, merged, type_of
+from distinput.formats.json_types import NO_TYPE, TypeConflict, arrow_type, merged, type_of
 from distinput.formats.plain_objects import PlainObjects
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import as_columns, as_nulls
@@ -148,7 +148,7 @@ class JsonLines(TextTable):
                 continue
             try:
                 common = merged(common, type_of({key: item for key, item in value.items() if key not in field_types}))
-            except TypeError as error:
+            except TypeConflict as error:
                 raise InvalidArgumentError(f"{path}: line {number}: {error}; {_STATE}") from None
         if common is None:
             if bad is not None:
@@ -163,7 +163,7 @@ class JsonLines(TextTable):
         wanted = {key: kind for key, kind in common.items() if self.columns is None or key in self.columns}
         try:
             types = {key: arrow_type(kind, key) for key, kind in wanted.items()}
-        except TypeError as error:
+        except TypeConflict as error:
             raise InvalidArgumentError(f"{path}: {error}; {_STATE}") from None
         return RowSchema(pa.schema([*field_types.items(), *types.items()]), frozenset(types))
 
@@ -174,7 +174,7 @@ class JsonLines(TextTable):
             content = read_record(record)
         except RecursionError:
             return None, "objects and arrays are nested too deeply"
-        except ValueError as error:
+        except json.JSONDecodeError as error:
             return None, f"not a JSON object: {error}: {_shown(record)}"
         if not isinstance(content, dict):
             return None, f"{_NO_OBJECT}, got {_shown(record)}"
@@ -206,7 +206,7 @@ def _object_of(line: bytes, columns: tuple[str, ...] | None) -> tuple[dict[str, 
     """The object on a line, and the reason if there is none that can be read."""
     try:
         value = read_record(line, "surrogateescape")
-    except (ValueError, RecursionError) as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         whole = line.strip().startswith(b"{") and line.strip().endswith(b"}")
         what = f"not a JSON object: {error}:" if whole else f"{_NO_OBJECT}, got"
         return {}, f"{what} {_shown(line)}"

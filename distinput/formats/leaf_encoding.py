@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leaves of any dtype and shape as columns that Arrow has types for, and back, exactly.
 
-Each leaf has one of four encodings, which follow from its spec alone:
+Each leaf has one of five encodings, which follow from its spec alone:
 
 * `PLAIN`: numbers, text and rows of them whose sizes are known, except for the first. Arrow holds them as they are, in views
   of the file; a dtype that Arrow lacks (complex numbers, other byte orders, ...) is kept as other numbers of the same bytes.
 * `LISTS`: ragged tensors, as lists of lists.
 * `SHAPED`: arrays of which more sizes are unknown, or of an unknown rank: values and their shape.
 * `SPLIT`: ragged tensors whose values have unknown sizes: values, their shape, and the lengths of the rows.
+* `OPTIONAL`: Optionals: whether there is a value, and the leaves of the value, which stand for nothing where there is none.
 """
 
 from collections.abc import Iterable
@@ -18,25 +19,28 @@ import numpy as np
 
 from distinput.core.column import Column, Ints
 from distinput.core.dense import Dense
-from distinput.core.leaves import STRING, is_ragged, shape_of
-from distinput.core.objects import Arrays, Objects, column_of
+from distinput.core.leaves import STRING, as_leaf, is_ragged, shape_of, zero
+from distinput.core.objects import Arrays, Datasets, Objects, column_of
 from distinput.core.ragged import Ragged
 from distinput.core.ragged_batches import RaggedBatches, column_of_ragged, loose_rows
 from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.spec import RaggedTensorSpec, TensorSpec
+from distinput.core.spec import LeafSpec, OptionalSpec, RaggedTensorSpec, Spec, TensorSpec, no_rows
 from distinput.core.strings import Strings
 from distinput.errors import DataLossError
 
-__all__ = ["LISTS", "PLAIN", "SHAPED", "SPLIT", "decoded", "encoded", "encoding_of", "stored_spec"]
+__all__ = ["LISTS", "OPTIONAL", "PLAIN", "SHAPED", "SPLIT", "decoded", "encoded", "encoding_of", "stored_spec"]
 
-PLAIN, LISTS, SHAPED, SPLIT = "plain", "lists", "shaped", "split"
+PLAIN, LISTS, SHAPED, SPLIT, OPTIONAL = "plain", "lists", "shaped", "split", "optional"
 
 _INT64 = np.dtype(np.int64)
 _TIMES = ("s", "ms", "us", "ns")
 
 
-def encoding_of(leaf: TensorSpec) -> str:
+def encoding_of(leaf: LeafSpec) -> str:
     """How values of this spec are kept."""
+    if isinstance(leaf, OptionalSpec):
+        return OPTIONAL
+    assert isinstance(leaf, TensorSpec), "datasets are refused"
     shape = leaf.shape
     if leaf.ragged_rank:
         assert shape is not None
@@ -44,8 +48,12 @@ def encoding_of(leaf: TensorSpec) -> str:
     return PLAIN if shape is not None and all(shape[1:]) and shape[:1] != (0,) else SHAPED
 
 
-def stored_spec(leaf: TensorSpec) -> Any:
+def stored_spec(leaf: LeafSpec) -> Any:
     """The spec of what is kept of a leaf: a `TensorSpec` or a dict of them."""
+    if isinstance(leaf, OptionalSpec):
+        inner = Spec.of(leaf.element_spec).leaves
+        return {"present": TensorSpec([], "bool"), **{str(i): stored_spec(each) for i, each in enumerate(inner)}}
+    assert isinstance(leaf, TensorSpec), "datasets are refused"
     dtype, more = _stored(leaf.dtype)
     shape = leaf.shape
     match encoding_of(leaf):
@@ -63,8 +71,11 @@ def stored_spec(leaf: TensorSpec) -> Any:
     return {"shape": TensorSpec([None], np.int64), "splits": splits, "values": TensorSpec([None, *more], dtype)}
 
 
-def encoded(column: Column, leaf: TensorSpec) -> dict[str, Column] | Column:
-    """The rows of a leaf as they are kept."""
+def encoded(column: Column, leaf: LeafSpec) -> Any:
+    """The rows of a leaf as they are kept: a column, or a dict of them."""
+    if isinstance(leaf, OptionalSpec):
+        return _encoded_optionals(list(column.values()), Spec.of(leaf.element_spec))
+    assert isinstance(leaf, TensorSpec), "datasets are refused"
     column = column.materialize()
     kept: dict[str, Column] | Column
     match encoding_of(leaf):
@@ -88,12 +99,53 @@ def encoded(column: Column, leaf: TensorSpec) -> dict[str, Column] | Column:
     }
 
 
-def decoded(columns: Any, leaf: TensorSpec) -> Column:
+def _encoded_optionals(rows: list[Any], spec: Spec) -> dict[str, Any]:
+    present = [row.has_value() for row in rows]
+    nothing = [_nothing(leaf) for leaf in spec.leaves]
+    values = [
+        spec.structure.flatten(row.get_value()) if there else nothing for row, there in zip(rows, present, strict=True)
+    ]
+    made: dict[str, Any] = {"present": Dense(np.array(present, bool))}
+    for i, leaf in enumerate(spec.leaves):
+        items = [as_leaf(value[i]) for value in values]
+        if isinstance(leaf, RaggedTensorSpec) and leaf.ragged_rank == 0:
+            items = [np.asarray(item) for item in items]
+        made[str(i)] = encoded(column_of(items, getattr(leaf, "dtype", None)), leaf)
+    return made
+
+
+def _nothing(leaf: LeafSpec) -> Any:
+    """What stands for the value that an Optional does not have."""
+    if isinstance(leaf, OptionalSpec):
+        return leaf.value_type.empty(leaf.element_spec)
+    assert isinstance(leaf, TensorSpec), "datasets are refused"
+    shape = tuple([size or 0 for size in leaf.shape or ()])
+    return no_rows(leaf, shape[1:]) if leaf.ragged_rank else zero(leaf.dtype, shape)
+
+
+def _decoded_optionals(columns: Any, leaf: OptionalSpec) -> Column:
+    spec = Spec.of(leaf.element_spec)
+    kept = [decoded(columns[str(i)], each) for i, each in enumerate(spec.leaves)]
+    present = columns["present"].materialize().array.tolist()
+    rows = zip(*[column.values() for column in kept], strict=True) if kept else [()] * len(present)
+    items = [
+        leaf.value_type(spec.structure.build(row), leaf.element_spec)
+        if there
+        else leaf.value_type.empty(leaf.element_spec)
+        for there, row in zip(present, rows, strict=True)
+    ]
+    return Datasets(items, STRING)
+
+
+def decoded(columns: Any, leaf: LeafSpec) -> Column:
     """The rows of a leaf from what was kept of them; views where that is possible.
 
     Raises:
       DataLossError: shapes and values do not fit each other.
     """
+    if isinstance(leaf, OptionalSpec):
+        return _decoded_optionals(columns, leaf)
+    assert isinstance(leaf, TensorSpec), "datasets are refused"
     kind = encoding_of(leaf)
     if kind == PLAIN:
         made = _from_stored(columns, leaf)
@@ -107,7 +159,7 @@ def decoded(columns: Any, leaf: TensorSpec) -> Column:
         rows = [_shaped(value, shape) for value, shape in zip(values.values(), shapes, strict=True)]
         if kind == SPLIT:
             rows = [_ragged(row, splits) for row, splits in zip(rows, columns["splits"].values(), strict=True)]
-    except ValueError as error:
+    except _MisfitError as error:
         raise DataLossError(f"an array does not fit the shape that is kept with it: {error}") from error
     return column_of(rows, leaf.dtype) if rows else _no_rows(leaf)
 
@@ -208,9 +260,13 @@ def _flat(value: Any) -> Any:
     return np.asarray(value).reshape(-1)
 
 
+class _MisfitError(Exception):
+    """Shapes and values do not fit each other."""
+
+
 def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
     if any(size < 0 for size in shape) or prod(shape) != len(values):
-        raise ValueError(f"{len(values)} values of shape {list(shape)}")
+        raise _MisfitError(f"{len(values)} values of shape {list(shape)}")
     return values.reshape(shape) if shape else values[0]
 
 
@@ -225,5 +281,7 @@ def _splits(tensor: RaggedTensor) -> RaggedTensor:
 
 def _ragged(values: Any, lengths: RaggedTensor) -> Any:
     for level in reversed(list(lengths)):
+        if (level < 0).any() or int(level.sum()) != len(values):
+            raise _MisfitError(f"{len(values)} values in rows of {level.tolist()[:10]}")
         values = RaggedTensor.from_row_lengths(values, level)
     return values

@@ -114,11 +114,11 @@ class Npy(TableFormat):
         positions, stamp = np.asarray(rows, np.int64), stamp_of(path)
         header, local = _whole(path, stamp), self._local(path)
         try:
-            if local is not None:
-                return _picked(_array_of(path, local, stamp), positions, header)
             check_rows(positions, header.shape[0])
         except IndexError as error:
             raise InvalidArgumentError(f"{path}: {error}") from None
+        if local is not None:
+            return _picked(_array_of(path, local, stamp), positions, header)
         # Consecutive rows are read as one span.
         begins = np.flatnonzero(np.diff(positions, prepend=-2) != 1)
         counts = np.diff(begins, append=len(positions))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.arrow import takeable
+from distinput.core.arrow import takeable, without_rows
 from distinput.core.block import Block, concat_blocks
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import Spec
@@ -30,6 +30,7 @@ from distinput.formats.parquet_file import (
     groups_of,
     opened,
     reading,
+    rows_of,
 )
 from distinput.formats.parquet_statistics import ranges_of
 from distinput.formats.portion import Portion
@@ -123,7 +124,7 @@ class Parquet(TableFormat):
         return self._columns
 
     def rows(self, path: str) -> int | None:
-        return int(footer_of(path).num_rows)
+        return rows_of(path)
 
     def bytes_read(self, path: str, size: int) -> int:
         if self.columns is None or not size:
@@ -163,7 +164,7 @@ class Parquet(TableFormat):
         """The rows of each row group, in slices if the row group would take too much memory."""
         begin = self.first_row(path, position)
         stamp = stamp_of(path)  # once, before the footer is read, so that a replaced file is detected
-        rows = footer_of(path, stamp).num_rows
+        rows = rows_of(path, stamp)
         end = rows if stop is None else min(rows, stop["row"])
         if begin > rows:
             raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {begin}; it changed")
@@ -192,9 +193,9 @@ class Parquet(TableFormat):
         wanted = np.asarray(rows, np.int64)
         stamp = stamp_of(path)
         footer, spec, columns = footer_of(path, stamp), self._spec(path, stamp), self._columns_in(path, stamp)
-        if len(wanted) and (wanted.min() < 0 or wanted.max() >= footer.num_rows):
+        if len(wanted) and (wanted.min() < 0 or wanted.max() >= rows_of(path, stamp)):
             raise InvalidArgumentError(
-                f"{path}: rows must be from 0 to {footer.num_rows - 1}, got {wanted.tolist()!s:.80}"
+                f"{path}: rows must be from 0 to {rows_of(path, stamp) - 1}, got {wanted.tolist()!s:.80}"
             )
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         ends = np.cumsum(sizes, dtype=np.int64)
@@ -214,7 +215,7 @@ class Parquet(TableFormat):
         back[order] = np.arange(len(order))
         if not parts:
             schema = footer.schema.to_arrow_schema()
-            parts.append(self._block(path, 0, _selected(_empty_batch(schema), columns), spec, []))
+            parts.append(self._block(path, 0, _selected(without_rows(schema), columns), spec, []))
         return concat_blocks(parts).take(back)
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
@@ -362,12 +363,6 @@ class _Pass:
 @lru_cache(maxsize=256)
 def _spec_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> Spec:
     return table_spec(path, footer_of(path, stamp).schema.to_arrow_schema(), columns)
-
-
-def _empty_batch(schema: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def write_parquet(

@@ -31,6 +31,7 @@ __all__ = [
     "groups_of",
     "opened",
     "reading",
+    "rows_of",
 ]
 
 _READ_BYTES = 1 << 18
@@ -70,12 +71,14 @@ class Footer(NamedTuple):
 
     Args:
       metadata: as pyarrow's `FileMetaData`.
+      rows: of all row groups.
       content: the bytes of the footer.
       size: of the file in bytes.
       facts: of the remote file that it is in; None for a local one.
     """
 
     metadata: Any
+    rows: int
     content: bytes
     size: int
     facts: FileMetadata | None
@@ -120,9 +123,9 @@ def _read_footer(path: str) -> Footer:
         except UnicodeDecodeError as error:  # of pyarrow, which decodes the names of columns
             raise DataLossError(f"{path}: not a Parquet file, or damaged: its footer: {error}") from error
         rows = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-    if rows != metadata.num_rows:
+    if rows != metadata.num_rows and metadata.num_rows:  # some writers never say it
         raise DataLossError(f"{path}: the footer says {metadata.num_rows} rows, but its row groups have {rows}")
-    return Footer(metadata, tail[-whole:-8], size, facts)
+    return Footer(metadata, rows, tail[-whole:-8], size, facts)
 
 
 def _end(path: str) -> tuple[int, FileMetadata | None, bytes]:
@@ -154,8 +157,13 @@ def chunks(path: str, stamp: str) -> list[list[Chunk]]:
     Raises:
       DataLossError: the file is damaged.
     """
-    _, content, size, _ = _footer_of(path, stamp)
-    return chunks_of(path, content, size)
+    footer = _footer_of(path, stamp)
+    return chunks_of(path, footer.content, footer.size)
+
+
+def rows_of(path: str, stamp: str | None = None) -> int:
+    """The rows of a file, as its row groups say; arguments and errors as for `footer_of`."""
+    return _footer_of(path, stamp_of(path) if stamp is None else stamp).rows
 
 
 def footer_bytes(path: str, stamp: str) -> bytes:

@@ -394,13 +394,15 @@ def _value(path: str, name: str, text: str, dtype: np.dtype[Any], fill: Mapping[
             f"nulls={{{name!r}: value}}, or leave such columns out with partitioning=None"
         )
     value = fill[name] if text == NULL else text
+    if dtype == _TEXT:
+        return value if isinstance(value, bytes) else str(value).encode()
+    if dtype.kind == "b" and isinstance(value, str) and value.lower() in _TRUTH:
+        return np.bool(_TRUTH[value.lower()])
     try:
-        if dtype == _TEXT:
-            return value if isinstance(value, bytes) else str(value).encode()
         if dtype.kind == "b" and isinstance(value, str):
-            return np.bool(_TRUTH[value.lower()])
+            raise ValueError(value)
         return np.array([value]).astype(dtype)[0] if isinstance(value, str) else dtype.type(value)
-    except (KeyError, ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError):  # of NumPy
         raise InvalidArgumentError(
             f"{path}: the column {name!r} of its folder is {value!r}, which is no {dtype}; state another type with "
             f"partitioning={{{name!r}: str}}"

@@ -11,11 +11,12 @@ from typing import Any
 from distinput.core.buffers import Bytes
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.compression import CODECS, Compression, compression_of
+from distinput.files.directory import without_notes
 from distinput.files.source import EMPTY, FileStream
 from distinput.formats import FORMATS
 from distinput.kernels.crc32c import masked_crc32c_of_bytes
 
-__all__ = ["Recognised", "recognise"]
+__all__ = ["Recognised", "of_folder", "recognise"]
 
 SUFFIXES: dict[str, tuple[str, ...]] = {
     "array_record": (".array_record", ".arrayrecord", ".riegeli"),
@@ -51,6 +52,9 @@ _SIGNATURES: tuple[tuple[str, int, bytes], ...] = (
 )
 """Format, offset and bytes that are there in each of its files."""
 
+_LINES = ("csv", "jsonl", "text")
+"""Formats of lines, whose first bytes may be those of each other."""
+
 _SHARD = re.compile(r"-\d+-of-\d+$")
 _LOOKED_AT = 4096
 
@@ -75,12 +79,31 @@ class Recognised:
         return str(self.options.get("compression_type") or "")
 
 
+def of_folder(paths: list[str], format: str | None = None) -> list[str]:
+    """The files of a folder that are meant, where others lie beside them.
+
+    Args:
+      paths: of all files in it.
+      format: the name of their format; None: the only one that their names tell, where that of text, which notes have too,
+        counts if there is no other.
+    """
+    if format is None:
+        told = {found[0] for path in without_notes(paths) if (found := _format_of_name(path)) is not None}
+        formats = told - {"text"} or told
+        if len(formats) != 1:
+            return without_notes(paths)
+        format = formats.pop()
+    made: Any = FORMATS.find(format)
+    return made.of_folder(paths) if hasattr(made, "of_folder") else without_notes(paths)
+
+
 def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
     r"""The format of files, all of which must have the same.
 
-    The suffix of a name decides, before that of a compression and before `-00001-of-00008`. If the name of the first file says
-    nothing, its first bytes do: the signature of the format, else UTF-8 text, which is lines of text, or JSON Lines if the
-    first of them is an object. Compression is told by suffixes or else by the first bytes of the first file.
+    The suffixes of names decide, before that of a compression and before `-00001-of-00008`. If the name of the first file
+    says nothing, its first bytes do, which must agree with the names of the others: the signature of the format, else UTF-8
+    text, which is lines of text, or JSON Lines if the first of them is an object. Compression is told by suffixes or else by
+    the first bytes of the first file.
 
     Args:
       paths: of the files; only the first one is opened.
@@ -101,12 +124,13 @@ def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
     """
     if not paths:
         raise InvalidArgumentError("recognise: there is no file; name at least one")
+    named = None
     if format is not None:
         FORMATS.find(format)
         how = "it was given"
     else:
         named = _named(paths)
-        format, how = named if named is not None else ("", "")
+        format, how = named[:2] if named is not None and named[2] == paths[0] else ("", "")
     codec, known = _codec(paths)
     begin = EMPTY if codec and format else _begin(paths[0], "")
     if not known and not codec:
@@ -116,6 +140,13 @@ def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
             format, how = (format, how) if format else (found[0], f"its first bytes, behind {codec}, {found[2]}")
     if not format:
         format, how = _of_bytes(paths[0], _begin(paths[0], codec) if codec else begin, codec)
+    if named is not None and format != named[0]:
+        if format not in _LINES or named[0] not in _LINES:
+            raise InvalidArgumentError(
+                f"{paths[0]} is {format}, as {how}, and {named[2]} is {named[0]} by its name; name files of one format at a "
+                "time"
+            )
+        format, how = named[:2]
     options: dict[str, Any] = {}
     if format == "csv" and _stem(paths[0]).endswith((".tsv", ".tab")):
         options["delimiter"] = "\t"
@@ -148,16 +179,16 @@ def _format_of_name(path: str) -> tuple[str, str] | None:
     return None
 
 
-def _named(paths: Sequence[str]) -> tuple[str, str] | None:
-    """The format by the names of files; None if that of the first one says nothing."""
-    first = _format_of_name(paths[0])
-    if first is None:
-        return None
-    for path in paths[1:]:
-        other = _format_of_name(path)
-        if other is not None and other[0] != first[0]:
+def _named(paths: Sequence[str]) -> tuple[str, str, str] | None:
+    """The format by the names of files, what tells it, and the first file whose name does; None: no name says anything."""
+    first = None
+    for path in paths:
+        found = _format_of_name(path)
+        if found is not None and first is None:
+            first = *found, path
+        elif found is not None and first is not None and found[0] != first[0]:
             raise InvalidArgumentError(
-                f"{paths[0]} is {first[0]} by its name, and {path} is {other[0]}; name files of one format at a time"
+                f"{first[2]} is {first[0]} by its name, and {path} is {found[0]}; name files of one format at a time"
             )
     return first
 

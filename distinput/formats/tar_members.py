@@ -60,6 +60,8 @@ def as_members(members: Any) -> Members:
         pairs = [(each, tuple(each.split(";"))) if isinstance(each, str) else each for each in members]
     else:
         raise InvalidArgumentError(f"tar: members must be names, or a dict from names to extensions, got {members!r}")
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 and _are_names(*pair) for pair in pairs):
+        raise InvalidArgumentError(f"tar: members must be names, or a dict from names to extensions, got {members!r}")
     made = tuple([(name, tuple(map(str.lower, texts))) for name, texts in pairs])
     for what, names in (
         ("member", [name for name, _ in made]),
@@ -69,6 +71,11 @@ def as_members(members: Any) -> Members:
         if twice:
             raise InvalidArgumentError(f"tar: {what} {twice[0]!r} is named twice in members={members!r}")
     return made
+
+
+def _are_names(name: Any, extensions: Any) -> bool:
+    listed = isinstance(extensions, tuple | list)
+    return isinstance(name, str) and listed and all(isinstance(each, str) for each in extensions)
 
 
 def as_missing(missing: Any, members: Members | None) -> Missing:

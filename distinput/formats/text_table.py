@@ -23,7 +23,7 @@ from distinput.files.source import stamp_of
 from distinput.formats.format import Fragment, Position, check_position
 from distinput.formats.portion import Portion
 from distinput.formats.row_schema import RowSchema
-from distinput.formats.tables import table_spec
+from distinput.formats.tables import check_nulls, table_spec
 from distinput.formats.text_piece import Bytes, Head, TextPiece
 from distinput.formats.text_records import TextRecords
 
@@ -88,6 +88,10 @@ class TextTable(TextRecords):
         """
         assert self.schema is not None
         self._check_columns(self.name, self.schema)
+        if self.columns is None or len(self.schema.names) > len(
+            self.columns
+        ):  # else there may be others, which nobody knows
+            check_nulls(self.name, self.nulls, self.schema.arrow)
         return self.schema.only(self.columns)
 
     def _check_columns(self, where: str, schema: RowSchema) -> None:
@@ -298,6 +302,8 @@ class TextTable(TextRecords):
 
     def _error(self, where: str, record: bytes, head: Head) -> InvalidArgumentError:
         """The error of a single record that cannot be parsed."""
+        import pyarrow as pa
+
         try:
             batch = self.parse(np.frombuffer(record, np.uint8), self.wanted, head)
             if batch.num_rows == 1:
@@ -308,8 +314,8 @@ class TextTable(TextRecords):
                 f"{where}: column {error.column!r} has no value, and NumPy has no null of type {error.kind}; say what to "
                 f"put in the place of missing values with nulls={{{named!r}: value}}, or state the column as float64"
             )
-        except Exception:  # noqa: BLE001 - whatever pyarrow raises, the record is looked at below
-            pass
+        except (FillError, pa.ArrowException, UnicodeDecodeError, OverflowError):
+            pass  # the record is looked at below
         column, reason = self.misfit(record, self.wanted, head)
         return InvalidArgumentError(f"{where}: {'' if column is None else f'column {column!r}: '}{reason}")
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression, compression_of
 from distinput.files.paths import as_paths
@@ -17,9 +18,9 @@ from distinput.formats.format import Position
 from distinput.formats.record_index import index_sink
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels.crc32c import masked_crc32c, masked_crc32c_of_bytes
-from distinput.kernels.tfrecord import BAD_DATA, BAD_LENGTH, FOOTER, HEADER, INCOMPLETE, scan_records
+from distinput.kernels.tfrecord import BAD_DATA, BAD_LENGTH, FOOTER, HEADER, INCOMPLETE, frame_records, scan_records
 
-__all__ = ["TFRecordOptions", "TFRecordWriter", "TFRecords"]
+__all__ = ["TFRecordOptions", "TFRecordWriter", "TFRecords", "framed"]
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,10 @@ class TFRecordOptions:
         as_compression(self.compression_type)
 
 
+_TOGETHER = 1 << 16
+"""Bytes of records that are framed in one call."""
+
+
 class TFRecordWriter:
     """Writes a TFRecord file; the counterpart of `tf.io.TFRecordWriter`.
 
@@ -166,6 +171,8 @@ class TFRecordWriter:
                 f"TFRecordWriter: an index needs a file without compression, got {compression}; leave one of them out"
             )
         self._sizes: list[int] | None = [0] if index else None
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
         self._sink = Sink(as_paths(path)[0], compression, level)
 
     def write(self, record: bytes) -> None:
@@ -175,15 +182,26 @@ class TFRecordWriter:
           ValueError: the writer is closed.
           OSError: the record, or an earlier one, could not be written; the file is discarded.
         """
+        if self._sink.closed:
+            self._sink.write(b"")  # says what became of the file
         payload = record.encode() if isinstance(record, str) else bytes(record)
-        length = struct.pack("<Q", len(payload))
-        self._sink.write(b"".join((length, _masked(length), payload, _masked(payload))))
+        self._waiting.append(payload)
+        self._waiting_bytes += HEADER + len(payload) + FOOTER
         if self._sizes is not None:
             self._sizes.append(HEADER + len(payload) + FOOTER)
+        if self._waiting_bytes >= _TOGETHER:
+            self._write_out()
 
     def flush(self) -> None:
         """Pass everything written so far to the operating system; the file still gets its name only at `close`."""
+        self._write_out()
         self._sink.flush()
+
+    def _write_out(self) -> None:
+        """Hand the records that wait to the sink, framed in one call."""
+        if self._waiting:
+            waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            self._sink.write(framed(Strings.of(waiting)))
 
     def close(self) -> None:
         """Finish the file, and its index if requested; may be called again.
@@ -191,6 +209,11 @@ class TFRecordWriter:
         Raises:
           OSError: one of them could not be written completely.
         """
+        try:
+            self._write_out()
+        except BaseException:
+            self._sink.discard()
+            raise
         if self._sizes is None:
             self._sink.close()
             return
@@ -211,10 +234,12 @@ class TFRecordWriter:
         if kind is None:
             self.close()
         else:
-            self._sizes = None
+            self._sizes, self._waiting = None, []
             self._sink.discard()
 
 
-def _masked(data: bytes) -> bytes:
-    """The masked CRC32C of `data` in its stored form."""
-    return struct.pack("<I", masked_crc32c_of_bytes(data))
+def framed(records: Strings) -> memoryview:
+    """Records as they stand in a file: each with its length and the checksums of both."""
+    payloads, offsets = records.side_by_side()
+    out = np.empty(int(offsets[-1]) + (HEADER + FOOTER) * len(records), np.uint8)
+    return memoryview(out)[: frame_records(payloads, offsets, out)]  # type: ignore[arg-type]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the indices of files before they are needed."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from distinput.core.cores import cores
+from distinput.core.pool import mapped
 from distinput.files.paths import as_paths
 from distinput.formats.named import format_named
 
@@ -41,5 +41,4 @@ def write_index(filenames: Any, format: str, *, folder: str | None = None, **opt
     2
     """
     made = format_named(format, True if folder is None else folder, **options)
-    with ThreadPoolExecutor(cores(), "distinput-index") as pool:
-        return sum(rows or 0 for rows in pool.map(made.rows, as_paths(filenames)))
+    return sum(rows or 0 for rows in mapped(made.rows, as_paths(filenames), cores(), "distinput-index"))

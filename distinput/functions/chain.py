@@ -23,7 +23,7 @@ from distinput.core.calls import calls_of, element_text
 from distinput.core.leaves import as_leaves, dtype_of
 from distinput.core.nest import structure_of
 from distinput.core.owned import is_plain, kept, owned
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, array_spec, opened
+from distinput.core.spec import DatasetSpec, ElementsSpec, LeafSpec, OptionalSpec, Spec, TensorSpec, array_spec, opened
 from distinput.functions.claim import Claim, unlike
 from distinput.functions.signature import described
 from distinput.plan.binding import by_name
@@ -291,15 +291,24 @@ class _Link:
 
 
 def _fits(leaf: Any, wanted: LeafSpec) -> bool:
+    if isinstance(wanted, OptionalSpec):
+        return getattr(leaf, "is_optional", False) and leaf.leaf_spec.is_subtype_of(wanted)
     if getattr(leaf, "nest_leaf", False) or isinstance(wanted, DatasetSpec):
-        return getattr(leaf, "nest_leaf", False) and isinstance(wanted, DatasetSpec)
+        return (
+            not getattr(leaf, "is_optional", False)
+            and getattr(leaf, "nest_leaf", False)
+            and isinstance(wanted, DatasetSpec)
+        )
+    assert isinstance(wanted, TensorSpec)
     return wanted.fits_value(leaf)
 
 
 def _of_any_rank(leaf: LeafSpec) -> LeafSpec:
-    return leaf if isinstance(leaf, DatasetSpec) else leaf.with_shape(None)
+    return leaf if isinstance(leaf, ElementsSpec) else leaf.with_shape(None)
 
 
 def _leaf_of(leaf: Any) -> LeafSpec:
     """What is claimed of one result alone."""
+    if getattr(leaf, "is_optional", False):
+        return leaf.leaf_spec  # type: ignore[no-any-return]
     return DatasetSpec(()) if getattr(leaf, "nest_leaf", False) else array_spec(leaf)

@@ -273,7 +273,9 @@ def _kind_of_one(result: Any, said: Spec | None) -> tuple[Structure, list[Any]]:
     structure = structure_of(result)
     leaves = as_stated_leaves(structure.flatten(result), structure.paths, leaves_for(structure, said))
     return structure, [
-        None if getattr(leaf, "nest_leaf", False) else (dtype_of(leaf), getattr(leaf, "ragged_rank", None))
+        getattr(leaf, "is_optional", None)
+        if getattr(leaf, "nest_leaf", False)
+        else (dtype_of(leaf), getattr(leaf, "ragged_rank", None))
         for leaf in leaves
     ]
 
@@ -285,7 +287,7 @@ def _kind_of(block: Block) -> Spec:
 
 def _leaf_of(column: Column) -> LeafSpec:
     if isinstance(column, Datasets):
-        return DatasetSpec(())
+        return column.items[0].leaf_spec if column.optional else DatasetSpec(())
     if column.ragged_rank is not None:
         from distinput.core.ragged_batches import ragged_spec
 

@@ -2,7 +2,8 @@
 """Call a chain of functions through an executor of `concurrent.futures`, with the results in the order of the elements.
 
 What the functions raise travels as a result. So what a future raises tells that the worker was lost, and its part is sent
-again: to the same executor, or, if that is broken, to a new one.
+again: to the same executor, or, if that is broken, to a new one. A pool of processes of Python's is broken for good when one
+of its processes is killed; one with the same settings takes its place.
 
 Source: PEP 3148.
 """
@@ -11,9 +12,9 @@ import pickle
 import uuid
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 
@@ -106,7 +107,7 @@ class _Lanes:
     def __init__(self, executor: Any, calling: Calling) -> None:
         self._given, self._calling = executor, calling
         self._made: list[Executor] = []
-        self._executor: Any = executor if hasattr(executor, "submit") else self._fresh()
+        self._executor: Any = executor if hasattr(executor, "submit") else self._fresh(executor)
         self._payload: bytes | None = None
         self._pass, self._calls = uuid.uuid4().hex, count()
         self._under_way: deque[_Sent] = deque()
@@ -163,7 +164,7 @@ class _Lanes:
                     f"{type(lost).__name__}: {lost}; a function may end its worker, or need more memory than there is"
                 ) from lost
             if sent.to is self._executor:
-                self._renewed()
+                self._renewed(lost)
             sent.future, sent.to = self._submitted(sent.rows)
             sent.tries += 1
 
@@ -186,7 +187,7 @@ class _Lanes:
         try:
             return executor.submit(function, *given), executor
         except Exception as error:
-            if again and self._renewed():
+            if again and self._renewed(error):
                 return self._submitted(rows, again=False)
             raise self._broken(error) from error
 
@@ -203,15 +204,18 @@ class _Lanes:
             part = dumps(part)
         return _called_there, (self._payload, part, (self._pass, next(self._calls)))
 
-    def _renewed(self) -> bool:
+    def _renewed(self, error: BaseException) -> bool:
         """Whether there is a new executor in the place of a broken one."""
-        if hasattr(self._given, "submit"):
+        if not hasattr(self._given, "submit"):
+            self._executor = self._fresh(self._given)
+        elif _is_pool_of_processes(self._given) and isinstance(error, BrokenExecutor):
+            self._executor = self._fresh(partial(_like, self._given))
+        else:
             return False
-        self._executor = self._fresh()
         return True
 
-    def _fresh(self) -> Executor:
-        made: Executor = self._given()
+    def _fresh(self, make: Callable[[], Executor]) -> Executor:
+        made = make()
         if not callable(getattr(made, "submit", None)):
             raise TypeError(
                 f"map: the function given as executor must make a concurrent.futures.Executor, got {made!r}"
@@ -224,6 +228,20 @@ class _Lanes:
             f"map: the executor takes no more work ({type(error).__name__}: {error}); give a function that makes an executor, "
             "which is called again when one has broken: executor=lambda: ProcessPoolExecutor(4)"
         )
+
+
+def _is_pool_of_processes(executor: Any) -> bool:
+    """Whether it is the one of Python, which nobody has to import in order to ask."""
+    kind = type(executor)
+    return (kind.__module__, kind.__name__) == ("concurrent.futures.process", "ProcessPoolExecutor")
+
+
+def _like(broken: Any) -> Executor:
+    """A pool of processes with the settings of one that is of no use any more, since one of its processes was killed."""
+    made: Executor = type(broken)(
+        broken._max_workers, broken._mp_context, initializer=broken._initializer, initargs=broken._initargs
+    )
+    return made
 
 
 def _is_here(executor: Any) -> bool:

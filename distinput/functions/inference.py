@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.nest import Structure
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
+from distinput.core.spec import ElementsSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import SelfReferenceError
 from distinput.functions.samples import further_samples, in_memory, made_up_samples, real_elements, samples
@@ -67,7 +67,7 @@ def results_of(call: Callable[[Any], Any], source: Node) -> Iterator[Any]:
 
 
 def _is_numeric(leaf: LeafSpec) -> bool:
-    if isinstance(leaf, DatasetSpec):
+    if isinstance(leaf, ElementsSpec):
         return all(map(_is_numeric, Spec.of(leaf.element_spec).leaves))
     return leaf.dtype.kind in "biufc" and leaf.shape is not None
 
@@ -150,7 +150,7 @@ def _holds_none(structure: Structure) -> bool:
 
 
 def _knows_a_dimension(leaf: LeafSpec) -> bool:
-    if isinstance(leaf, DatasetSpec):
+    if isinstance(leaf, ElementsSpec):
         return any(map(_knows_a_dimension, Spec.of(leaf.element_spec).leaves))
     return bool(leaf.shape) and any(d is not None for d in leaf.shape or ())
 

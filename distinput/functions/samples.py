@@ -15,7 +15,7 @@ from distinput.core.failure import Failure
 from distinput.core.leaves import STRING, as_leaf, zero
 from distinput.core.objects import column_of
 from distinput.core.run import Run
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec
+from distinput.core.spec import DatasetSpec, LeafSpec, OptionalSpec, Spec, TensorSpec
 from distinput.plan.in_memory import InMemory, Rows
 from distinput.plan.node import Node
 from distinput.plan.same_elements import SameElements
@@ -86,10 +86,13 @@ def _made_up(spec: Spec, value: int, size: int, fill: str) -> Any:
       size: of unknown dimensions.
       fill: how arrays continue: "rising", "same", "falling" or "mixed".
     """
+    spec = spec.folded
     return spec.structure.build([_made_up_leaf(leaf, value, size, fill) for leaf in spec.leaves])
 
 
 def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
+    if isinstance(leaf, OptionalSpec):
+        return leaf.value_type(_made_up(Spec.of(leaf.element_spec), value, size, fill), leaf.element_spec)
     if isinstance(leaf, DatasetSpec):
         inner = Spec.of(leaf.element_spec)
         elements = [_made_up(inner, value + i, size, fill) for i in range(size)]
@@ -101,9 +104,12 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
         listed = np.empty([size if d is None else d for d in leaf.dataset_shape], object)
         listed.fill(values)
         return listed
+    assert isinstance(leaf, TensorSpec), "an iterator is no component of an element"
     if leaf.ragged_rank:
         return _made_up_ragged(leaf, value, size, fill)
     shape = tuple([size if d is None else d for d in leaf.shape or ()])
+    if leaf.is_sparse:
+        return _made_up_sparse(leaf, shape, value, size, fill)
     if leaf.dtype == STRING:
         text = str(value).encode()
         return np.full(shape, text, dtype=object) if shape else text
@@ -118,6 +124,15 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
     }[fill]
     values = (steps.reshape(shape) + value).astype(leaf.dtype)
     return values if shape else values[()]
+
+
+def _made_up_sparse(leaf: TensorSpec, shape: tuple[int, ...], value: int, size: int, fill: str) -> Any:
+    """A sparse tensor of a shape, with values on its diagonal."""
+    from distinput.core.sparse_tensor import SparseTensor
+
+    places = np.repeat(np.arange(min(shape, default=0))[:, None], len(shape), axis=1)
+    values = _made_up_leaf(TensorSpec((len(places),), leaf.dtype), value, size, fill)
+    return SparseTensor(places, values, np.array(shape, np.int64))
 
 
 def _made_up_ragged(leaf: TensorSpec, value: int, size: int, fill: str) -> Any:

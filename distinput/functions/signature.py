@@ -16,7 +16,7 @@ from distinput.core.leaves import STRING, dtype_name, dtype_of, is_ragged, shape
 from distinput.core.nest import Structure
 from distinput.core.objects import Arrays, Datasets, Objects
 from distinput.core.ragged import Ragged
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, shape_fits
+from distinput.core.spec import DatasetSpec, ElementsSpec, LeafSpec, OptionalSpec, Spec, TensorSpec, shape_fits
 
 __all__ = ["Misfit", "described", "first_misfit", "widened"]
 
@@ -36,7 +36,7 @@ def widened(block: Block, spec: Spec) -> Block:
 
 
 def _wider(column: Column, leaf: LeafSpec) -> Column:
-    if isinstance(leaf, DatasetSpec):
+    if isinstance(leaf, ElementsSpec):
         return column
     if leaf.ragged_rank == 0:
         column = _loose(column)
@@ -97,11 +97,15 @@ def _alike(a: Structure, b: Structure) -> bool:
 
 def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
     """The first row of a column that does not fit a spec; arrays and spans are checked as a whole."""
+    if isinstance(leaf, OptionalSpec):
+        items = column.items if isinstance(column, Datasets) and column.optional else [None]
+        return _first_false(np.asarray([item is not None and item.leaf_spec.is_subtype_of(leaf) for item in items]))
     if isinstance(leaf, DatasetSpec):
         if isinstance(column, Datasets) and not datasets_alike:
             return None
         nests = [item.element_spec for item in column.items] if isinstance(column, Datasets) else [None]
         return _first_false(np.asarray([nest == leaf.element_spec for nest in nests]))
+    assert isinstance(leaf, TensorSpec)
     if isinstance(column, Datasets):
         return 0
     if column.dtype != leaf.dtype:
@@ -111,6 +115,8 @@ def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
     wanted = leaf.shape
     if wanted is None:
         return None
+    if leaf.sizes is not None:
+        return _first_false(np.fromiter(map(leaf.fits_value, column.values()), bool, len(column)))
     if column.inner is not None:
         return None if shape_fits(column.inner, wanted) else 0
     if isinstance(column, Ragged):
@@ -139,13 +145,15 @@ def _first_false(rows: Array) -> int | None:
 
 
 def _described(column: Column, row: int) -> str:
-    if isinstance(column, Datasets):
+    if isinstance(column, Datasets) and not column.optional:
         return f"a dataset of {column.items[row].element_spec}"
     return described(column.row(row))
 
 
 def described(leaf: Any) -> str:
     """A leaf in words."""
+    if getattr(leaf, "is_optional", False):
+        return f"an Optional of {leaf.element_spec}"
     if getattr(leaf, "nest_leaf", False):
         return "a dataset"
     if is_ragged(leaf):

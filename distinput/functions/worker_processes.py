@@ -7,6 +7,7 @@ import traceback
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column
 from distinput.core.dense import Dense
+from distinput.core.failure import is_defect_within
 from distinput.core.objects import Datasets
 from distinput.core.pickled_code import dumps_with_buffers
 from distinput.core.processes import Processes, Workforce
@@ -49,6 +50,7 @@ class WorkerTask:
         done.kinds = self.chain.kinds
         for place, made in enumerate(done.parts):
             if isinstance(made, Trouble):
+                is_defect_within(made.error)  # which its traceback tells
                 made.trace = "".join(traceback.format_exception(made.error)).rstrip()
                 made.error = _sendable(made.error)
             else:
@@ -157,7 +159,7 @@ def _packed_column(column: Column) -> Column:
         return Ragged(flat, sizes.cumsum() - sizes, sizes, column.loose)
     if column.ragged_rank is not None:
         return column.copied()
-    if isinstance(column, Datasets):
+    if isinstance(column, Datasets) and not column.optional:
         raise TypeError(
             "map: elements that hold datasets cannot be sent to worker processes; leave out processes=True or executor="
         )

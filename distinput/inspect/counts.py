@@ -7,6 +7,7 @@ from typing import Any
 
 from distinput.files.source import size_of
 from distinput.inspect.files import Files, open_files
+from distinput.url_secrets import without_secrets
 
 __all__ = ["Count", "count"]
 
@@ -48,7 +49,7 @@ def count(filenames: Any, format: str | None = None, **options: Any) -> list[Cou
     [Count(file='a.txt', records=2, bytes=8, read=True)]
     """
     files = filenames if isinstance(filenames, Files) else open_files(filenames, format, **options)
-    return [Count(path, *records_in(files, path)) for path in files.paths]
+    return [Count(without_secrets(path), *records_in(files, path)) for path in files.paths]
 
 
 def records_in(files: Files, path: str) -> tuple[int, int, bool]:

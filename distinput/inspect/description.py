@@ -16,6 +16,7 @@ from distinput.inspect.examples import features_of
 from distinput.inspect.features import as_code
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
+from distinput.url_secrets import without_secrets
 
 __all__ = ["Column", "ColumnDescription", "Description", "describe"]
 
@@ -49,7 +50,7 @@ class ColumnDescription:
         """False for a column of a type that no array can hold, whose name `dtype` is: a dataset has to leave it out."""
         try:
             np.dtype(self.dtype if self.dtype not in _NO_DTYPES else object)
-        except TypeError:
+        except (TypeError, ValueError):  # the latter for names with parentheses or <
             return False
         return True
 
@@ -129,7 +130,7 @@ def describe(
         files.recognised.format,
         files.recognised.how,
         files.recognised.compression,
-        files.paths,
+        tuple(map(without_secrets, files.paths)),
         sum(map(size_of, files.paths)),
         None if None in known else sum(filter(None, known)),
         kind,

@@ -4,6 +4,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from distinput.errors import InvalidArgumentError
@@ -13,7 +14,8 @@ from distinput.files.storage import Storage, stored
 from distinput.formats.format import Format
 from distinput.formats.named import format_named
 from distinput.formats.partitioned import partitioned
-from distinput.formats.recognise import Recognised, recognise
+from distinput.formats.recognise import Recognised, of_folder, recognise
+from distinput.url_secrets import printed_without_secrets
 from distinput.writers.manifest import WrittenFiles, read_written
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Files", "open_files"]
 
 
+@printed_without_secrets
 @dataclass(frozen=True)
 class Files:
     """Files of one format.
@@ -82,6 +85,7 @@ def open_files(
 
     Raises:
       NoMatchError: no file matches.
+      DataLossError: the manifest of a folder is damaged.
       InvalidArgumentError: the files have different formats, nothing tells the format, or an option has an invalid value.
       TypeError: the format has no such option.
 
@@ -94,10 +98,11 @@ def open_files(
     names, storage = stored(as_paths(filenames), storage_options, None)
     manifest = _manifest(names) if format is None else None
     if manifest is not None:
+        manifest.check_format()
         found = Recognised(manifest.format, f"its manifest, {MANIFEST}, says it", {**manifest.options, **options})
         paths = tuple(manifest.paths)
     else:
-        paths = tuple(named_files(names))
+        paths = tuple(named_files(names, partial(of_folder, format=format)))
         told = recognise(paths, format)
         found = Recognised(told.format, told.how, {**told.options, **options})
     try:

@@ -8,6 +8,8 @@ from typing import Any
 from distinput.errors import InvalidArgumentError
 from distinput.formats.decoded_example import decode_example
 from distinput.formats.decoded_sequence_example import decode_sequence_example
+from distinput.formats.example_encoding import fields_of
+from distinput.kernels.protobuf import MalformedError
 
 __all__ = ["KINDS", "decoder", "kind_of"]
 
@@ -26,7 +28,7 @@ def kind_of(records: Iterable[bytes]) -> str:
     ('example', 'bytes')
     """
     looked = list(islice(records, LOOKED_AT))
-    if not looked:
+    if not looked or all(map(_is_list_of_examples, looked)):
         return "bytes"
     try:
         found = [decode_sequence_example(record) for record in looked]
@@ -35,6 +37,16 @@ def kind_of(records: Iterable[bytes]) -> str:
     if not all(context or lists for context, lists in found):
         return "bytes"
     return "sequence_example" if any(lists for _, lists in found) else "example"
+
+
+def _is_list_of_examples(record: bytes) -> bool:
+    """Whether a message is an ExampleListWithContext: Examples where a SequenceExample has features."""
+    try:
+        parts = [content for number, form, content in fields_of(record) if number in (1, 2) and form == 2]
+        decoded = [decode_example(part) for part in parts]  # all of them
+    except (InvalidArgumentError, MalformedError):
+        return False
+    return any(value is not None for features in decoded for value in features.values())
 
 
 def decoder(kind: str) -> Callable[[bytes], Any]:

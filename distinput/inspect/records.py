@@ -17,6 +17,7 @@ from distinput.inspect.files import Files, open_files
 from distinput.inspect.messages import KINDS, decoder, kind_of
 from distinput.inspect.times import times_of
 from distinput.kernels.kernel import brief
+from distinput.url_secrets import without_secrets
 
 __all__ = ["Record", "head", "record_kind", "records_of", "sample"]
 
@@ -34,7 +35,7 @@ class Record:
     """A record, and where it is.
 
     Attributes:
-      file: the path of its file.
+      file: the path of its file; of a URL without its secrets.
       row: its number there, from 0.
       value: a dict with a value for each column or feature, an array, or bytes. What is missing is None.
     """
@@ -174,18 +175,18 @@ def records_of(files: Files, path: str, records: str | None = None, most_rows: i
       most_rows: that are decoded at a time.
     """
     stamp_of(path)  # a missing file is missing whatever its format
-    kind = record_kind(files, path, records)
+    kind, shown = record_kind(files, path, records), without_secrets(path)
     if kind == "row":
         row = 0
         for batch in table_batches(files.format, path, most_rows):
             for value in rows_of(batch):
-                yield Record(path, row, value)
+                yield Record(shown, row, value)
                 row += 1
         return
     decode = decoder(kind) if kind in KINDS else None
     for row, value in enumerate(_elements(files, path, most_rows)):
         try:
-            yield Record(path, row, value if decode is None else decode(value))
+            yield Record(shown, row, value if decode is None else decode(value))
         except InvalidArgumentError as error:
             raise DataLossError(
                 f"{path}: record {row} is no {kind}: {error}; look at the bytes with records='bytes'"
@@ -242,12 +243,20 @@ def _values(array: Any) -> list[Any]:
 def _times(array: Any) -> list[Any]:
     """Times as Python has them, and as NumPy has them where it has not: nanoseconds, and years after 9999."""
     with suppress(ValueError, NotImplementedError, OverflowError):
-        if getattr(array.type, "unit", "") != "ns":
+        if getattr(array.type, "unit", "") != "ns" and not _outside_a_day(array):
             return list(array.to_pylist())
     found = times_of(array)
     if found is None:
         return list(array.to_pylist())
     return [None if missing else value for value, missing in zip(found, np.isnat(found), strict=True)]
+
+
+def _outside_a_day(array: Any) -> bool:
+    """Whether times of day are none, which Python takes for those of another day."""
+    if not types.is_time(array.type):
+        return False
+    found, day = times_of(array), np.timedelta64(1, "D")
+    return bool(((found < np.timedelta64(0)) | (found >= day)).any())
 
 
 def _as_bytes(value: Any) -> Any:

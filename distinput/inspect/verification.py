@@ -20,6 +20,7 @@ from distinput.formats.table_batches import is_table, schema_of_table, table_bat
 from distinput.inspect.comparison import first_difference
 from distinput.inspect.digest import RowsDigest
 from distinput.inspect.files import Files, open_files
+from distinput.url_secrets import without_secrets
 
 __all__ = ["Finding", "Verified", "verify"]
 
@@ -31,7 +32,7 @@ class Finding:
     """Something that does not hold.
 
     Attributes:
-      file: the path; None if it is not that of one file.
+      file: the path, of a URL without its secrets; None if it is not that of one file.
       check: "manifest", "size", "checksum", "records", "workers" or "against".
       problem: what is wrong.
     """
@@ -39,6 +40,11 @@ class Finding:
     file: str | None
     check: str
     problem: str
+
+    def __post_init__(self) -> None:
+        if self.file is not None:
+            object.__setattr__(self, "file", without_secrets(self.file))
+        object.__setattr__(self, "problem", without_secrets(self.problem))
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,7 @@ def verify(
         checked.append(f"sizes, checksums and records of {MANIFEST}")
         findings += _of_written(files)
     if manifest is not None:
-        checked.append(f"sizes and versions of {manifest}")
+        checked.append(f"sizes and versions of {without_secrets(manifest)}")
         findings += _of_manifest(files, manifest)
     checked.append("every record is read")
     rows = [_read(files, path) for path in files.paths]

@@ -7,7 +7,7 @@ from operator import mul
 
 import numpy as np
 
-from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
+from distinput.kernels.kernel import Bytes, BytesOut, Ints, inlined, kernel
 from distinput.kernels.machine import copy_bytes, fill_bytes, load_u64, store_u64, will_load
 
 AHEAD = 8192  # the most bytes of a row that are prefetched
@@ -186,28 +186,3 @@ def gather_spans(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_of
                 out[to + k] = data[start + k]
         else:
             copy_bytes(out, to, data, start, length)
-
-
-def offsets_reference(lengths: Ints, offsets: IntsOut) -> int:
-    """Fill the offsets [n + 1] with the cumulative lengths [n], from 0; returns the last. No length may be negative."""
-    if offsets.size != lengths.size + 1 or np.any(lengths < 0):
-        raise ValueError("spans_to_offsets: lengths must not be negative, offsets must have one item more")
-    offsets[0] = 0
-    np.cumsum(lengths, out=offsets[1:])
-    return int(offsets[-1])
-
-
-@kernel(offsets_reference)
-def spans_to_offsets(lengths: Ints, offsets: IntsOut) -> int:
-    """See `offsets_reference`."""
-    negative = False
-    for each in lengths:
-        negative |= each < 0
-    if negative or offsets.size != lengths.size + 1:
-        raise ValueError("spans_to_offsets: lengths must not be negative, offsets must have one item more")
-    total = 0
-    offsets[0] = 0
-    for i in range(lengths.size):
-        total += lengths[i]
-        offsets[i + 1] = total
-    return total

@@ -1,14 +1,270 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps that a model has seen, from the entries of a ledger: what was made in vain before a restart is left out."""
+"""What a model has seen: the entries of a ledger, read into a history; how little a state changes from step to step."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+from zlib import crc32
 
 from distinput.core.state import State
-from distinput.lineage.entries import Entry
+from distinput.errors import DataLossError
 
-__all__ = ["History", "PassSegment"]
+__all__ = [
+    "MAGIC",
+    "Entry",
+    "History",
+    "LedgerFile",
+    "PassSegment",
+    "changed",
+    "entries_of",
+    "joined",
+    "numbers_of",
+    "read_varint",
+    "taken_apart",
+    "varint",
+]
+
+# ---- How a state differs from the one before, in a few bytes: positions are small numbers that grow a little
+
+_HOLE = {"#": 0}
+
+
+def taken_apart(value: Any) -> tuple[str, list[int]]:
+    """A JSON value without its integers, as text, and the integers in their order.
+
+    >>> taken_apart({"row": 7, "input": {"row": 3, "any": True}})
+    ('{"input":{"any":true,"row":{"#":0}},"row":{"#":0}}', [3, 7])
+    """
+    found: list[int] = []
+    return json.dumps(_without(value, found), separators=(",", ":")), found
+
+
+def _without(value: Any, found: list[int]) -> Any:
+    if isinstance(value, dict):
+        return {name: _without(value[name], found) for name in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [_without(item, found) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        found.append(value)
+        return _HOLE
+    return value
+
+
+def joined(form: str, numbers: Sequence[int]) -> Any:
+    """The JSON value that `taken_apart` took apart.
+
+    >>> joined(*taken_apart([1, {"a": 2}, None, "x"]))
+    [1, {'a': 2}, None, 'x']
+    """
+    left = iter(numbers)
+
+    def filled(value: Any) -> Any:
+        if value == _HOLE:
+            return next(left)
+        if isinstance(value, dict):
+            return {name: filled(item) for name, item in value.items()}
+        return [filled(item) for item in value] if isinstance(value, list) else value
+
+    return filled(json.loads(form))
+
+
+def changed(before: Sequence[int], after: Sequence[int]) -> bytes:
+    """What makes `after` of `before`, which has as many numbers.
+
+    >>> len(changed([5, 100, 7], [5, 196, 7]))
+    3
+    """
+    made = bytearray()
+    last = -1
+    for place, (old, new) in enumerate(zip(before, after, strict=True)):
+        if old != new:
+            made += varint(place - last - 1)
+            change = new - old
+            made += varint(2 * change if change >= 0 else -2 * change - 1)
+            last = place
+    return bytes(made)
+
+
+def numbers_of(before: Sequence[int], change: bytes) -> list[int]:
+    """The numbers that `changed` was given.
+
+    >>> numbers_of([5, 100, 7], changed([5, 100, 7], [5, 4, 8]))
+    [5, 4, 8]
+    """
+    found = list(before)
+    place = -1
+    given = _varints(change)
+    for gap in given:
+        place += gap + 1
+        coded = next(given)
+        found[place] += coded >> 1 if coded % 2 == 0 else -(coded + 1 >> 1)
+    return found
+
+
+def varint(value: int) -> bytes:
+    """A number from 0 on in as many bytes as it needs, seven bits in each.
+
+    >>> list(varint(5)), list(varint(300))
+    ([5], [172, 2])
+    """
+    made = bytearray()
+    while value > 127:
+        made.append(value & 127 | 128)
+        value >>= 7
+    made.append(value)
+    return bytes(made)
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int] | None:
+    """The number at a place, and the place behind it; None if the bytes end before it does."""
+    value = shift = 0
+    while at < len(data):
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+    return None
+
+
+def _varints(data: bytes) -> Iterator[int]:
+    at = 0
+    while (found := read_varint(data, at)) is not None:
+        value, at = found
+        yield value
+
+
+# ---- The entries of a ledger file: appended one at a time, each with its length and a check, so that a torn end is found
+
+MAGIC = b"distinput.ledger 1\n"
+
+_BEGIN, _STEP, _CHANGE, _FORM = b"B", b"S", b"C", b"F"
+_CHECK = 2
+"""Bytes of the check of an entry: a torn end is mostly known by its length."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry.
+
+    Args:
+      begin: of a part that begins here: where it does, and what runs; None for a step.
+      inputs: the states of the input pipelines after a step, if the ledger keeps them.
+    """
+
+    begin: Mapping[str, Any] | None = None
+    inputs: list[State] | None = field(default=None, repr=False)
+
+
+def entries_of(data: bytes, path: str) -> Iterator[tuple[Entry, int]]:
+    """The entries of a file, each with the place behind it; a torn end is left out.
+
+    Raises:
+      DataLossError: it is no ledger, or is damaged before its end.
+    """
+    if not data:
+        return
+    solid = len(data.rstrip(b"\0"))  # a machine that loses power may leave zeros
+    if not data.startswith(MAGIC):
+        if MAGIC.startswith(data[:solid]):
+            return  # torn while it was made
+        raise DataLossError(f"{path}: this is no ledger of distinput; it must begin with {MAGIC!r}, not {data[:20]!r}")
+    at = len(MAGIC)
+    form, numbers = "", [0]
+    while at < len(data):
+        found = read_varint(data, at)
+        if found is None or found[1] + found[0] + _CHECK > len(data):
+            return
+        size, begin = found
+        body = data[begin : begin + size]
+        end = begin + size + _CHECK
+        if not size or data[end - _CHECK : end] != _check(body):
+            if end >= solid:
+                return
+            raise _damaged(path, at)
+        kind, rest = body[:1], body[1:]
+        if kind == _BEGIN:
+            told = json.loads(rest)
+            form, numbers = taken_apart(told["inputs"])
+            yield Entry(begin=told), end
+        elif kind == _STEP:
+            yield Entry(), end
+        else:
+            if kind == _FORM:
+                form, numbers = taken_apart(json.loads(rest))
+            else:
+                numbers = numbers_of(numbers, rest)
+            yield Entry(inputs=joined(form, numbers)), end
+        at = end
+
+
+def _damaged(path: str, at: int) -> DataLossError:
+    return DataLossError(f"{path}: the ledger is damaged at byte {at}; what comes before is whole")
+
+
+def _check(body: bytes) -> bytes:
+    return crc32(body).to_bytes(4, "little")[:_CHECK]
+
+
+class LedgerFile:
+    """Appends entries to a file; each is in the hands of the operating system before the call returns.
+
+    Args:
+      path: a local file; a torn end, which a killed process left, is cut off.
+
+    Raises:
+      DataLossError: it is no ledger, or is damaged.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        with open(self._file, "rb", closefd=False) as file:
+            data = file.read()
+        end = 0
+        for _, end in entries_of(data, path):  # noqa: B007 - the last one counts
+            pass
+        if not end:
+            os.ftruncate(self._file, 0)
+            os.lseek(self._file, 0, os.SEEK_SET)
+            os.write(self._file, MAGIC)
+            end = len(MAGIC)
+        os.ftruncate(self._file, end)
+        os.lseek(self._file, end, os.SEEK_SET)
+        self._form, self._numbers = "", [0]
+
+    def begin(self, told: Mapping[str, Any]) -> None:
+        """A part begins; `told["inputs"]` are the states of the input pipelines there."""
+        self._form, self._numbers = taken_apart(told["inputs"])
+        self._put(_BEGIN + json.dumps(told, separators=(",", ":")).encode())
+        os.fsync(self._file)
+
+    def step(self, inputs: list[State] | None) -> None:
+        """A step was delivered; `inputs` are the states after it, if they are to be kept."""
+        if inputs is None:
+            self._put(_STEP)
+            return
+        form, numbers = taken_apart(inputs)
+        if form == self._form:
+            self._put(_CHANGE + changed(self._numbers, numbers))
+        else:
+            self._put(_FORM + json.dumps(inputs, separators=(",", ":")).encode())
+        self._form, self._numbers = form, numbers
+
+    def _put(self, body: bytes) -> None:
+        data = varint(len(body)) + body + _check(body)
+        while data:
+            data = data[os.write(self._file, data) :]
+
+    def close(self) -> None:
+        """Close the file; may be called again."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+# ---- The steps that a model has seen, from the entries of a ledger: what was made in vain before a restart is left out
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,15 @@ from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.errors import DistinputError, UnimplementedError
 from distinput.files.concurrent_requests import ask_each
-from distinput.lineage.reached import Reached, reached
 from distinput.lineage.record_numbers import (
     SOURCE_BITS,
     FragmentRecords,
     MemoryRecords,
+    Reached,
     ReaderRecords,
     RecordNumbers,
     names_in,
+    reached,
 )
 from distinput.ops.balance_rows import BalanceRows
 from distinput.ops.balanced_sample import BalancedSample

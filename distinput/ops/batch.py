@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from distinput.plan.batching import Stacking
-from distinput.plan.check import at_least, parallel_calls, refuse_sparse
+from distinput.plan.check import at_least, parallel_calls
 
 __all__ = ["Batch"]
 
@@ -38,8 +38,6 @@ class Batch(Stacking):
 
     def __post_init__(self) -> None:
         at_least("batch", "batch_size", self.batch_size, 1)
-        if self.input.known_spec is not None:
-            refuse_sparse("batch", self.input.known_spec.structure)
         parallel_calls("batch", self.num_parallel_calls)
 
     @property

@@ -25,7 +25,7 @@ from distinput.kernels.token_batches import cut_by_tokens
 from distinput.ops.ragged_batch import ragged_row
 from distinput.plan.batching import differing
 from distinput.plan.binding import take_functions
-from distinput.plan.check import at_least, without_sparse
+from distinput.plan.check import at_least, refuse_sparse, without_sparse
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.streaming.padding import Padding
@@ -125,6 +125,7 @@ class BatchByTokens(Node):
     def padding(self) -> Padding:
         """What elements are padded to."""
         spec = self.input.spec
+        refuse_sparse("batch_by_tokens", spec.structure)
         leaves = spec.tensors("batch_by_tokens")
         for leaf, path in zip(leaves, spec.structure.paths, strict=True):
             if leaf.shape is None:

@@ -71,7 +71,8 @@ class Cache(SameElements):
     An op that reads by position (`global_shuffle`) makes all elements before its first one.
 
     With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass
-    or nothing: a pass that ends early is not kept. One pass writes; others that run meanwhile, in any process, make their
+    or nothing: a pass that ends before all elements are made is not kept, which a warning tells where a step behind the cache,
+    such as `take`, ends it: put that before the cache. One pass writes; others that run meanwhile, in any process, make their
     elements themselves. After a process that was killed, the next pass that would make the same elements goes on where it was.
 
     Args:

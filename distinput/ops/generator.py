@@ -17,14 +17,14 @@ from distinput.core.column import Column
 from distinput.core.dense import Dense
 from distinput.core.failure import Failure
 from distinput.core.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
-from distinput.core.nest import Structure, structure_of
+from distinput.core.nest import Structure, component, structure_of
 from distinput.core.objects import column_of
 from distinput.core.owned import Promise, kept, lent, owned
 from distinput.core.rows import PACE_SECONDS, Stream, stackable
 from distinput.core.run import Run
 from distinput.core.shape import Dims
 from distinput.core.sizes import MOST_ROWS
-from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
+from distinput.core.spec import DatasetSpec, LeafSpec, OptionalSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
 from distinput.core.stated import as_stated
 from distinput.functions.waiting import may_wait
@@ -93,7 +93,10 @@ class Generator(Node):
     @cached_property
     def _wanted(self) -> list[Dims | None]:
         """The shapes of the leaves as plain tuples, which are quick to compare."""
-        shapes = [leaf.shape for leaf in self.signature.tensors("from_generator")]
+        for leaf, path in zip(self.signature.leaves, self.signature.structure.paths, strict=True):
+            if isinstance(leaf, DatasetSpec):
+                raise TypeError(f"from_generator: {component(path)} is {leaf.called}; {leaf.cure}")
+        shapes = [leaf.shape for leaf in self.signature.leaves]
         return [None if shape is None else tuple(shape) for shape in shapes]
 
     def arguments(self) -> dict[str, Any]:
@@ -126,6 +129,9 @@ class Generator(Node):
             return iterator
 
         for elements, error in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS)):
+            if isinstance(error, _HeldBack):
+                self.__dict__["waits"] = True  # the next pass asks for one element at a time
+                error = error.told()
             while elements:
                 block, misfit = self._block(elements, row)
                 row += block.size
@@ -183,6 +189,9 @@ class Generator(Node):
             ) from None
         leaves = []
         for leaf, spec, wanted in zip(given, self.signature.leaves, self._wanted, strict=True):
+            if isinstance(spec, OptionalSpec):
+                leaves.append(_optional(leaf, spec, row))
+                continue
             assert isinstance(spec, TensorSpec)
             if spec.ragged_rank:
                 leaves.append(_ragged(leaf, spec, row))
@@ -193,8 +202,30 @@ class Generator(Node):
                     f"from_generator: `generator` yielded an element of shape {shape_of(value)} where an element of shape "
                     f"{spec.shape} was expected (element {row})"
                 )
+            if spec.sizes is not None and not spec.fits_value(value):
+                raise TypeError(
+                    f"from_generator: `generator` yielded a SparseTensor of shape {value.tolist()} where one of shape "
+                    f"{list(spec.sizes)} was expected (element {row})"
+                )
             leaves.append(value)
         return leaves
+
+
+class _HeldBack(Exception):
+    """The generator has waited in vain, while elements were there that the loop had not got yet."""
+
+    def __init__(self, error: Exception, held: int, seconds: float) -> None:
+        super().__init__(error, held, seconds)
+        self.error, self.held, self.seconds = error, held, seconds
+
+    def told(self) -> Exception:
+        """What the generator raised, with a note."""
+        self.error.add_note(
+            f"the generator waited {self.seconds:.1f} s for this while the loop had not got the last {self.held} elements yet: "
+            "elements are asked for a few at a time. If it waits for what the loop does with them, ask for one at a time: "
+            "set Options.run_ahead = 0; another pass over this dataset does so by itself"
+        )
+        return self.error
 
 
 def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[list[Any], Exception | None]]:
@@ -229,6 +260,9 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
                     break
         except Exception as failure:  # noqa: BLE001 - raised again when what came before it was sent
             error, ended = failure, True
+            waited = perf_counter() - now
+            if elements and waited > _WAITS_SECONDS and thread_time() - worked < waited / 2:
+                error = _HeldBack(failure, len(elements), waited)
         room *= 2
         yield elements, error
 
@@ -239,7 +273,7 @@ _KINDS: dict[type, str] = {bool: "b", int: "iu", float: "f"}
 
 def _as_said(values: Sequence[Any], leaf: LeafSpec) -> Column | None:
     """A column of values that need no further check, as most arrays and numbers; None if they do."""
-    if not isinstance(leaf, TensorSpec) or leaf.dtype == STRING or leaf.ragged_rank:
+    if not isinstance(leaf, TensorSpec) or leaf.dtype == STRING or leaf.ragged_rank or leaf.sizes is not None:
         return None
     kinds = set(map(type, values))
     if kinds == {np.ndarray}:
@@ -291,6 +325,16 @@ def _cast(leaf: Any, spec: TensorSpec, row: int) -> Any:
             f"{leaf!r} (element {row}; {error})"
         ) from None
     return array if array.ndim else array[()]
+
+
+def _optional(leaf: Any, spec: OptionalSpec, row: int) -> Any:
+    """An Optional that the signature allows."""
+    if not getattr(leaf, "is_optional", False) or not leaf.leaf_spec.is_subtype_of(spec):
+        raise TypeError(
+            f"from_generator: `generator` yielded an element that is no Optional of {spec.element_spec}: {leaf!r} (element "
+            f"{row})"
+        )
+    return leaf
 
 
 def _ragged(leaf: Any, spec: TensorSpec, row: int) -> Any:

@@ -4,7 +4,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from distinput.core.failure import Failure
+from distinput.core.failure import Failure, is_defect_within
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
@@ -12,6 +12,7 @@ from distinput.plan.check import normalized
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.plan.same_elements import SameElements
 from distinput.plan.skip_errors import error_classes, is_mistake
+from distinput.url_secrets import without_secrets
 
 __all__ = ["IgnoreErrors"]
 
@@ -26,7 +27,8 @@ class IgnoreErrors(SameElements):
     elements end there. `stats()` tells how many elements were dropped, and the last error.
 
     AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
-    is wrong, so that every element would be dropped.
+    is wrong, so that every element would be dropped. So is an error of Python's own, such as IndexError, that a decoder or a
+    parser of this library raises within a function: it is a defect of the library, and says nothing of the element.
 
     Shapes and order: unchanged. State: that of the input.
 
@@ -80,7 +82,12 @@ class IgnoreErrors(SameElements):
                 error = block.error
                 if is_mistake(error, self.also):
                     name = type(error).__name__
-                    error.add_note(f"ignore_errors drops no {name} unless it is told to: also={name}")
+                    if is_defect_within(error):
+                        error.add_note(
+                            "ignore_errors drops no error that is a defect of distinput itself; please report it"
+                        )
+                    else:
+                        error.add_note(f"ignore_errors drops no {name} unless it is told to: also={name}")
                     raise error
                 counter.dropped += 1
                 counter.error = f"{type(error).__name__}: {error}"
@@ -94,4 +101,4 @@ def _warn(error: Exception) -> None:
     import logging
 
     told = "; ".join([str(error), *getattr(error, "__notes__", [])])
-    logging.getLogger("distinput").warning("ignore_errors: %s: %s", type(error).__name__, told)
+    logging.getLogger("distinput").warning("ignore_errors: %s: %s", type(error).__name__, without_secrets(told))

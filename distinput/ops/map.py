@@ -50,7 +50,8 @@ class Map(MapCalls):
       processes: call it in `num_parallel_calls` worker processes (one for each core if that is None or AUTOTUNE) instead of
         threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
         anything if cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for later ones
-        until the dataset is dropped; arrays go through shared memory.
+        until the dataset is dropped; arrays go through shared memory. Another worker takes the place of one that was killed,
+        and gets its elements again.
       on_error: what happens when `map_func` raises: "raise" that error; "skip" the element, up to a budget; `SkipErrors(...)`,
         with the budget and a file for what was left out. None: as `Options.on_error` says, or "raise".
       rng: call it with a `numpy.random.Generator` of the element's own as last argument. Its numbers follow from the seed, the
@@ -60,7 +61,7 @@ class Map(MapCalls):
       executor: any `concurrent.futures.Executor` that calls it, such as those of Dask, mpi4py and `ProcessPoolExecutor`; or a
         function that makes one, which is called again when one has broken. Results come in order, `num_parallel_calls` parts
         are under way (two for each worker if that is None, as far as the executor tells how many it has), and a part whose
-        worker was lost is sent again.
+        worker was lost is sent again, up to four times. A `ProcessPoolExecutor` that broke is replaced by one like it.
       vectorize: whether a function of NumPy is called once for a whole block where its results stay the same to the bit; what
         the function returns never depends on it. "auto": for small elements, by rules that are exact by construction. True:
         for all elements, also by rules that are found exact when they are measured. False: never. `explain()` says what
@@ -70,7 +71,7 @@ class Map(MapCalls):
       InvalidArgumentError: both `synchronous` and `num_parallel_calls` are given.
       TypeError: `map_func` cannot be called, or cannot be sent to worker processes; at iteration, a result does not fit
         `output_signature`, or is of another kind than the other results.
-      UnavailableError: at iteration, a worker process has died, or `executor` is broken.
+      UnavailableError: at iteration, worker processes died each time that they had the same elements, or `executor` is broken.
       DataLossError: at iteration, more elements failed than `on_error` allows.
 
     >>> import distinput as di

@@ -18,7 +18,7 @@ from distinput.core.ragged import Ragged
 from distinput.core.rows import Stream, passing_over, stackable
 from distinput.core.run import Run
 from distinput.core.sizes import block_rows
-from distinput.core.spec import DatasetSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec
+from distinput.core.spec import ElementsSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
@@ -204,7 +204,7 @@ class _Stacked(Node):
 
     @cached_property
     def spec(self) -> Spec:
-        return self.input.spec.map(lambda leaf: leaf if isinstance(leaf, DatasetSpec) else _many_rows(leaf))
+        return self.input.spec.map(lambda leaf: leaf if isinstance(leaf, ElementsSpec) else _many_rows(leaf))
 
     def start(self, epoch: int) -> State:
         return self.input.start(epoch)
@@ -237,7 +237,7 @@ def _many_rows(leaf: TensorSpec) -> TensorSpec:
 
 
 def _one_row(leaf: LeafSpec) -> LeafSpec:
-    if isinstance(leaf, DatasetSpec) or leaf.shape is None:
+    if isinstance(leaf, ElementsSpec) or leaf.shape is None:
         return leaf
     if not leaf.shape:
         raise InvalidArgumentError("map_rows: the function must return arrays with a first axis of rows, got a scalar")

@@ -19,7 +19,7 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError
-from distinput.plan.check import at_least
+from distinput.plan.check import at_least, refuse_sparse
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.streaming.packing import SequencePacking
@@ -103,6 +103,7 @@ class Pack(Node):
     def packing(self) -> SequencePacking:
         """How sequences become rows."""
         spec = self.input.spec
+        refuse_sparse("pack", spec.structure)
         leaves = spec.tensors("pack")
         for leaf, path in zip(leaves, spec.structure.paths, strict=True):
             _check(leaf, component(path))

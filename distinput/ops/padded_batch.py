@@ -19,7 +19,7 @@ from distinput.core.spec import Shape, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batching import Batching
-from distinput.plan.check import at_least, without_sparse
+from distinput.plan.check import at_least, refuse_sparse, without_sparse
 from distinput.plan.node import UNKNOWN
 from distinput.streaming.padding import Padding
 from distinput.streaming.padding_fills import for_leaves, padding_fills
@@ -73,6 +73,7 @@ class PaddedBatch(Batching):
     def shapes(self) -> tuple[tuple[int | None, ...], ...]:
         """The padded shape of each leaf."""
         spec = self.input.spec
+        refuse_sparse("padded_batch", spec.structure)
         leaves = spec.tensors("padded_batch")
         if self.padded_shapes is None:
             given: Sequence[Any] = [leaf.shape for leaf in leaves]

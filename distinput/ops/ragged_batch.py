@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.leaves import as_dtype
-from distinput.core.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
+from distinput.core.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batching import Stacking
 from distinput.plan.check import at_least
@@ -72,7 +72,7 @@ class RaggedBatch(Stacking):
 
 def ragged_row(leaf: LeafSpec) -> LeafSpec:
     """The spec of a leaf as a row of the ragged tensors to be; itself if its shape is known."""
-    if not isinstance(leaf, TensorSpec) or isinstance(leaf, RaggedTensorSpec) or leaf.shape is None:
+    if not isinstance(leaf, TensorSpec) or isinstance(leaf, RaggedTensorSpec | SparseTensorSpec) or leaf.shape is None:
         return leaf
     unknown = [axis for axis, size in enumerate(leaf.shape) if size is None]
     return RaggedTensorSpec(leaf.shape, leaf.dtype, unknown[-1]) if unknown else leaf

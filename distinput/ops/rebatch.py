@@ -13,15 +13,15 @@ from distinput.core.column import Ints, StackError
 from distinput.core.failure import Failure, sound_parts, stacked_parts
 from distinput.core.leaves import shape_of
 from distinput.core.nest import LEAF, component
-from distinput.core.objects import column_of
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
-from distinput.core.spec import Spec, TensorSpec, no_rows
+from distinput.core.sparse_rows import unfolded
+from distinput.core.spec import LeafSpec, Spec, no_rows
 from distinput.core.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.ops.unbatch import Unbatch, first_dimension, row_counts, taken_apart
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.check import at_least, without_sparse
+from distinput.plan.check import at_least
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.state_form import is_count
@@ -83,14 +83,15 @@ class Rebatch(Node):
     def spec(self) -> Spec:
         known = first_dimension("rebatch", self.input.spec)
         size = self.sizes[0] if len(set(self.sizes)) == 1 else None
-        leaves: list[TensorSpec] = []
-        for leaf in self.input.spec.tensors("rebatch"):
+        self.input.spec.tensors("rebatch")
+
+        def batched(leaf: LeafSpec) -> LeafSpec:
             if leaf.shape is None:
-                leaves.append(leaf)
-                continue
+                return leaf
             static = size is not None and (self.drop_remainder or (known is not None and known % size == 0))
-            leaves.append(leaf.with_shape((size if static else None, *leaf.shape[1:])))
-        return Spec(self.input.spec.structure, tuple(leaves))
+            return leaf.with_shape((size if static else None, *leaf.shape[1:]))
+
+        return self.input.spec.map(batched)
 
     def count_elements(self) -> int:
         if self.input.count_elements() == INFINITE:
@@ -113,7 +114,7 @@ class Rebatch(Node):
         fits = inner is None or (
             isinstance(inner, list) and all(isinstance(shape, list) and all(map(is_count, shape)) for shape in inner)
         )
-        fits = fits and (inner is None or len(inner) == len(self.spec.leaves))
+        fits = fits and (inner is None or len(inner) == len(self.spec.folded.leaves))
         return (
             None if fits and state["next"] < len(self.sizes) else "rebatch: 'next' and 'inner' must be of its batches"
         )
@@ -210,19 +211,21 @@ class Rebatch(Node):
         """The shapes of the rows of the last batch, if empty batches take theirs from it."""
         if not self.keeps_inner_shape or 0 not in self.sizes:
             return None
-        shapes = [shape_of(column.row(made.size - 1))[1:] for column in made.columnar().columns]
+        shapes = [shape_of(column.row(made.size - 1))[1:] for column in made.columnar().folded().columns]
         return [[size or 0 for size in shape] for shape in shapes]
 
     def _empty(self, seen: list[list[int]] | None) -> Block:
         """A batch without rows; unknown dimensions are those seen last, or 0."""
-        spec = self.input.spec
-        columns = []
+        spec = self.input.spec.folded
+        spec.tensors("rebatch")
+        leaves = []
         for index, leaf in enumerate(spec.tensors("rebatch")):
             known = () if leaf.shape is None else leaf.shape[1:]
             last = seen[index] if seen is not None else [0] * len(known)
             inner = tuple([d if d is not None else last[axis] for axis, d in enumerate(known)])
-            columns.append(column_of([no_rows(leaf, inner)]))
-        return ColumnBlock(spec.structure, columns, 1)
+            leaves.append(no_rows(leaf, inner))
+        structure = self.input.spec.structure
+        return Block.of(structure, [structure.flatten(spec.structure.build(leaves))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,8 +255,10 @@ class LegacyRebatch(Node):
 
     @cached_property
     def spec(self) -> Spec:
-        leaves: list[TensorSpec] = []
-        for leaf, path in zip(self.input.spec.tensors("rebatch"), self.input.spec.structure.paths, strict=True):
+        self.input.spec.tensors("rebatch")
+        spec = self.input.spec.folded
+        leaves: list[LeafSpec] = []
+        for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
             if leaf.shape is None:
                 leaves.append(leaf)
                 continue
@@ -267,7 +272,7 @@ class LegacyRebatch(Node):
             leaves.append(
                 leaf.with_shape((first // self.num_replicas if first is not None and even else None, *leaf.shape[1:]))
             )
-        return Spec(self.input.spec.structure, tuple(leaves))
+        return Spec(spec.structure, tuple(leaves)).unfolded
 
     @property
     def cardinality(self) -> int:
@@ -286,9 +291,7 @@ class LegacyRebatch(Node):
         return None if at is None else {"input": at, "skip": row % self.num_replicas}
 
     def stream(self, state: State, run: Run) -> Stream:
-        return taken_apart(
-            without_sparse(self.op, self.input.open(state["input"], run)), state, lambda block: self._parts(block, run)
-        )
+        return taken_apart(self.input.open(state["input"], run), state, lambda block: self._parts(block, run))
 
     def _parts(self, block: Block, run: Run) -> Iterator[tuple[Block, int]]:
         return sound_parts(block.size, lambda a, b: self._cut(block.rows(a, b)), tolerant=run.tolerant)
@@ -296,12 +299,12 @@ class LegacyRebatch(Node):
     def _cut(self, block: Block) -> Block:
         columns = []
         pieces = self.num_replicas
-        for column in block.columnar().columns:
+        for column in block.columnar().folded().columns:
             counts, _ = row_counts("distribute", ColumnBlock(LEAF, [column], block.size))
             size = -(-counts // pieces)
             each = np.clip(counts[:, None] - size[:, None] * np.arange(pieces), 0, size[:, None]).reshape(-1)
             columns.append(column.unstack().split(each))
-        return ColumnBlock(block.structure, columns, block.size * pieces)
+        return ColumnBlock(block.structure, unfolded(columns), block.size * pieces)
 
 
 def _split(block: Block, counts: Ints, *, tolerant: bool) -> Iterator[tuple[Block, int]]:

@@ -1,27 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """`scan`: call a function that carries a value from element to element."""
 
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from math import prod
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.calls import MOST_CALLS, applied
 from distinput.core.failure import Failure
-from distinput.core.leaves import as_leaf, dtype_of
+from distinput.core.json_values import MalformedJson, items_of, member, of_kind
+from distinput.core.leaves import as_leaf, dtype_code, dtype_of
 from distinput.core.nest import structure_of
 from distinput.core.owned import kept, owned
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
-from distinput.core.state import Mark, State, decode_value, encode_value
+from distinput.core.state import Mark, State
+from distinput.errors import StateError
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.inference import infer
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
 
-__all__ = ["Carry", "Scan"]
+__all__ = ["Carry", "Scan", "decode_value", "encode_value"]
 
 
 class Carry:
@@ -36,7 +42,7 @@ class Carry:
         self.op = op
         self.structure = structure_of(initial)
         leaves = [as_leaf(leaf) for leaf in self.structure.flatten(initial)]
-        if any(isinstance(leaf, Node) for leaf in leaves):
+        if any(getattr(leaf, "nest_leaf", False) for leaf in leaves):
             raise TypeError(f"{op}: the carried value must be a nest of arrays, got {initial!r}")
         self.dtypes = [dtype_of(leaf) for leaf in leaves]
         self.initial = kept(self.structure.build(leaves))  # a function may write to the first value, as to later ones
@@ -186,3 +192,84 @@ class Scan(Node):
                         yield Failure(block), carrying(behind(at, end), end, values), rows.rows(0, 0)
             before, begin = mark, kept(carried)
             after.clear()
+
+
+def encode_value(value: Any) -> Any:
+    """A nest of arrays, scalars and bytes as JSON."""
+    structure = structure_of(value)
+    return [_encode_leaf(leaf) for leaf in structure.flatten(value)]
+
+
+def decode_value(coded: list[Any], like: Any) -> Any:
+    """The nest that `encode_value` was given; `like` is a nest of the same structure.
+
+    Raises:
+      StateError: that was not given by it.
+    """
+    structure = structure_of(like)
+    try:
+        leaves = [_decode_leaf(leaf) for leaf in items_of(coded, "it", len(structure.paths))]
+        for leaf, wanted in zip(leaves, structure.flatten(like), strict=True):
+            if _kind(leaf) != _kind(wanted):
+                raise MalformedJson(f"a leaf is {_kind(leaf)}, expected {_kind(wanted)}")
+    except MalformedJson as error:
+        raise StateError(f"scan: the carried value in the state is damaged: {error}") from error
+    return structure.build(leaves)
+
+
+def _kind(leaf: Any) -> str:
+    dtype = np.asarray(leaf).dtype
+    return "text" if dtype.kind in "OSU" else str(dtype)
+
+
+def _encode_leaf(leaf: Any) -> Any:
+    if isinstance(leaf, bytes):
+        return {"bytes": _text(leaf)}
+    array = np.asarray(leaf)
+    if array.dtype.kind == "O":
+        items = [_text(item) for item in array.reshape(-1).tolist()]
+        return {"strings": items, "shape": list(array.shape)}
+    data = _text(array.tobytes())
+    return {"dtype": dtype_code(array.dtype), "shape": list(array.shape), "data": data}
+
+
+def _text(data: bytes) -> str:
+    return b2a_base64(data, newline=False).decode()
+
+
+def _decode_leaf(coded: Any) -> Any:
+    if "bytes" in of_kind(coded, "a leaf", dict):
+        return _bytes(coded["bytes"])
+    shape = member(coded, "shape", list)
+    if any(type(size) is not int or not 0 <= size < 1 << 62 for size in shape):
+        raise MalformedJson(f"no shape: {repr(shape)[:60]}")
+    if "strings" in coded:
+        items = [_bytes(item) for item in member(coded, "strings", list)]
+        if len(items) != prod(shape):
+            raise MalformedJson(f"{len(items)} texts for an array {shape}")
+        out = np.empty(len(items), dtype=object)
+        out[:] = items
+        return out.reshape(shape)
+    dtype, raw = _dtype(member(coded, "dtype", str)), _bytes(member(coded, "data"))
+    if len(raw) != dtype.itemsize * prod(shape):
+        raise MalformedJson(f"{len(raw)} bytes for an array {dtype}{shape}")
+    data = np.frombuffer(raw, dtype, prod(shape)).reshape(shape).copy() if raw else np.empty(shape, dtype)
+    return data if data.ndim else data[()]
+
+
+def _bytes(coded: Any) -> bytes:
+    """Bytes that `_text` was given."""
+    try:
+        return a2b_base64(of_kind(coded, "a leaf of bytes", str))
+    except ValueError as error:  # of binascii
+        raise MalformedJson(f"no base64: {error}") from error
+
+
+def _dtype(code: str) -> np.dtype[Any]:
+    try:
+        made = np.dtype(code)
+    except (TypeError, ValueError, SyntaxError) as error:  # of NumPy
+        raise MalformedJson(f"{code!r:.60} is no dtype") from error
+    if made.hasobject:
+        raise MalformedJson(f"{code!r:.60} is no dtype of values")
+    return made

@@ -16,6 +16,8 @@ from distinput.core.objects import column_of
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.sizes import balanced_slice
+from distinput.core.sparse_rows import SparseRows, unfolded
+from distinput.core.sparse_tensor import sparse_rows
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
@@ -126,13 +128,16 @@ class ShardBatches(Node):
         counts, error = row_counts("shard_batches", block)
         if error is not None:
             raise error
-        columns = [self._rows(column, counts) for column in block.materialize().columns]
-        return ColumnBlock(block.structure, columns, block.size)
+        columns = [self._rows(column, counts) for column in block.materialize().folded().columns]
+        return ColumnBlock(block.structure, unfolded(columns), block.size)
 
     def _rows(self, column: Column, counts: Any) -> Column:
         if isinstance(column, Dense):
             return Dense(column.array[:, balanced_slice(int(counts[0]), self.num_shards, self.index)])
         shares = [balanced_slice(n, self.num_shards, self.index) for n in counts.tolist()]
+        if isinstance(column, SparseRows):
+            parts = [sparse_rows(value, share) for value, share in zip(column.values(), shares, strict=True)]
+            return SparseRows(*[column_of(list(each)) for each in zip(*parts, strict=True)])
         return column_of([value[share] for value, share in zip(column.values(), shares, strict=True)], column.dtype)
 
     @property

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`from_tensors` and `from_tensor_slices`: elements that are in memory."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,16 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Ints
 from distinput.core.dense import Dense
 from distinput.core.digest import Digest, common_folder, texts_of, word_of
-from distinput.core.leaves import STRING, as_leaf, is_arrow_array, is_ragged, is_table, library_of, shape_of
-from distinput.core.nest import component, structure_of
+from distinput.core.leaves import STRING, as_leaf, as_leaves, is_arrow_array, is_ragged, is_table, library_of, shape_of
+from distinput.core.nest import Structure, component, structure_of
 from distinput.core.objects import Datasets, column_of
 from distinput.core.owned import look_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.spec import LeafSpec, array_spec
+from distinput.core.spec import LeafSpec, array_spec, dense_shape_spec
 from distinput.core.state import State
 from distinput.core.strings import Strings
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.plan.check import refuse_sparse
 from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec
 from distinput.plan.node import Node
 
@@ -116,6 +116,15 @@ class Slices(Rows):
 
 def _nodes_word(column: Datasets) -> str:
     def told(item: Any) -> Any:
+        if getattr(item, "is_optional", False):
+            value = item.get_value() if item.has_value() else ()
+            leaves = as_leaves(structure_of(value).flatten(value), structure_of(value).paths)
+            return [
+                "Optional",
+                repr(item.element_spec),
+                item.has_value(),
+                *[word_of(column_of([leaf])) for leaf in leaves],
+            ]
         return list(map(told, item)) if isinstance(item, tuple | list) else [step.identity for step in item.steps]
 
     return Digest(8).add(told(column.items)).word
@@ -132,19 +141,36 @@ def from_tensors(tensors: Any) -> Slices:
             continue
         value = as_leaf(leaf)
         columns.append(column_of([value.copy() if isinstance(value, np.ndarray) or is_ragged(value) else value]))
-    return Slices(ColumnBlock(structure, columns, 1), "1 element")
+    made = Slices(ColumnBlock(structure, columns, 1), "1 element")
+    return replace(made, leaves=_with_sizes(structure, columns, made.spec.leaves)) if structure.sparse else made
+
+
+def _with_sizes(structure: Structure, columns: Sequence[Column], leaves: tuple[LeafSpec, ...]) -> tuple[LeafSpec, ...]:
+    """The specs, with the sizes that sparse tensors have."""
+    known = list(leaves)
+    for first in structure.sparse:
+        sizes = {tuple(shape.tolist()) for shape in columns[first + 2].values()}
+        if len(sizes) == 1:
+            known[first + 2] = dense_shape_spec(sizes.pop())
+    return tuple(known)
 
 
 def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
     """The source of `Dataset.from_tensor_slices`, for anything but a table alone; `who` is the caller, for errors."""
     given, tensors = tensors, _with_columns(tensors, who)
     structure = structure_of(tensors)
-    refuse_sparse(who, structure)
     columns: list[Column] = []
     others = given is not tensors  # tables, which pandas or polars may hold
     leaves: dict[int, LeafSpec] = {}  # what columns do not show: whether their rows are those of ragged tensors
     sizes = []
-    for leaf, path in zip(structure.flatten(tensors), structure.paths, strict=True):
+    members = structure.folded
+    for leaf, path in zip(members.flatten(tensors), members.paths, strict=True):
+        if getattr(leaf, "is_sparse", False):
+            rows = _rows_of_sparse(leaf, path, who)
+            columns += rows.columns
+            sizes.append(len(rows))
+            leaves[len(columns) - 1] = dense_shape_spec(leaf.shape[1:])
+            continue
         if is_arrow_array(leaf):
             others = others or library_of(type(leaf)) != "pyarrow"
             leaf = _of_arrow(leaf, path or "of the element", who)
@@ -158,10 +184,11 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
             sizes.append(len(listed))
             continue
         value = as_leaf(leaf)
-        if isinstance(value, Node) or not shape_of(value):
+        held = getattr(value, "nest_leaf", False)
+        if held or not shape_of(value):
             raise InvalidArgumentError(
                 f"{who}: {component(path)} must have a first axis to slice, got "
-                f"{'a dataset' if isinstance(value, Node) else 'a scalar'}; use from_tensors for a single element"
+                f"{value.leaf_spec.called if held else 'a scalar'}; use from_tensors for a single element"
             )
         sizes.append(len(value))
         columns.append(_slices_of(value))
@@ -169,7 +196,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
             rows = array_spec(value)
             leaves[len(columns) - 1] = rows.with_shape(rows.shape[1:])  # type: ignore[index]  # its rank is known
     if len(set(sizes)) > 1:
-        shown = ", ".join(f"{p}: {n}" for p, n in zip(structure.paths, sizes, strict=True))
+        shown = ", ".join(f"{p}: {n}" for p, n in zip(members.paths, sizes, strict=True))
         raise InvalidArgumentError(f"{who}: all components must have the same first dimension, got {shown}")
     if not sizes:
         raise InvalidArgumentError(f"{who}: the element must have at least one component")
@@ -177,6 +204,16 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
     known = tuple([leaves.get(i) or leaf_spec(column) for i, column in enumerate(columns)]) if leaves else None
     block = ColumnBlock(structure, columns, sizes[0])
     return slices_of(block, f"{sizes[0]} rows of {described}", known, others=others)
+
+
+def _rows_of_sparse(leaf: Any, path: str, who: str) -> Any:
+    """The rows of a sparse tensor, as a column."""
+    from distinput.core.sparse_rows import SparseRows
+
+    try:
+        return SparseRows(*[column_of([as_leaf(part)]) for part in leaf]).unstack()
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{who}: {component(path)}: {error}") from None
 
 
 def slices_of(

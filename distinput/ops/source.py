@@ -2,7 +2,6 @@
 """`from_source`: the items of an object that has a length and gives them by position."""
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ from distinput.core.cores import cores
 from distinput.core.digest import Digest, evenly
 from distinput.core.failure import Failure
 from distinput.core.owned import lent
+from distinput.core.pool import mapped
 from distinput.core.processes import Workforce, check_sendable
 from distinput.core.rows import Stream
 from distinput.core.run import Run
@@ -217,8 +217,7 @@ class Source(OneForOne):
             made = called_at_once(self.workforce, self.reads, given)
         elif threads > 1:
             parts = [given.rows(part.start, part.stop) for part in balanced_slices(given.size, threads)]
-            with ThreadPoolExecutor(threads) as pool:
-                made = list(zip(parts, pool.map(self._read, parts), strict=True))
+            made = list(zip(parts, mapped(self._read, parts, threads), strict=True))
         else:
             made = [(given, self._read(given))]
         for part, done in made:

@@ -18,7 +18,7 @@ from distinput.core.ragged_batches import loosened
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sparse_tensor import SparseTensor
-from distinput.core.spec import RaggedTensorSpec, Spec, TensorSpec
+from distinput.core.spec import RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.plan.batching import Stacking
@@ -27,16 +27,13 @@ from distinput.plan.needs import Needs
 
 __all__ = ["SparseBatch"]
 
-_INT64 = np.dtype(np.int64)
-
 
 @dataclass(frozen=True, eq=False)
 class SparseBatch(Stacking):
     """Collect `batch_size` consecutive elements, arrays of one rank, in a `SparseTensor` of all their values.
 
-    Shapes: arrays [...] become a nest of `indices` [m, rank + 1], `values` [m] and `dense_shape` [rank + 1] for m values; the
-    last batch may have fewer rows. Order: unchanged, values in the order of rows. State: where the first element of the next
-    batch stands in the input.
+    Shapes: arrays [...] become a sparse tensor [batch_size, ...]; the last batch may have fewer rows. Order: unchanged, values
+    in the order of rows. State: where the first element of the next batch stands in the input.
 
     Args:
       batch_size: elements in a batch, at least 1.
@@ -106,9 +103,7 @@ class SparseBatch(Stacking):
 
     @cached_property
     def spec(self) -> Spec:
-        rank = len(self.row_dims) + 1
-        leaves = TensorSpec([None, rank], _INT64), TensorSpec([None], self.leaf.dtype), TensorSpec([rank], _INT64)
-        return Spec(_STRUCTURE, leaves)
+        return Spec.of(SparseTensorSpec([None, *self.row_dims], self.leaf.dtype))
 
     def stream(self, state: State, run: Run) -> Stream:
         before = state

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.arrow import FillError, NullsError, UnsupportedTypeError, to_column, without_views
+from distinput.core.arrow import FillError, NullsError, UnsupportedTypeError, to_column, without_rows, without_views
 from distinput.core.column import Ints
 from distinput.core.leaves import is_arrow_array, is_stream, is_table, library_of
 from distinput.core.nest import LEAF
@@ -71,7 +71,7 @@ def rows_of_table(table: Any, reading: Reading, order: Ints | None = None) -> No
             _check_nulls(batches, spec, reading)
         return TableRows(tuple(batches), spec, reading, order)
     if not batches:
-        batches = [pa.RecordBatch.from_arrays([pa.array([], one.type) for one in table.schema], schema=table.schema)]
+        batches = [without_rows(table.schema)]
     block = reading.block(batches[0], spec, 0)
     return slices_of(block, f"{block.size} rows of {', '.join(table.column_names)}", spec.leaves, others=True)
 

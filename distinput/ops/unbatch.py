@@ -15,11 +15,11 @@ from distinput.core.failure import Failure, sound_parts
 from distinput.core.nest import component
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.spec import LeafSpec, Spec, TensorSpec
+from distinput.core.sparse_rows import unfolded
+from distinput.core.spec import LeafSpec, SparseTensorSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.check import refuse_sparse, without_sparse
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
@@ -85,9 +85,7 @@ class Unbatch(Node):
         return None if at is None else {"input": at, "skip": row % size}
 
     def stream(self, state: State, run: Run) -> Stream:
-        return taken_apart(
-            without_sparse(self.op, self.input.open(state["input"], run)), state, lambda block: self._parts(block, run)
-        )
+        return taken_apart(self.input.open(state["input"], run), state, lambda block: self._parts(block, run))
 
     @cached_property
     def _sizes(self) -> BatchSizes | None:
@@ -153,17 +151,23 @@ def first_dimension(op: str, spec: Spec) -> int | None:
     """The known first dimension of all leaves, or None.
 
     Raises:
-      InvalidArgumentError: a leaf is a scalar, two leaves disagree, or there is a sparse tensor.
+      InvalidArgumentError: a leaf is a scalar, two leaves disagree, or a sparse tensor has a rank below 2.
     """
-    refuse_sparse(op, spec.structure)
+    spec = spec.folded
     sizes: dict[str, int] = {}
     for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
         if leaf.shape is None:
             continue
         if not leaf.shape:
-            what = "scalar elements" if isinstance(leaf, TensorSpec) else "a dataset, to be flat_mapped,"
+            what = "scalar elements" if isinstance(leaf, TensorSpec) else leaf.called
             raise InvalidArgumentError(
                 f"{op}: All components must have at least one dimension, got {what} in {component(path)}"
+                f"{'' if isinstance(leaf, TensorSpec) else f'; {leaf.cure}'}"
+            )
+        if isinstance(leaf, SparseTensorSpec) and len(leaf.shape) == 1:
+            raise InvalidArgumentError(
+                f"{op}: a SparseTensor must have rank 2 or more to be taken apart, got rank 1 in {component(path)}; make an "
+                "array with .to_dense() first"
             )
         if leaf.shape[0] is not None:
             sizes[path] = leaf.shape[0]
@@ -175,7 +179,8 @@ def first_dimension(op: str, spec: Spec) -> int | None:
 def row_counts(op: str, block: Block) -> tuple[Ints, InvalidArgumentError | None]:
     """Rows of each element of a block, up to the first element whose components disagree, and the error for that one."""
     counts: Ints | None = None
-    for column, path in zip(block.columnar().columns, block.structure.paths, strict=True):
+    block = block.columnar().folded()
+    for column, path in zip(block.columns, block.structure.paths, strict=True):
         lengths = column.lengths()
         if lengths is None:
             raise InvalidArgumentError(
@@ -201,12 +206,12 @@ def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None
     if isinstance(block, ChunkedBlock) and block.shape:
         return block.unstack(), None
     some = block.blocks[0] if isinstance(block, ChunkedBlock) else block.columnar()  # whose rows have one shape
-    lengths = [column.lengths() for column in some.columns]
+    lengths = [column.lengths() for column in some.folded().columns]
     if set(map(type, lengths)) == {int} and len(set(lengths)) == 1:
         return block.unstack(), None
     counts, error = row_counts(op, block)
     part = block.rows(0, len(counts)).columnar()
-    columns = [c.unstack() for c in part.columns]
+    columns = unfolded([c.unstack() for c in part.folded().columns])
     return ColumnBlock(part.structure, columns, int(counts.sum())), error
 
 

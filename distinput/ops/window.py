@@ -15,10 +15,11 @@ from distinput.core.nest import LEAF
 from distinput.core.objects import Datasets
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
+from distinput.core.sparse_rows import unfolded
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import Mark, State
 from distinput.ops.slices import rows_node
-from distinput.plan.check import at_least, refuse_sparse, without_sparse
+from distinput.plan.check import at_least
 from distinput.plan.grouped import Grouped
 
 __all__ = ["Window"]
@@ -56,8 +57,6 @@ class Window(Grouped):
         at_least("window", "stride", self.stride, 1)
         if self.shift is not None:
             at_least("window", "shift", self.shift, 1)
-        if self.input.known_spec is not None:
-            refuse_sparse("window", self.input.known_spec.structure)
 
     @property
     def step(self) -> int:
@@ -73,8 +72,7 @@ class Window(Grouped):
 
     @cached_property
     def spec(self) -> Spec:
-        inner = self.input.spec
-        refuse_sparse("window", inner.structure)
+        inner = self.input.spec.folded
         return Spec(inner.structure, tuple([DatasetSpec(Spec(LEAF, (leaf,)).nest) for leaf in inner.leaves]))
 
     @property
@@ -83,7 +81,7 @@ class Window(Grouped):
 
     def stream(self, state: State, run: Run) -> Stream:
         # Not every failure is in a window: it may lie between two, or in a last one that is not full.
-        held = RowQueue(without_sparse("window", self.input.open(state["input"], run.tolerating())), state)
+        held = RowQueue(self.input.open(state["input"], run.tolerating()), state)
         while True:
             if not held.fill(max(self.needed, self.step)) and held.failure is not None:
                 yield from self._of_places(held, run)
@@ -96,9 +94,13 @@ class Window(Grouped):
             yield window, held.mark()
 
     def _window(self, rows: Block) -> Block:
-        parts = [ColumnBlock(LEAF, [column], rows.size) for column in rows.columnar().columns]
-        nodes = [rows_node(part, (leaf,)) for part, leaf in zip(parts, self.input.spec.leaves, strict=True)]
-        return ColumnBlock(rows.structure, [Datasets([node], STRING) for node in nodes], 1)
+        whole = rows.columnar().folded()
+        specs = [Spec(LEAF, (leaf,)).unfolded for leaf in self.input.spec.folded.leaves]
+        nodes = [
+            rows_node(ColumnBlock(spec.structure, unfolded([column]), rows.size), spec.leaves)
+            for column, spec in zip(whole.columns, specs, strict=True)
+        ]
+        return ColumnBlock(whole.structure, [Datasets([node], STRING) for node in nodes], 1)
 
     def _of_places(self, queue: RowQueue, run: Run) -> Stream:
         """Windows of elements and failures alike; a window that contains a failure is a failure."""

@@ -17,7 +17,6 @@ from distinput.core.spec import LeafSpec, Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.check import refuse_sparse, without_sparse
 from distinput.plan.grouped import Grouped
 from distinput.plan.node import UNKNOWN, Node
 
@@ -88,12 +87,11 @@ class Stacking(Batching):
     @cached_property
     def spec(self) -> Spec:
         self.rows_spec.tensors(self.op)
-        refuse_sparse(self.op, self.rows_spec.structure)
         first = int(self.batch_size) if self.drop_remainder else None
         return self.rows_spec.map(lambda leaf: _batched(leaf, first))
 
     def stream(self, state: State, run: Run) -> Stream:
-        queue = RowQueue(self._rows(without_sparse(self.op, self.input.open(state["input"], run))), state)
+        queue = RowQueue(self._rows(self.input.open(state["input"], run)), state)
         size = int(self.batch_size)
         while True:
             before = queue.mark()
@@ -157,7 +155,7 @@ class Stacking(Batching):
         wanted = (rows[:, None] * size + np.arange(size)).reshape(-1)
         whole = n < 0 or not len(rows) or (rows.max() + 1) * size <= n
         found = self.input.fetch(wanted if whole else wanted[wanted < n], epoch)
-        ((block, _),) = self.stacked(without_sparse(self.op, iter([(found, {})])))
+        ((block, _),) = self.stacked(iter([(found, {})]))
         try:
             # The last batch may have fewer rows.
             return block.stack(size) if whole else block.split(np.minimum(size, n - rows * size))

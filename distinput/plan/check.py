@@ -93,19 +93,14 @@ def parallel_calls(op: str, value: Any) -> None:
 
 
 def refuse_sparse(op: str, structure: Structure) -> None:
-    """Refuse a nest with a `SparseTensor`, whose arrays have no rows in common that an op could stack or take apart.
+    """Refuse a nest with a `SparseTensor`, for ops that do not pad, count or vectorize over its rows.
 
     Raises:
       InvalidArgumentError: there is one.
     """
-    if structure.cls is None and not structure.children:  # a leaf, as mostly
-        return
-    from distinput.core.sparse_tensor import holds_sparse
-
-    if holds_sparse(structure):
+    if structure.sparse:
         raise InvalidArgumentError(
-            f"{op}: the rows of a SparseTensor cannot be stacked, taken apart or divided; use ragged_batch instead of "
-            "sparse_batch, or make arrays with .to_dense() first"
+            f"{op}: elements must be arrays, got elements with a SparseTensor; make arrays with .to_dense() first, or use batch"
         )
 
 

@@ -162,7 +162,7 @@ class ArgumentReader:
             self._members(name, value)
             return
         node = getattr(value, "node", value)
-        if hasattr(type(node), "nest_leaf"):  # a dataset
+        if hasattr(type(node), "steps"):  # a dataset
             self.held.append(f"{name}={[step.identity for step in node.steps]}")
         elif callable(value):
             self.code.append(name)

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 from distinput.core.leaves import dtype_name
 from distinput.core.rows import Stream
-from distinput.core.shape import TensorShape
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, merge_shapes
+from distinput.core.spec import ElementsSpec, LeafSpec, Spec
 from distinput.plan.node import Node
 
 __all__ = ["common_spec", "in_one_order"]
@@ -39,13 +38,13 @@ def _merged(op: str, a: Spec, b: Spec) -> Spec:
 
 
 def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
-    if isinstance(a, DatasetSpec) and isinstance(b, DatasetSpec):
+    if isinstance(a, ElementsSpec) and type(a) is type(b):
         try:
             inner = _merged(op, Spec.of(a.element_spec), Spec.of(b.element_spec)).nest
         except TypeError:
             raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}") from None
-        return DatasetSpec(inner, TensorShape(merge_shapes(a.shape, b.shape)))
-    if isinstance(a, DatasetSpec) or isinstance(b, DatasetSpec):
+        return a.of_elements(inner, b)
+    if isinstance(a, ElementsSpec) or isinstance(b, ElementsSpec):
         raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}")
     if a.ragged_rank != b.ragged_rank:
         raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}")
@@ -53,4 +52,4 @@ def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
         raise TypeError(
             f"{op}: all datasets must have the same dtypes, got {dtype_name(a.dtype)} and {dtype_name(b.dtype)}"
         )
-    return a.with_shape(merge_shapes(a.shape, b.shape))
+    return a.merged_with(b)  # type: ignore[no-any-return]  # specs of one kind

@@ -123,13 +123,25 @@ def leaf_spec(column: Column) -> LeafSpec:
     if isinstance(column, Ragged):
         return TensorSpec((None, *column.flat.inner), column.dtype)  # also where all lengths are equal, by chance
     if isinstance(column, Datasets):
-        return datasets_spec(column.items)
+        return optionals_spec(column.items) if column.optional else datasets_spec(column.items)
     assert isinstance(column, Objects | Arrays)
     shape = shape_of(column.items[0])
     merged: tuple[int | None, ...] | None = shape
     for item in column.items:
         merged = merge_shapes(merged, shape_of(item))
     return TensorSpec(merged, column.dtype)
+
+
+def optionals_spec(items: Sequence[Any]) -> LeafSpec:
+    """The spec of Optionals that are rows of one column.
+
+    Raises:
+      InvalidArgumentError: their values differ in structure or dtype.
+    """
+    merged = items[0].leaf_spec.most_specific_common_supertype([item.leaf_spec for item in items[1:]])
+    if merged is None:
+        raise InvalidArgumentError("Optionals of one dataset must have values of one structure and dtype")
+    return merged  # type: ignore[no-any-return]
 
 
 def datasets_spec(items: Sequence[Any]) -> DatasetSpec:

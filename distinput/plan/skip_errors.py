@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from typing import ClassVar
 
+from distinput.core.failure import is_defect_within
 from distinput.errors import InvalidArgumentError
 
 __all__ = ["MISTAKES", "SkipErrors", "as_policy", "error_classes", "is_mistake"]
@@ -101,8 +102,11 @@ def error_classes(who: str, given: object) -> tuple[type[Exception], ...]:
 
 
 def is_mistake(error: BaseException, also: type[Exception] | tuple[type[Exception], ...]) -> bool:
-    """Whether an error says that the program is wrong, and not an element; `also` names classes that say it of elements."""
-    return isinstance(error, MISTAKES) and not isinstance(error, also)
+    """Whether an error says that the program is wrong, and not an element; `also` names classes that say it of elements.
+
+    The program is also wrong where a reader of this library raises an error of Python's own, which `also` does not change.
+    """
+    return (isinstance(error, MISTAKES) and not isinstance(error, also)) or is_defect_within(error)
 
 
 def as_policy(op: str, given: object) -> SkipErrors | None:

@@ -2,7 +2,7 @@
 """Specs and numbers of elements in a few characters, for lines that people read."""
 
 from distinput.core.leaves import STRING
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec
+from distinput.core.spec import ElementsSpec, LeafSpec, Spec
 from distinput.plan.bounds import cardinality_bounds
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
@@ -20,6 +20,7 @@ def spec_text(spec: Spec, comma: str = ", ") -> str:
     >>> spec_text(di.data.Dataset.from_tensors({"x": [[1.0, 2.0]], "n": 3}).batch(2).node.spec)
     "{'x': float32[?, 1, 2], 'n': int32[?]}"
     """
+    spec = spec.folded
     return str(spec.structure.build([_Word(_leaf_text(leaf, comma)) for leaf in spec.leaves]))
 
 
@@ -70,9 +71,9 @@ class _Word(str):
 
 
 def _leaf_text(leaf: LeafSpec, comma: str) -> str:
-    if isinstance(leaf, DatasetSpec):
-        return "dataset"
-    dtype = "string" if leaf.dtype == STRING else leaf.dtype.name
+    if isinstance(leaf, ElementsSpec):
+        return leaf.called.rpartition(" ")[2]
+    dtype = ("sparse " if leaf.is_sparse else "") + ("string" if leaf.dtype == STRING else leaf.dtype.name)
     if leaf.shape is None:
         return f"{dtype}[...]"
     return dtype + (f"[{comma.join('?' if d is None else str(d) for d in leaf.shape)}]" if leaf.shape else "")

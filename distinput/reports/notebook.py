@@ -18,8 +18,8 @@ from distinput.reports.plots import PLOT_STYLE
 from distinput.reports.svg import GRAPH_STYLE, svg_of
 
 if TYPE_CHECKING:
+    from distinput.distribute.core.values import DistributedValues
     from distinput.distribute.input.distributed_dataset import DistributedDataset
-    from distinput.distribute.values import DistributedValues
 
 __all__ = ["dataset_html", "distributed_html", "plan_html", "stats_html", "values_html"]
 

@@ -5,11 +5,10 @@ from functools import cached_property
 from typing import ClassVar
 
 from distinput.core.nest import component
-from distinput.core.spec import TensorSpec
+from distinput.core.spec import SparseTensorSpec, TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
-from distinput.plan.check import refuse_sparse
 from distinput.plan.node import Node
 
 __all__ = [
@@ -53,20 +52,24 @@ def batch_size_of(node: Node) -> int | None:
     reached through ops that keep batches.
 
     Raises:
-      InvalidArgumentError: a leaf is a scalar, or there is a sparse tensor.
+      InvalidArgumentError: a leaf is a scalar, or a sparse tensor of rank 1.
 
     Source: `compute_batch_size` of tensorflow/python/data/experimental/ops/distribute.py.
     """
-    leaves = node.spec.leaves
-    refuse_sparse("distribute", node.spec.structure)
+    spec = node.spec.folded
     firsts = []
-    for leaf, path in zip(leaves, node.spec.structure.paths, strict=True):
+    for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
         if not isinstance(leaf, TensorSpec):
-            raise InvalidArgumentError(f"distribute: {component(path)} is a dataset; flat_map it first")
+            raise InvalidArgumentError(f"distribute: {component(path)} is {leaf.called}; {leaf.cure}")
         if leaf.shape == ():
             raise InvalidArgumentError(
                 f"distribute: {component(path)} must have a batch axis to be divided over replicas, got a "
                 "scalar; call .batch(global_batch_size) before distributing"
+            )
+        if isinstance(leaf, SparseTensorSpec) and leaf.shape is not None and len(leaf.shape) == 1:
+            raise InvalidArgumentError(
+                f"distribute: a SparseTensor must have rank 2 or more to be divided over replicas, got rank 1 in "
+                f"{component(path)}; call .batch(global_batch_size) before distributing"
             )
         firsts.append(None if leaf.shape is None else leaf.shape[0])
     if None not in firsts and firsts:

@@ -68,6 +68,8 @@ class DiskStore:
         self.block: Block | None = None
         """Stands for the elements where only their number is asked for."""
         self.too_large = False
+        self.told = False
+        """Whether it was said that a pass did not come to its end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,6 +354,7 @@ class KeptOnDisk(SameElements):
         """
         earlier = self._interrupted(stage, epoch)
         done = () if earlier is None else earlier.files
+        at = 0
         writer, goes_on = ElementsWriter(self.codec), stage.local and not stores(self.input)
         if self.shards_by is None:
             files = in_order = KeptFiles(stage, writer, self.spec, done=done)
@@ -365,6 +368,7 @@ class KeptOnDisk(SameElements):
                     block = frozen(made.materialize())
                     if files is not in_order:
                         self._write(files, block)
+                    at += block.size
                     yield block, None
             start = self.input.start(epoch) if earlier is None or earlier.state is None else earlier.state
             for made, after in self.input.open(start, run):
@@ -379,15 +383,40 @@ class KeptOnDisk(SameElements):
                     self._write(in_order, block)
                 if not self.store.too_large:
                     self._cut(in_order, stage, epoch, after if goes_on else None)
+                at += block.size
                 yield block, after
-            if not self.store.too_large:
-                with self._told():
-                    done = files.end()
-                    publish([(stage, done)], self._manifest(done, stage, epoch), None)
+            self._publish(files, stage, epoch)
+        except GeneratorExit:
+            if not run.cancelled.is_set():  # a step behind this one wants no more
+                if at == self.input.cardinality:  # as `take` of all of them
+                    self._publish(files, stage, epoch)
+                else:
+                    self._tell_unfinished(at)
+            raise
         finally:
             files.discard()
             in_order.discard()
             stage.discard()
+
+    def _publish(self, files: KeptFiles, stage: Stage, epoch: int) -> None:
+        """Complete the folder, unless the elements take too much."""
+        if not self.store.too_large:
+            with self._told():
+                done = files.end()
+                publish([(stage, done)], self._manifest(done, stage, epoch), None)
+
+    def _tell_unfinished(self, made: int) -> None:
+        """Say once that passes do not come to their end, so that nothing is ever kept."""
+        if self.store.told or self.store.too_large:
+            return
+        self.store.told = True
+        warnings.warn(
+            f"{self.op}: {self.directory}: a step behind it, such as take or zip, wants no more after {made} elements, so "
+            "nothing is kept, and the next pass makes them again; put such a step before it instead: "
+            f"dataset.take(n).{self.op}(...)",
+            InputWarning,
+            stacklevel=2,
+        )
 
     def _cut(self, files: KeptFiles, stage: Stage, epoch: int, state: State | None) -> None:
         """End the file if it is large enough, and keep a state with it, from which another process can go on."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from distinput.core.block import Block
-from distinput.core.failure import Failure
+from distinput.core.failure import Failure, is_defect
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.state import Mark, State
@@ -13,17 +13,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.source import stamp_of
 from distinput.formats.portion import Portion
 
-__all__ = [
-    "DAMAGE",
-    "Past",
-    "PlacedPortion",
-    "ReadingPlace",
-    "blocks_in",
-    "failure_at",
-    "is_defect",
-    "places",
-    "portions_in",
-]
+__all__ = ["DAMAGE", "Past", "PlacedPortion", "ReadingPlace", "blocks_in", "failure_at", "places", "portions_in"]
 
 ReadingPlace = dict[str, Any]
 """Where reading stands, for notes on errors: the "path" of a file, and the "position" in it.
@@ -71,15 +61,6 @@ def places(
 
 DAMAGE = (DataLossError, InvalidArgumentError)
 """Errors of a record, behind which there may be others."""
-
-
-def is_defect(error: Exception) -> bool:
-    """Whether an error is one of Python itself, such as an IndexError: a defect of a reader, which says nothing of the data.
-
-    >>> is_defect(IndexError()), is_defect(DataLossError("a.txt")), is_defect(PermissionError())
-    (True, False, False)
-    """
-    return type(error).__module__ == "builtins" and not isinstance(error, OSError)
 
 
 ReadFrom = Callable[[ReadingPlace], Iterator[tuple[Block, Any]]]

@@ -8,11 +8,11 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from distinput.core.cores import cores
-from distinput.core.failure import Failure
+from distinput.core.failure import Failure, is_defect
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.formats.portion import Portion
-from distinput.streaming.places import DAMAGE, PlacedPortion, failure_at, is_defect
+from distinput.streaming.places import DAMAGE, PlacedPortion, failure_at
 
 if TYPE_CHECKING:
     from distinput.core.pool import Pool, Task

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from distinput.core.sparse_tensor import holds_sparse
 from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
-from distinput.distribute.strategies.mirrored import MirroredStrategy
+from distinput.distribute.core.mirrored import MirroredStrategy
 from distinput.plan.node import INFINITE
 from distinput.testing.elements import law
 from distinput.testing.laws import (
@@ -46,7 +45,7 @@ class _Subject:
         leaves = dataset.node.spec.leaves
         if not leaves or not all(isinstance(leaf, TensorSpec) and leaf.shape is not None for leaf in leaves):
             return None
-        if holds_sparse(dataset.node.spec.structure):
+        if dataset.node.spec.structure.sparse:
             return None
         if dataset.cardinality() == INFINITE:
             return None

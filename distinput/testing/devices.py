@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from distinput.core.buffers import FEWEST_BYTES, Buffers, empty
+from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices import Devices
-from distinput.distribute.values import PerReplica
 from distinput.testing.elements import law
 
 __all__ = ["check_devices", "check_recycled_buffers"]

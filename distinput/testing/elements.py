@@ -65,6 +65,8 @@ def _exact_leaf(leaf: Any) -> Any:
         kind = "array" if isinstance(leaf, np.ndarray) else "scalar"
         bits = tuple(leaf.reshape(-1).tolist()) if leaf.dtype == object else leaf.tobytes()
         return (kind, leaf.dtype.str, leaf.shape, bits)
+    if getattr(leaf, "is_optional", False):
+        return ("optional", exact(leaf.get_value()) if leaf.has_value() else None)
     if isinstance(leaf, Iterable) and not isinstance(leaf, str):
         return ("dataset", tuple([exact(inner) for inner in leaf]))
     return ("other", leaf)
@@ -81,6 +83,9 @@ def matches(given: Any, expected: Any) -> bool:
 
 
 def _leaf_matches(given: Any, expected: Any) -> bool:
+    if getattr(given, "is_optional", False):
+        there = given.has_value()
+        return there == expected.has_value() and (not there or matches(given.get_value(), expected.get_value()))
     if getattr(given, "nest_leaf", False):
         inner, wanted = list(given), list(expected)
         return len(inner) == len(wanted) and all(map(matches, inner, wanted))

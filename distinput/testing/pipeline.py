@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from distinput.core.nest import flatten, map_leaves
 from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.sparse_tensor import holds_sparse
 from distinput.core.spec import RaggedTensorSpec, Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.plan.node import Node
@@ -156,7 +155,7 @@ class Pipeline:
     @cached_property
     def sparse(self) -> bool:
         """There are sparse tensors in it, which no op stacks or takes apart."""
-        return holds_sparse(self.spec.structure)
+        return bool(self.spec.structure.sparse)
 
     @cached_property
     def ranked(self) -> bool:

@@ -18,9 +18,9 @@ from distinput.cluster.dask import DaskClusterResolver
 from distinput.cluster.local import LocalClusterResolver
 from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.coordinator import ClusterCoordinator
+from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy
 from distinput.distribute.seats import Placed, SeatLost, Seats
 from distinput.distribute.seats.local_cluster import LocalCluster
-from distinput.distribute.strategies.parameter_server import ParameterServerStrategy
 from distinput.testing.elements import law
 
 __all__ = ["check_seats", "local_parameter_server_cluster"]

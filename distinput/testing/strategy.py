@@ -20,7 +20,7 @@ from distinput.distribute import (
     has_strategy,
     in_cross_replica_context,
 )
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy
 from distinput.testing.elements import law
 from distinput.train import Checkpoint
 

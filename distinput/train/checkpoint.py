@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from distinput.distribute.modes import modes
+from distinput.distribute.core.modes import modes
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError, StateError
 from distinput.files.folder import make_folder, split_path
 from distinput.files.source import size_of

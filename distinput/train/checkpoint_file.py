@@ -7,7 +7,6 @@ arrays and has a checksum of its own, so that whatever was changed, cut off or l
 
 import io
 import json
-import struct
 import uuid
 import zipfile
 import zlib
@@ -17,7 +16,8 @@ from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 
-from distinput.core.npy_header import MalformedArchive, MalformedArray, content_of, npy_array
+from distinput.core.json_values import MalformedJson, json_value, member
+from distinput.core.npy_header import MalformedArchive, MalformedArray, content_of, npy_array, reading_archive
 from distinput.errors import DataLossError, StateError
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary
@@ -33,12 +33,6 @@ VERSION = 1
 _HEADER = "checkpoint.json"
 _FORMAT = "distinput.checkpoint"
 _CHUNK = 1 << 20  # bytes read at a time to compute a checksum
-
-_DAMAGED = (
-    MalformedArchive, MalformedArray, zipfile.BadZipFile, zlib.error, struct.error, ArithmeticError, AttributeError,
-    EOFError, IndexError, KeyError, NotImplementedError, RecursionError, RuntimeError, SyntaxError, TypeError, ValueError,
-)  # fmt: skip
-"""What `zipfile`, `json` and NumPy raise for damaged bytes."""
 
 Array = np.ndarray[Any, Any]
 
@@ -99,7 +93,8 @@ class CheckpointFile:
         self._file: BinaryIO = io.BytesIO(content) if content is not None else open_binary(self.path)
         try:
             with self._naming_damage():
-                self._archive = zipfile.ZipFile(self._file)
+                with reading_archive():
+                    self._archive = zipfile.ZipFile(self._file)
                 self.header = self._opened(verified)
         except BaseException:
             self._file.close()
@@ -138,28 +133,33 @@ class CheckpointFile:
 
     def _opened(self, verified: bool) -> dict[str, Any]:
         """Verify everything, and return the JSON member."""
-        header = json.loads(self._archive.read(_HEADER))
-        if header["format"] != _FORMAT:
-            raise ValueError("it is no checkpoint")
-        if header["version"] != VERSION:
+        names = self._archive.namelist()
+        if names.count(_HEADER) != 1:
+            raise MalformedJson("it is no checkpoint")
+        header = json_value(content_of(self._archive, _HEADER).tobytes())
+        if member(header, "format") != _FORMAT:
+            raise MalformedJson("it is no checkpoint")
+        version, check = member(header, "version"), member(header, "check")
+        if version != VERSION:
             raise StateError(
-                f"{self.path}: the checkpoint has version {header['version']!r}, this distinput reads version {VERSION}; "
-                "restore it with the distinput that saved it"
+                f"{self.path}: the checkpoint has version {version!r}, this distinput reads version {VERSION}; restore it with "
+                "the distinput that saved it"
             )
-        check = header.pop("check")
-        if check != _check(header):
-            raise ValueError("the checksum of its description differs")
-        members = {f"{key}.npy": check for key, check in header["arrays"].items()}
-        if sorted(self._archive.namelist()) != sorted([*members, _HEADER]):
-            raise ValueError("arrays are missing")
+        result: dict[str, Any] = {key: value for key, value in header.items() if key != "check"}
+        if check != _check(result):
+            raise MalformedJson("the checksum of its description differs")
+        member(result, "id", str)
+        members = {f"{key}.npy": check for key, check in member(result, "arrays", dict).items()}
+        if sorted(names) != sorted([*members, _HEADER]):
+            raise MalformedJson("arrays are missing")
         for name, check in members.items():
-            if check != self._archive.getinfo(name).CRC:
-                raise ValueError(f"the checksum of {name!r} differs")
-            if not verified:
-                with self._archive.open(name) as file:
-                    while file.read(_CHUNK):
-                        pass
-        result: dict[str, Any] = header
+            with reading_archive():
+                if check != self._archive.getinfo(name).CRC:
+                    raise zipfile.BadZipFile(f"the checksum of {name!r} differs")
+                if not verified:
+                    with self._archive.open(name) as file:
+                        while file.read(_CHUNK):
+                            pass
         return result
 
     @contextmanager
@@ -167,9 +167,7 @@ class CheckpointFile:
         try:
             with naming(self.path):
                 yield
-        except (DataLossError, StateError, OSError):
-            raise
-        except _DAMAGED as error:
+        except (MalformedArchive, MalformedArray, MalformedJson) as error:
             raise DataLossError(
                 f"{self.path}: the checkpoint is damaged or was not written to its end: {error}; take one saved before it"
             ) from error

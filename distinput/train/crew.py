@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.modes import modes
-from distinput.distribute.peers import CallDescription, Peers, only_peers
+from distinput.distribute.collectives.peers import OpenPeers, only_peers
+from distinput.distribute.core.modes import modes
+from distinput.distribute.core.replicas import CallDescription
 from distinput.errors import FailedPreconditionError
 
 __all__ = ["Crew", "crew_of", "entered_strategy"]
@@ -23,7 +24,7 @@ class Crew:
       peers: all workers; None for a process without other workers.
     """
 
-    def __init__(self, peers: Peers | None) -> None:
+    def __init__(self, peers: OpenPeers | None) -> None:
         self._peers = peers if peers is not None and peers.size > 1 else None
         self.rank = 0 if self._peers is None else self._peers.rank
         self.size = 1 if self._peers is None else self._peers.size
@@ -76,7 +77,7 @@ def crew_of(strategies: Iterable[Any]) -> Crew:
     Raises:
       FailedPreconditionError: several strategies have several workers.
     """
-    by_id: dict[int, Peers] = {}
+    by_id: dict[int, OpenPeers] = {}
     for strategy in strategies:
         peers = getattr(getattr(strategy, "_replicas", None), "peers", None)
         if peers is not None:

@@ -8,12 +8,11 @@ from typing import Any, Self
 
 from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.distribute.input.distributed_iterator import DistributedIterator
-from distinput.distribute.input.ledger_view import LedgerView, beginning, places
+from distinput.distribute.input.located import Located
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.paths import local_path
-from distinput.lineage.entries import LedgerFile, entries_of
-from distinput.lineage.history import History
-from distinput.lineage.located import Located
+from distinput.lineage.history import History, LedgerFile, entries_of
+from distinput.lineage.ledger_view import LedgerView, beginning, places
 
 __all__ = ["Ledger"]
 

@@ -8,6 +8,7 @@ from distinput.errors import NotFoundError
 from distinput.train.checkpoint_file import CheckpointFile
 from distinput.train.coding import decoded
 from distinput.train.record import latest_checkpoint
+from distinput.url_secrets import without_secrets
 
 __all__ = ["list_variables", "load_variable"]
 
@@ -52,7 +53,9 @@ def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
     with _opened(ckpt_dir_or_file) as file:
         entries = file.header["entries"]
         if name not in entries:
-            raise KeyError(f"load_variable: {file.path} has no {name!r}; it has {', '.join(sorted(entries))}")
+            raise KeyError(
+                f"load_variable: {without_secrets(file.path)} has no {name!r}; it has {', '.join(sorted(entries))}"
+            )
         entry = entries[name]
         if entry["kind"] == "iterator":
             return entry.get("value", entry.get("values"))

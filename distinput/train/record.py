@@ -2,7 +2,6 @@
 """The record of the checkpoints in a folder: a JSON file named `checkpoint`."""
 
 import json
-import math
 import os
 import re
 import warnings
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from distinput.core.json_values import MalformedJson, items_of, json_value, member
 from distinput.errors import DataLossError, DistinputError, FailedPreconditionError, InputWarning, NotFoundError
 from distinput.files.folder import join_path, names_in, split_path
 from distinput.files.inside import leads_out, open_inside, plain_name
@@ -22,6 +22,9 @@ __all__ = ["CheckpointIndex", "is_whole", "latest_checkpoint", "latest_name", "n
 _NAME = "checkpoint"
 _FORMAT = "distinput.checkpoints"
 _NUMBERED = re.compile(rf"(.*-(\d+)){re.escape(SUFFIX)}", re.DOTALL)
+
+_LAST = 1e300
+"""No time is as late."""
 
 _whole: dict[str, str] = {}
 """The stamps of checkpoint files that were verified, or written by this process."""
@@ -52,31 +55,22 @@ class CheckpointIndex:
         """Read the record of a folder; if there is none, or it is damaged, make one from the names of the files."""
         try:
             with open_inside(folder, _NAME) as file:
-                found = json.loads(file.read())
-            if found["format"] != _FORMAT:
-                raise ValueError("it is no record of checkpoints")
-            managed = {plain_name(name): _time(when) for name, when in found["managed"]}
-            others, removed = map(plain_name, found["others"]), map(plain_name, found.get("removed", ()))
-            latest, preserved = found["latest"], found["preserved"]
+                found = json_value(file.read())
+            if member(found, "format") != _FORMAT:
+                raise MalformedJson("it is no record of checkpoints")
+            pairs = [items_of(each, "a checkpoint with its time", 2) for each in member(found, "managed", list)]
+            latest, preserved = member(found, "latest"), member(found, "preserved")
             return cls(
                 folder,
                 None if latest is None else plain_name(latest),
-                managed,
-                list(others),
+                {plain_name(name): _time(when) for name, when in pairs},
+                [plain_name(name) for name in member(found, "others", list)],
                 None if preserved is None else _time(preserved),
-                list(removed),
+                [plain_name(name) for name in items_of(found.get("removed", []), "'removed'")],
             )
         except NotFoundError:
             pass
-        except (
-            AttributeError,
-            DistinputError,
-            KeyError,
-            RecursionError,
-            TypeError,
-            ValueError,
-            OverflowError,
-        ) as error:
+        except (DistinputError, MalformedJson) as error:
             path = join_path(folder, _NAME)
             warnings.warn(
                 f"{path}: the record of checkpoints is damaged ({error}); the numbers in the names of the files are taken",
@@ -114,8 +108,13 @@ class CheckpointIndex:
 
 
 def _time(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{value!r} is no time")
+    """A time.
+
+    Raises:
+      MalformedJson: it is none.
+    """
+    if type(value) not in (int, float) or not -_LAST <= value <= _LAST:
+        raise MalformedJson(f"{value!r:.60} is no time")
     return float(value)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.operators import LocalOperators
+from distinput.distribute.core.values import LocalOperators
 
 __all__ = ["SaveCounter"]
 

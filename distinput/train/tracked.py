@@ -14,8 +14,8 @@ from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 from distinput.data import Dataset
+from distinput.distribute.core.values import DistributedValues
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
-from distinput.distribute.values import DistributedValues
 from distinput.errors import InvalidArgumentError
 from distinput.train.kinds import Kind, kind_of
 

@@ -5,6 +5,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from distinput.core.json_values import MalformedJson, items_of, member
 from distinput.core.state import State
 from distinput.files.inside import plain_name
 from distinput.plan.fingerprint import Fingerprint, is_fingerprint
@@ -15,6 +16,7 @@ __all__ = ["Journal"]
 _VERSION = 1
 _RUN = re.compile(r"\w+", re.ASCII)
 """Words of writings, of which names of files are made."""
+_LISTS, _OTHERS = ("numbers", "pieces", "replaces"), ("state", "pipeline", "done", "order")
 
 
 @dataclass(frozen=True)
@@ -60,17 +62,14 @@ class Journal:
         if not isinstance(found, dict) or found.get("version") != _VERSION:
             return None
         try:
-            given = {name: value for name, value in found.items() if name != "version"}
-            given["files"] = tuple([WrittenFile.of_json(file) for file in given["files"]])
-            given |= {name: tuple(given.get(name, ())) for name in ("numbers", "pieces", "replaces")}
-            made = Journal(**given)
-            fits = (
-                isinstance(made.key, list)
-                and is_fingerprint(made.pipeline)
-                and isinstance(made.done, bool)
-                and bool(_RUN.fullmatch(made.run))
-            )
-            fits &= all(type(number) is int and number >= 0 for number in (*made.numbers, *made.pieces))
-            return made if fits and all(map(plain_name, made.replaces)) else None
-        except (KeyError, TypeError, ValueError):
+            key, run = member(found, "key", list), member(found, "run", str)
+            files = tuple([WrittenFile.of_json(file) for file in items_of(member(found, "files"), "files")])
+            numbers, pieces, replaces = [tuple(items_of(found.get(name, []), name)) for name in _LISTS]
+            given = {name: value for name, value in found.items() if name in _OTHERS}
+            made = Journal(key, run, files, numbers=numbers, pieces=pieces, replaces=replaces, **given)
+            fits = is_fingerprint(made.pipeline) and isinstance(made.done, bool) and bool(_RUN.fullmatch(run))
+            fits &= all(type(number) is int and number >= 0 for number in (*numbers, *pieces))
+            known = {"version", "key", "run", "files", *_LISTS, *_OTHERS}
+            return made if fits and known.issuperset(found) and all(map(plain_name, replaces)) else None
+        except MalformedJson:
             return None

@@ -3,11 +3,12 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
+from distinput.core.json_values import MalformedJson, items_of, json_value, member
 from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.directory import MANIFEST
@@ -17,8 +18,11 @@ from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of
 from distinput.files.table import FileTable
+from distinput.formats import FORMATS
+from distinput.formats.named import format_named
 from distinput.kernels.crc32 import crc32
 from distinput.plan.fingerprint import is_fingerprint
+from distinput.url_secrets import printed_without_secrets
 from distinput.writers import WRITERS
 
 __all__ = ["MANIFEST", "OPTIONS_GIVEN", "WrittenFile", "WrittenFiles", "read_written", "verify_files"]
@@ -61,15 +65,16 @@ class WrittenFile:
         """From JSON.
 
         Raises:
-          KeyError, TypeError, ValueError: it is none, or its name leads out of the folder.
+          MalformedJson: it is none, or its name leads out of the folder.
         """
-        name, rows, size, crc32 = plain_name(value["name"]), value["rows"], value["bytes"], value["crc32"]
+        rows, size, crc32 = [member(value, key, int) for key in ("rows", "bytes", "crc32")]
         for number in (rows, size, crc32):
-            if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 62:
-                raise ValueError(f"{number!r} is no count")
-        return WrittenFile(name, rows, size, crc32)
+            if not 0 <= number < 1 << 62:
+                raise MalformedJson(f"{number!r:.60} is no count")
+        return WrittenFile(plain_name(member(value, "name")), rows, size, crc32)
 
 
+@printed_without_secrets
 @dataclass(frozen=True)
 class WrittenFiles:
     """A complete dataset in a folder, as its manifest has it.
@@ -141,12 +146,36 @@ class WrittenFiles:
                     "write the dataset again"
                 )
 
+    def check_format(self) -> None:
+        """Refuse a dataset of which no reader can be made.
+
+        Raises:
+          DataLossError: its format does not take its options.
+          InvalidArgumentError: there is no format of this name, or nobody has registered it yet.
+        """
+        path = join_path(self.directory, MANIFEST)
+        try:
+            FORMATS.find(self.format)
+        except ValueError as error:
+            raise InvalidArgumentError(f"{path}: {error}; register it, or name the format yourself") from None
+        try:
+            format_named(self.format, **self.options)
+        except (TypeError, ValueError) as error:
+            raise DataLossError(
+                f"{path}: not a manifest of written files, or damaged: its options are none of {self.format}: {error}"
+            ) from error
+
     def save(self, *, durable: bool = True) -> None:
         """Write the manifest; it takes the place of an older one at once."""
         made = {"distinput_written": _VERSION, **asdict(self), "rows": self.rows}
         del made["directory"], made["complete"]
         with Sink(join_path(self.directory, MANIFEST), durable=durable, own=True) as sink:
             sink.write(json.dumps(made, indent=1).encode())
+
+
+_READ_APART = frozenset({"distinput_written", "rows", "files", "pieces"})
+_OTHERS = frozenset(each.name for each in fields(WrittenFiles)) - _READ_APART - {"directory", "complete"}
+"""Members of a manifest: those that are looked at one by one, and all others."""
 
 
 def read_written(directory: str) -> WrittenFiles | None:
@@ -167,21 +196,23 @@ def read_written(directory: str) -> WrittenFiles | None:
     ):  # the last where fsspec is asked for a file below a file
         return None
     try:
-        fields = json.loads(text)
-        version = fields.pop("distinput_written")
-        rows = fields.pop("rows")
-        files = tuple([WrittenFile.of_json(each) for each in fields.pop("files")])
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error!r}") from error
-    if version != _VERSION:
-        raise InvalidArgumentError(
-            f"{path}: a manifest of version {version}, this distinput reads {_VERSION}; write the dataset again"
-        )
-    try:
-        manifest = WrittenFiles(directory, files=files, pieces=tuple(fields.pop("pieces", ())), **fields)
-    except TypeError as error:
+        found = json_value(text)
+        version = member(found, "distinput_written")
+        if version != _VERSION:
+            raise InvalidArgumentError(
+                f"{path}: a manifest of version {version}, this distinput reads {_VERSION}; write the dataset again"
+            )
+        rows = member(found, "rows")
+        files = tuple([WrittenFile.of_json(each) for each in member(found, "files", list)])
+        pieces = tuple(items_of(found.get("pieces", []), "'pieces'"))
+        given = {key: value for key, value in found.items() if key not in _READ_APART}
+        unknown = sorted(set(given) - _OTHERS)
+        missing = sorted({"format", "options"} - set(given))
+        if unknown or missing:
+            raise MalformedJson(f"it has {f'no {missing[0]!r}' if missing else f'a member {unknown[0]!r}'}")
+    except MalformedJson as error:
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error}") from error
-    pieces = manifest.pieces
+    manifest = WrittenFiles(directory, files=files, pieces=pieces, **given)
     fits = all(type(count) is int and count > 0 for count in pieces) and sum(pieces) == (len(files) if pieces else 0)
     fits &= isinstance(manifest.format, str) and isinstance(manifest.options, dict) and isinstance(manifest.more, dict)
     fits &= all(isinstance(word, str) for word in (manifest.run, manifest.order)) and isinstance(

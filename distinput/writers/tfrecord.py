@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TFRecord files: records of bytes, or dicts as `tf.train.Example` messages."""
 
-import struct
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,11 +9,12 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.leaves import STRING
 from distinput.core.spec import Spec, TensorSpec
+from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
 from distinput.formats.example_encoding import encode_examples
-from distinput.kernels.crc32c import masked_crc32c_of_bytes
+from distinput.formats.tfrecord import framed
 from distinput.writers.writer import ShardFile, Writer, whole_file_codec
 
 __all__ = ["TFRecordsWriter"]
@@ -80,14 +80,5 @@ class _File(ShardFile):
         self._sink, self._raw = sink, raw
 
     def write(self, block: Block) -> None:
-        records = block.elements() if self._raw else encode_examples(block).values()
-        parts: list[bytes] = []
-        for record in records:
-            length = struct.pack("<Q", len(record))
-            parts += (length, _masked(length), record, _masked(record))
-        self._sink.write(b"".join(parts))
-
-
-def _masked(data: bytes) -> bytes:
-    """The masked CRC32C of `data` in its stored form."""
-    return struct.pack("<I", masked_crc32c_of_bytes(data))
+        records = block.materialize().columns[0] if self._raw else encode_examples(block)
+        self._sink.write(framed(records if isinstance(records, Strings) else Strings.of(list(records.values()))))

@@ -2,6 +2,7 @@
 """`distinput graph` writes pictures in the language that the name of the file says."""
 
 import json
+import os
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -40,6 +41,14 @@ def test_the_end_of_the_name_says_what_is_written(name: str) -> None:
         "take",
         "batch",
     ]
+
+
+def test_a_file_that_was_there_is_replaced_as_a_whole(name: str) -> None:
+    old, kept = Path("a.svg"), Path("kept")
+    old.write_text("old")
+    os.link(old, kept)
+    assert main(["graph", name, "-o", str(old)]) == 0
+    assert (old.read_text()[:4], kept.read_text()) == ("<svg", "old")
 
 
 def test_the_running_steps_and_a_kind_of_ones_own(name: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,6 +48,7 @@ def test_a_word_that_is_no_command_gets_the_nearest(capsys: pytest.CaptureFixtur
     assert "`distinput --help` lists all" in capsys.readouterr().err
 
 
+@pytest.mark.fresh_process
 def test_the_help_loads_neither_numpy_nor_what_commands_need() -> None:
     program = """
 import sys

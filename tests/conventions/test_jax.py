@@ -52,6 +52,7 @@ def test_elements_and_batches_and_steps_are_pytrees(made: Any) -> None:
     assert mask.shape == (4,)
 
 
+@pytest.mark.fresh_process
 def test_nothing_is_registered_before_jax_is_imported() -> None:
     assert "distinput" in imported()
     assert not {"jax", "flax", "orbax", "grain"} & imported()

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conventions.imports import imported
 from tests.engines.installed import need
 from tests.engines.processes import mpiexec
@@ -34,6 +36,7 @@ def test_arrays_are_sent_as_buffers() -> None:
     assert {"Iallgather", "Iallgatherv", "Iallreduce", "Ibcast", "Isend"} <= used
 
 
+@pytest.mark.fresh_process
 def test_mpi_is_not_started_by_an_import() -> None:
     assert "distinput" in imported()
     assert "mpi4py" not in imported()

@@ -12,6 +12,8 @@ import pytest
 import distinput as di
 from distinput.testing import check_dataset
 
+pytestmark = pytest.mark.fresh_process
+
 ROOT = Path(__file__).parents[2]
 
 

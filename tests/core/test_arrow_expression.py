@@ -106,3 +106,15 @@ def test_a_missing_column_is_named_without_the_schema_of_pyarrow() -> None:
     assert str(caught.value).endswith(
         "cannot be evaluated: there is no column 'c'; the columns are a (int32), b (int32)"
     )
+
+
+def test_columns_of_float16_are_compared_as_float32() -> None:
+    numbers = np.array([0, 0.5, 1, np.nan, 65504, -1], np.float16)
+    dataset = di.data.Dataset.from_tensor_slices({"x": numbers, "y": np.arange(6)})
+
+    def kept(expression: Any) -> list[int]:
+        return [int(row["y"]) for row in dataset.filter(expression)]
+
+    assert kept(X > 0.5) == [2, 4]
+    assert kept(X == 65504) == [4]
+    assert kept((X <= 0) | X.is_nan()) == [0, 3, 5]

@@ -18,9 +18,10 @@ from distinput.core.padded import Padded
 from distinput.core.picked import Picked
 from distinput.core.ragged import Ragged
 from distinput.core.ragged_batches import RaggedBatches
+from distinput.core.sparse_rows import SparseRows
 from distinput.core.strings import Strings
 
-FINAL = {Arrays, Datasets, Dense, Objects, Padded, Picked, Ragged, RaggedBatches, Strings}
+FINAL = {Arrays, Datasets, Dense, Objects, Padded, Picked, Ragged, RaggedBatches, SparseRows, Strings}
 
 
 def subclasses(kind: type[Any]) -> set[type[Any]]:

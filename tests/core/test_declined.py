@@ -6,7 +6,7 @@ from distinput.core.spec import RaggedTensorSpec
 
 
 def test_a_reason_names_its_page() -> None:
-    assert told(("use NumPy", CHANGE)) == 'use NumPy ("What to change" in docs/porting.md)'
+    assert told(("use NumPy", CHANGE)) == 'use NumPy ("What to change" in docs/tensorflow.md)'
 
 
 def test_classes_have_the_reasons_of_those_they_derive_from() -> None:

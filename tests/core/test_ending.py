@@ -11,6 +11,8 @@ import pytest
 from distinput.core import ending
 from distinput.core.ending import Ending
 
+pytestmark = pytest.mark.fresh_process
+
 
 class Background(Ending):
     def __init__(self) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.fresh_process
+
 GOOD = """
     from dataclasses import dataclass
     from distinput.extend import Policy, SameElements, register_backend, register_format, register_op, register_policy

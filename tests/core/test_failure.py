@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be made is made around each error, and the error that is raised is that of the first row at fault."""
 
+import errno
+import os
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -205,3 +210,37 @@ def test_a_result_that_fails_takes_no_other_along() -> None:
     reducer = di.data.experimental.Reducer(lambda key: key, lambda total, _: total, _fails_twice)
     sums = di.data.experimental.group_by_reducer(lambda x: x, reducer)
     assert Dataset.range(6).apply(sums).ignore_errors().to_list() == [0, 1, 3, 5]
+
+
+OUT_OF_FILES = """
+import os, resource, sys
+import distinput as di
+
+names = [os.path.join(sys.argv[1], f"{number}.txt") for number in range(80)]
+for name in names:
+    with open(name, "w") as file:
+        file.write("a\\n")
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+lines = di.data.TextLineDataset
+made = {
+    "interleave": lambda: di.data.Dataset.from_tensor_slices(names).interleave(lines, cycle_length=80).to_list(),
+    "zip": lambda: di.data.Dataset.zip(tuple(map(lines, names))).to_list(),
+    "write": lambda: lines(names).filter(lambda x: True).write(sys.argv[1] + "/w", "text", shards=80),
+    "iterators": lambda: [next(each) for each in [iter(lines(name)) for name in names]],
+}[sys.argv[2]]
+try:
+    made()
+except OSError as error:
+    print(error.errno, *error.__notes__, sep="\\n")
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs limits of POSIX")
+@pytest.mark.parametrize("way", ["interleave", "zip", "write", "iterators"])
+def test_a_process_without_descriptors_says_the_cure(way: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OUT_OF_FILES, str(tmp_path), way]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
+    assert found.startswith(f"{errno.EMFILE}\n"), found
+    assert "as many files and connections open as it may" in found
+    assert "ulimit -n 65536" in found
+    assert "cycle_length" in found

@@ -16,6 +16,7 @@ def test_what_draws_is_there(kind: str) -> None:
     assert callable(getattr(import_module(f"distinput.reports.{module}"), name))
 
 
+@pytest.mark.fresh_process
 def test_a_pass_does_not_load_it() -> None:
     program = (
         "import sys, distinput as di; list(di.data.Dataset.range(3)); print([m for m in sys.modules if 'reports' in m])"

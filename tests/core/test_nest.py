@@ -140,3 +140,27 @@ def test_flat_tuples_are_known(nest: Any, flat: bool) -> None:
 def test_a_structure_prints_as_the_nest_with_dots() -> None:
     assert str(structure_of({"b": (1, None), "a": Pair(1, 2)})) == "{'b': (., None), 'a': Pair(left=., right=.)}"
     assert isinstance(structure_of(1), Structure)
+
+
+@pytest.mark.parametrize("kind", ["dict", "list", "tuple"])
+@pytest.mark.parametrize("levels", [59, 60, 61, 62, 130, 260])
+def test_a_nest_has_as_many_levels_as_python_lets_it(kind: str, levels: int) -> None:
+    made: Any = 0
+    for level in range(levels):
+        made = (
+            {"below": made, "beside": (1, level)}
+            if kind == "dict"
+            else (made, level)
+            if kind == "tuple"
+            else [made, level]
+        )
+    structure = structure_of(made, lists=True)
+    assert structure.build([*_leaves(made)]) == made
+
+
+def _leaves(nest: Any) -> Any:
+    if isinstance(nest, int):
+        yield nest
+        return
+    for each in nest.values() if isinstance(nest, dict) else nest:
+        yield from _leaves(each)

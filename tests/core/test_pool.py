@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pool of threads gives results and errors, drops what has not begun, and waits in C code alone."""
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from distinput.core.pool import Pool
+import distinput
+from distinput.core.pool import Pool, mapped
 from distinput.errors import CancelledError
 
 
@@ -68,3 +72,53 @@ def test_a_task_that_raises_what_says_that_it_is_cancelled_was_not() -> None:
         task.result()
     assert not task.cancelled()
     pool.shutdown()
+
+
+def test_calls_come_in_the_order_of_the_items_and_the_first_error_is_raised() -> None:
+    assert mapped(lambda x: x * 2, range(50), 4) == list(range(0, 100, 2))
+    assert mapped(len, [], 4) == []
+    begun: list[int] = []
+
+    def fails(x: int) -> int:
+        begun.append(x)
+        if x in (1, 2):
+            raise KeyError(x)
+        return x
+
+    with pytest.raises(KeyError, match="1"):
+        mapped(fails, range(1000), 1)
+    assert begun == [0, 1]
+    with pytest.raises(KeyError):
+        mapped(fails, range(1000), 4)
+    assert len(begun) < 500
+
+
+INTERRUPTED = """
+import signal, threading, time
+from distinput.core.pool import mapped
+
+def slow(x):
+    if x == 0:
+        interrupt = signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
+        threading.Timer(0.3, *interrupt).start()
+    time.sleep(300)
+
+begin = time.monotonic()
+try:
+    mapped(slow, range(100), 4)
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - begin < 60)
+"""
+
+
+def test_an_interrupt_is_not_held_up_by_calls_that_take_long() -> None:
+    command = [sys.executable, "-c", INTERRUPTED]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    assert found.stdout == "interrupted True\n"
+
+
+def test_nothing_else_waits_with_threads_of_the_standard_library() -> None:
+    """Their waits are written in Python, see above; tests and users' own executors may have them."""
+    root = Path(distinput.__file__).parent
+    named = [str(path.relative_to(root)) for path in root.rglob("*.py") if "ThreadPoolExecutor(" in path.read_text()]
+    assert [name for name in named if not name.startswith("testing")] == ["distribute/engines/local.py"]  # an example

@@ -77,13 +77,54 @@ def test_each_worker_answers_in_order(workers: Processes) -> None:
 
 
 @pytest.mark.parametrize("order, how", [("die", "was ended by signal 9"), ("leave", "ended with status 3")])
-def test_a_worker_that_ends_is_an_error_and_no_hang(workers: Processes, order: str, how: str) -> None:
+def test_work_that_ends_its_worker_each_time_is_an_error_and_no_hang(workers: Processes, order: str, how: str) -> None:
+    first = workers.pids
     workers.send(1, order)
     begin = time.monotonic()
-    with pytest.raises(UnavailableError, match=rf"test: worker process {workers.pids[1]} {how} while it had work"):
+    with pytest.raises(UnavailableError, match=rf"test: worker process \d+ {how} while it had work, and so did 3"):
         workers.receive(1, always)
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 60
+    assert workers.pids[0] == first[0]
+    assert workers.pids[1] != first[1]
     assert workers.broken
+
+
+def test_what_a_worker_had_not_answered_is_given_to_another(workers: Processes) -> None:
+    for order in (1, ("sleep", 0.2), 3, np.arange(9)):
+        workers.send(0, order)
+    assert workers.receive(0, always) == 1
+    lost = workers.pids[0]
+    os.kill(lost, signal.SIGKILL)
+    assert workers.receive(0, always) == ("sleep", 0.2)
+    assert is_gone(lost)
+    assert workers.pids[0] != lost
+    assert workers.receive(0, always) == 3
+    assert workers.receive(0, always).tolist() == list(range(9))
+    os.kill(workers.pids[0], signal.SIGKILL)
+    assert is_gone(workers.pids[0])
+    workers.send(0, 5)
+    assert workers.receive(0, always) == 5
+    assert not workers.broken
+    workers.send(0, ("sleep", 60))
+    os.kill(workers.pids[0], signal.SIGKILL)
+    workers.drain(always)  # nobody asks for what it had
+    workers.send(0, 6)
+    assert workers.receive(0, always) == 6
+
+
+def test_workers_in_the_middle_of_a_message_are_not_used_again(
+    workers: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an interrupt nobody knows which answers are still to come."""
+    workers.send(0, 5)
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("distinput.core.segments.Channel.receive", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        workers.receive(0, always)
+    assert not workers.alive
 
 
 def test_waiting_for_a_worker_can_be_given_up(workers: Processes) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from distinput.core.leaves import as_leaf
-from distinput.core.state import decode_value, encode_value
 from distinput.errors import StateError
+from distinput.ops.scan import decode_value, encode_value
 
 
 def same(one: Any, other: Any) -> bool:

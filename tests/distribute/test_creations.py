@@ -3,7 +3,7 @@
 
 import threading
 
-from distinput.distribute.creations import Creations
+from distinput.distribute.core.rendezvous import Creations
 
 
 def test_the_second_request_gets_the_second_object() -> None:

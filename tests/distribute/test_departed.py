@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.collectives.process_identity import ProcessIdentity
+from distinput.distribute.collectives.membership import ProcessIdentity
 from distinput.distribute.engines import PeerLost
 from distinput.distribute.engines.local import _LocalHandle, open_groups
 

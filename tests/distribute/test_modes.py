@@ -5,12 +5,11 @@ import threading
 
 import pytest
 
-from distinput.distribute.context import default_strategy
-from distinput.distribute.modes import (
+from distinput.distribute.core.current import default_strategy, get_strategy
+from distinput.distribute.core.modes import (
     Mode,
     Scope,
     UpdateMode,
-    current_strategy,
     in_replica_of,
     modes,
     require_cross_replica,
@@ -71,9 +70,9 @@ def test_each_thread_has_a_stack_of_its_own() -> None:
 
 
 def test_the_current_strategy_is_that_of_the_innermost_mode() -> None:
-    assert current_strategy() is default_strategy()
+    assert get_strategy() is default_strategy()
     with Mode(ONE, None), Mode(OTHER, "replica"):
-        assert current_strategy() is OTHER
+        assert get_strategy() is OTHER
 
 
 def test_an_update_is_cross_replica_context_for_one_copy() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from distinput.distribute import Mirrored, PerReplica
-from distinput.distribute.values import PartialPerReplica
+from distinput.distribute.core.values import PartialPerReplica
 
 AUGMENTED = {
     operator.iadd: operator.add,

@@ -4,7 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.distribute.peers import CallDescription, Peers, only_peers
+from distinput.distribute.collectives.peers import only_peers
+from distinput.distribute.core.replicas import CallDescription, Peers
 from distinput.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, Mismatch
 from tests.distribute.workers import on_workers
 

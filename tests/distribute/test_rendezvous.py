@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.rendezvous import Arrival, Rendezvous
+from distinput.distribute.core.rendezvous import Arrival, Rendezvous
 from distinput.errors import AbortedError, Mismatch
 
 

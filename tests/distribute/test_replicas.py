@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from distinput.distribute import MirroredStrategy
-from distinput.distribute.replicas import Replicas
+from distinput.distribute.core.replicas import Replicas
 from tests.distribute.workers import on_workers
 
 

@@ -25,8 +25,8 @@ from distinput.distribute import (
     get_replica_context,
     get_strategy,
 )
-from distinput.distribute.replica_context import ReplicaContext
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.replica_context import ReplicaContext
+from distinput.distribute.core.strategy import Strategy
 from distinput.errors import AbortedError, InvalidArgumentError
 
 
@@ -350,7 +350,7 @@ def test_a_strategy_that_is_sent_to_another_process_has_threads_of_its_own() -> 
     assert pickle.loads(pickle.dumps(central)).extended.parameter_devices == ("CPU:1",)
     ordered = MirroredStrategy(["CPU:0", "CPU:1"], ReductionToOneDevice(accumulation_fn=sum))
     for same in (pickle.loads(pickle.dumps(ordered)), copy.deepcopy(ordered)):
-        assert same._arithmetic.ops is not ordered._arithmetic.ops
+        assert same._reducer.ops is not ordered._reducer.ops
         assert same.reduce("SUM", PerReplica([1, 2]), axis=None) == 3
     assert pickle.loads(pickle.dumps(get_strategy())) is get_strategy()
 
@@ -399,8 +399,10 @@ def test_a_proxy_of_a_named_tuple_comes_back_as_the_named_tuple() -> None:
     assert (type(made), made.a.values, made.b) == (Pair, (0, 1), "text")
 
 
-def test_an_interrupt_does_not_wait_for_replicas_that_sleep() -> None:
-    strategy = MirroredStrategy(["CPU:0", "CPU:1"])
+@pytest.mark.parametrize("backend", ["threads", "jax", "torch"])
+def test_an_interrupt_does_not_wait_for_replicas_that_sleep(backend: str) -> None:
+    pytest.importorskip("numpy" if backend == "threads" else backend, reason="the backend is not installed")
+    strategy = MirroredStrategy(["CPU:0", "CPU:1"], backend=backend)
     release, sleeping = threading.Event(), threading.Event()
 
     def step() -> None:

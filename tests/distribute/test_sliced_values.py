@@ -80,12 +80,12 @@ def test_all_reduce_gives_each_replica_its_own(strategy: Any, op: str) -> None:
     parts = strategy.experimental_local_results(made["x"])
     assert [told(part) for part in parts] == [WANT[op]] * 2
     assert parts[0].values is not parts[1].values
-    if getattr(strategy._arithmetic, "ops", None) is None:
+    if getattr(strategy._reducer, "ops", None) is None:
         assert [float(y) for y in strategy.experimental_local_results(made["y"])] == [4 if op == "SUM" else 2] * 2
 
 
 def test_with_an_axis_they_count_as_the_array_that_they_stand_for(strategy: Any) -> None:
-    if strategy.num_replicas_in_sync == 2 and getattr(strategy._arithmetic, "ops", None) is None:
+    if strategy.num_replicas_in_sync == 2 and getattr(strategy._reducer, "ops", None) is None:
         assert np.asarray(strategy.reduce("SUM", both(), axis=0)).tolist() == [5, 5]
         assert np.asarray(strategy.reduce("MEAN", both(), axis=0)).tolist() == [0.5, 0.5]
         mixed = di.distribute.PerReplica([np.ones((5, 2), np.float32), slices(0)])

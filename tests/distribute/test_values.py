@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from distinput.core.spec import TensorSpec
-from distinput.distribute.input.spec import PerReplicaSpec
-from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.values import (
+from distinput.distribute.core.reduction import ReduceOp
+from distinput.distribute.core.values import (
     DistributedValues,
     Mirrored,
     PartialPerReplica,
@@ -19,6 +18,7 @@ from distinput.distribute.values import (
     row_counts,
     select_replica,
 )
+from distinput.distribute.input.dealing import PerReplicaSpec
 from distinput.errors import InvalidArgumentError
 
 

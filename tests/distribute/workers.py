@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import distinput as di
+from distinput.distribute.collectives.strategy import MultiWorkerMirroredStrategy
 from distinput.distribute.engines.local import open_groups
-from distinput.distribute.strategies.multi_worker_mirrored import MultiWorkerMirroredStrategy
 
 Body = Callable[[MultiWorkerMirroredStrategy, int], Any]
 

@@ -4,6 +4,7 @@
 The blocks of a page run in order and share their names, as a reader would type them. A block with `>>>` is held to the
 output it shows. One without runs as it is; if the next block is fenced as `text`, it must have printed that. A block that
 is not to be run has a comment with the reason on the line before its fence: `<!-- not run: the reason -->`.
+One after `<!-- needs: package, package -->` is left out where a package is not installed; later blocks do without its names.
 
 After the comment `<!-- file: name -->` a block, in any language, is not run but saved under that name, as a reader would
 save it. A block of shell is run after the comment `<!-- run -->`, where `python` is the Python of the tests; it must end
@@ -12,20 +13,22 @@ well, and print what a block fenced as `text` after it says.
 
 import contextlib
 import doctest
+import importlib.util
 import io
 import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Snippet", "run_page", "snippets"]
+__all__ = ["Snippet", "left_out", "run_page", "snippets"]
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-_COMMENT = r"<!-- (?:not run: *(?P<reason>.*?)|file: *(?P<file>\S+)|(?P<run>run)) *-->\n"
+_COMMENT = r"<!-- (?:not run: *(?P<reason>.*?)|needs: *(?P<needs>[\w, ]+?)|file: *(?P<file>\S+)|(?P<run>run)) *-->\n"
 _FENCE = re.compile(rf"^(?:{_COMMENT})?```(?P<language>[\w-]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -40,6 +43,7 @@ class Snippet:
       reason: why it is not run, None if it is.
       file: the name to save it under instead of running it, None if it is run.
       shell: whether it is shell.
+      needs: the packages without which it is left out.
     """
 
     code: str
@@ -48,6 +52,12 @@ class Snippet:
     reason: str | None
     file: str | None = None
     shell: bool = False
+    needs: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> list[str]:
+        """The packages that it needs and that are not installed."""
+        return [name for name in self.needs if importlib.util.find_spec(name) is None]
 
 
 def snippets(page: str) -> Iterator[Snippet]:
@@ -60,7 +70,13 @@ def snippets(page: str) -> Iterator[Snippet]:
         close = after is not None and after["language"] == "text" and not page[fence.end() : after.start()].strip()
         line = page[: fence.start("code")].count("\n") + 1
         prints = after["code"] if close and after else None
-        yield Snippet(fence["code"], line, prints, fence["reason"], fence["file"], fence["run"] is not None)
+        needs = tuple((fence["needs"] or "").replace(",", " ").split())
+        yield Snippet(fence["code"], line, prints, fence["reason"], fence["file"], fence["run"] is not None, needs)
+
+
+def left_out(path: Path) -> dict[str, int]:
+    """How many blocks of a page are left out here for want of a package, by its name."""
+    return Counter(name for snippet in snippets(path.read_text(encoding="utf-8")) for name in snippet.missing)
 
 
 def run_page(path: Path) -> list[str]:
@@ -68,6 +84,8 @@ def run_page(path: Path) -> list[str]:
     names: dict[str, Any] = {"__name__": "__main__"}
     wrong: list[str] = []
     for snippet in snippets(path.read_text(encoding="utf-8")):
+        if snippet.missing:
+            continue
         if snippet.file is not None:
             Path(snippet.file).write_text(snippet.code, encoding="utf-8")
         elif snippet.shell:

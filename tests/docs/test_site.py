@@ -32,6 +32,7 @@ def test_every_page_is_in_the_navigation_once(script: ModuleType) -> None:
     inside = [page for group in script.navigation() for page in group.paths() if page.is_relative_to(DOCS)]
     missing = {page.relative_to(DOCS).as_posix() for page in {*DOCS.rglob("*.md")} - {*inside}}
     assert missing == set(), "give each a row in a table of docs/index.md"
+    assert {page.parent.name for page in {*inside} - {*DOCS.rglob("*.md")}} == {"reference"}
     assert [page.relative_to(DOCS).as_posix() for page, rows in Counter(inside).items() if rows > 1] == []
 
 

@@ -18,11 +18,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from tests.depth import DEEP
+from tests.nursery import ROOT, Nursery
+
 __all__ = [
     "ENGINES",
     "NURSERIES",
     "ROOT",
-    "Fork",
     "Outcome",
     "Process",
     "environments",
@@ -34,7 +36,6 @@ __all__ = [
     "wait_for",
 ]
 
-ROOT = Path(__file__).parents[2]
 ENGINES = {"jax": ("jax",), "mpi": ("mpi4py",), "torch": ("torch",)}
 """The packages that an engine needs."""
 LIMIT = 90.0
@@ -53,22 +54,6 @@ class Process(Protocol):
     pid: int
 
     def poll(self) -> int | None: ...
-
-
-class Fork:
-    """A child of this process that was not started by `subprocess`."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self._code: int | None = None
-
-    def poll(self) -> int | None:
-        """How it ended: negative for a signal, None while it runs."""
-        if self._code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self._code = os.waitstatus_to_exitcode(status)
-        return self._code
 
 
 def wait_for(processes: Sequence[Process], limit: float, stuck: Collection[int] = ()) -> list[int | None]:
@@ -115,11 +100,31 @@ def mpiexec() -> tuple[str, ...]:
     return (found, *(("--allow-run-as-root", "--oversubscribe") if "open" in version.lower() else ()))
 
 
-def start(words: Sequence[str], environment: dict[str, str], output: Any) -> subprocess.Popen[bytes]:
-    """A process that leads a group of its own."""
+NURSERIES = {
+    engine: Nursery(module, "distinput.testing.collectives")
+    for engine, module in {"jax": "jax.distributed", "torch": "torch.distributed"}.items()
+}
+"""Where the workers of these engines are born; those of MPI are children of mpiexec."""
+
+
+def start(words: Sequence[str], environment: dict[str, str], output: Any, engine: str = "") -> Process:
+    """A process that leads a group of its own.
+
+    Args:
+      words: the command.
+      environment: more variables.
+      output: the file for what it says.
+      engine: from whose nursery it comes, if it has one; the command begins with this interpreter.
+    """
     every = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default", **environment}
     for name in [name for name in every if name.startswith(("PYTEST_", "COV_"))]:
         del every[name]
+    if engine in NURSERIES and not DEEP:
+        with open(os.devnull, "rb") as nothing:
+            files = {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno()}
+            child = NURSERIES[engine].start(words[1:], every, files, new_session=True)
+        if child is not None:
+            return child
     return subprocess.Popen(
         list(words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=every, start_new_session=True
     )
@@ -151,66 +156,15 @@ class Outcome:
         return [answer["result"] for answer in self.answers if answer is not None]
 
 
-class _Nursery:
-    """The process of nursery.py; one for all tests of this process.
-
-    Args:
-      module: what it loads.
-    """
-
-    def __init__(self, module: str) -> None:
-        self._module = module
-        self._process: subprocess.Popen[str] | None = None
-
-    def run(
-        self,
-        folder: Path,
-        places: Sequence[dict[str, str]],
-        limit: float,
-        stuck: Sequence[int],
-        words: Sequence[Sequence[str]] | None = None,
-    ) -> list[int | None]:
-        if self._process is None or self._process.poll() is not None:
-            every = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"}
-            command = [sys.executable, "-m", "tests.engines.nursery", self._module]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=every
-            )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        order = {"folder": str(folder), "environments": list(places), "limit": limit, "stuck": list(stuck)}
-        order["words"] = words
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        assert answer, "the nursery died"
-        codes: list[int | None] = json.loads(answer)
-        return codes
-
-    def close(self) -> None:
-        if self._process is not None:
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            self._process.stdin.close()
-            self._process.wait(20)
-            self._process.stdout.close()
-            self._process = None
-
-
-NURSERIES = {"jax": _Nursery("jax.distributed"), "torch": _Nursery("torch.distributed")}
-"""Where the workers of these engines are born; those of MPI are children of mpiexec."""
-
-
 def start_in_nursery(
     engine: str, commands: Sequence[Sequence[str]], limit: float, stuck: int | None
 ) -> tuple[list[int | None], str]:
     """Start the workers of `distinput.testing.collectives` from a process that has loaded the engine."""
-    with tempfile.TemporaryDirectory(prefix="distinput-engines-") as made:
-        folder = Path(made)
-        words = [list(command[3:]) for command in commands]
-        places = [{"GLOO_SOCKET_IFNAME": "lo"} for _ in commands]
-        codes = NURSERIES[engine].run(folder, places, limit, [] if stuck is None else [stuck], words)
-        return codes, "\n".join(path.read_text(errors="replace") for path in sorted(folder.glob("output*")))
+    with tempfile.TemporaryFile() as output:
+        workers = [start(command, {"GLOO_SOCKET_IFNAME": "lo"}, output, engine) for command in commands]
+        codes = wait_for(workers, limit, [] if stuck is None else [stuck])
+        output.seek(0)
+        return codes, output.read().decode(errors="replace")
 
 
 def run(
@@ -249,13 +203,15 @@ def run(
         words = ["-m", "tests.engines.worker", str(folder)]
         if engine == "mpi" and not launcher:
             launcher = (*mpiexec(), "-n", str(size), sys.executable)
-        if engine in NURSERIES and not launcher:
-            codes = NURSERIES[engine].run(folder, environments(size), limit, stuck)
-        else:
-            with (folder / "output").open("wb") as output:
-                codes = wait_for([start([*launcher, *words], {}, output)], limit, stuck)
+        with (folder / "output").open("wb") as output:
+            if launcher:
+                workers = [start([*launcher, *words], {}, output)]
+            else:
+                places = environments(size)
+                workers = [start([sys.executable, *words], place, output, engine) for place in places]
+            codes = wait_for(workers, limit, stuck)
         answers = [_read(folder / f"answer-{rank}.json") for rank in range(size)]
-        said = "\n".join(path.read_text(errors="replace") for path in sorted(folder.glob("output*")))
+        said = (folder / "output").read_text(errors="replace")
         return Outcome(answers, codes, said, time.monotonic() - began)
 
 

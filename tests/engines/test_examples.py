@@ -13,7 +13,7 @@ from tests.engines.processes import ROOT, environments, start, wait_for
 SECONDS = 90
 
 
-def output(folder: Path, example: str, processes: int, *words: str, launcher: tuple[str, ...] = ()) -> str:
+def output(engine: str, folder: Path, example: str, processes: int, *words: str, launcher: tuple[str, ...] = ()) -> str:
     """What the first process of an example prints; all must end well."""
     command = [sys.executable, str(ROOT / "examples" / example), *words]
     places = environments(processes) if processes > 1 and not launcher else [{}]
@@ -21,7 +21,7 @@ def output(folder: Path, example: str, processes: int, *words: str, launcher: tu
     running = []
     for path, place in zip(files, places, strict=True):
         with path.open("wb") as said:
-            running.append(start([*launcher, *command[bool(launcher) :]], place, said))
+            running.append(start([*launcher, *command[bool(launcher) :]], place, said, engine))
     codes = wait_for(running, SECONDS)
     texts = [path.read_text(errors="replace") for path in files]
     assert set(codes) == {0}, f"{codes}:\n" + "\n".join(texts)
@@ -48,7 +48,7 @@ def test_torch_ddp(processes: int, launcher: tuple[str, ...], tmp_path: Path) ->
     program = tmp_path / "then_look.py"
     program.write_text(THEN_LOOK, encoding="utf-8")
     example = str(ROOT / "examples" / "torch_ddp.py")
-    text = output(tmp_path, str(program), processes, example, launcher=launcher)
+    text = output("torch", tmp_path, str(program), processes, example, launcher=launcher)
     assert f"{processes} processes, every record exactly once in each of 3 epochs: True" in text
     # The last batch has one row, so all processes but one have none; none of them waits for ever.
     assert re.findall(r", (\d) parts without rows$", text, re.MULTILINE) == [str(processes - 1)] * 3
@@ -62,7 +62,7 @@ def test_torch_ddp(processes: int, launcher: tuple[str, ...], tmp_path: Path) ->
 @pytest.mark.needs_engine("jax")
 @pytest.mark.parametrize("processes, devices", sampled([(1, 2), (2, 1)], [(1, 1)]))
 def test_jax_loop(processes: int, devices: int, tmp_path: Path) -> None:
-    text = output(tmp_path, "jax_loop.py", processes, str(devices))
+    text = output("jax", tmp_path, "jax_loop.py", processes, str(devices))
     assert f"{processes * devices} devices, every record exactly once in each of 3 epochs: True" in text
     assert re.findall(r", (\d+) steps$", text, re.MULTILINE) == ["16"] * 3
     assert losses(text) == pytest.approx([1.562643, 0.000001, 0.0], abs=2e-6)

@@ -60,7 +60,7 @@ def started(engine: str, cases: list[Case], size: int, replicas: int, folder: Pa
         if engine == "mpi":
             processes = [start([*mpiexec(), "-n", str(size), *words], {}, said)]
         else:
-            processes = [start(words, place, said) for place in environments(size)]
+            processes = [start(words, place, said, engine) for place in environments(size)]
         codes = wait_for(processes, SECONDS)
     assert set(codes) == {0}, f"{codes}:\n{(folder / 'said').read_text(errors='replace')}"
     answers = [(folder / f"out{rank}").read_text(encoding="utf-8").splitlines() for rank in range(size)]

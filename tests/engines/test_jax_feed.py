@@ -21,7 +21,7 @@ def found(size: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         outputs = [open(f"{folder}/{rank}", "w+b") for rank in range(size)]  # noqa: SIM115 - closed below
         processes = [
-            start([sys.executable, "-m", "tests.engines.jax_feed", address, str(rank), str(size)], flags, output)
+            start([sys.executable, "-m", "tests.engines.jax_feed", address, str(rank), str(size)], flags, output, "jax")
             for rank, output in enumerate(outputs)
         ]
         codes = wait_for(processes, 100)

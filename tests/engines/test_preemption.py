@@ -30,7 +30,7 @@ def train(engine: str, folder: Path, number: int, **order: Any) -> tuple[list[in
         if engine == "mpi":
             processes = [start([*mpiexec(), "-n", "2", *words], {}, file)]
         else:
-            processes = [start(words, environment, file) for environment in environments(2)]
+            processes = [start(words, environment, file, engine) for environment in environments(2)]
         codes = wait_for(processes, 60)
     return codes, output.read_text(errors="replace")
 

@@ -21,7 +21,9 @@ def found(size: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         outputs = [open(f"{folder}/{rank}", "w+b") for rank in range(size)]  # noqa: SIM115 - closed below
         processes: list[subprocess.Popen[bytes]] = [
-            start([sys.executable, "-m", "tests.engines.tpu_input", address, str(rank), str(size)], flags, output)
+            start(
+                [sys.executable, "-m", "tests.engines.tpu_input", address, str(rank), str(size)], flags, output, "jax"
+            )
             for rank, output in enumerate(outputs)
         ]
         codes = wait_for(processes, 100)

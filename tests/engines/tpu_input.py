@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 import distinput as di
-from distinput.distribute.input.options import InputOptions
+from distinput.distribute.core.options import InputOptions
 
 Dataset = di.data.Dataset
 

@@ -146,6 +146,7 @@ def test_deflater_flushes() -> None:
     assert deflater.finish()
 
 
+@pytest.mark.fresh_process
 def test_importing_formats_is_light() -> None:
     program = (
         "import sys, distinput.formats, distinput.formats.example, distinput.files.sink\n"

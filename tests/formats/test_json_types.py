@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from distinput.formats.json_types import NO_TYPE, arrow_type, merged, type_of
+from distinput.formats.json_types import NO_TYPE, TypeConflict, arrow_type, merged, type_of
 
 
 @pytest.mark.parametrize(
@@ -42,5 +42,5 @@ def test_values_have_a_type_together(values: list[Any], expected: Any) -> None:
     ],
 )
 def test_values_without_a_common_type_are_refused(value: Any, says: str) -> None:
-    with pytest.raises(TypeError, match=says):
+    with pytest.raises(TypeConflict, match=says):
         arrow_type(type_of(value, "x"), "x")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import distinput as di
 from distinput.core.spec import TensorSpec
 from distinput.core.to_arrow import to_arrow
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
@@ -376,3 +377,21 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="write_parquet: column 'a'"):
         write_parquet(path, {"a": [1, "x"]})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_are_those_of_the_row_groups_where_the_footer_does_not_say_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": range(5)}), path, row_group_size=2)
+    data = path.read_bytes()
+    size = int.from_bytes(data[-8:-4], "little")
+    footer = data[-8 - size : -8]
+    schema_ends = footer.index(b"\x16\x0a", 4)  # the number of rows, 5, in zigzag
+    path.write_bytes(data[: -8 - size] + footer[:schema_ends] + b"\x16\x00" + footer[schema_ends + 2 :] + data[-8:])
+    assert pq.read_metadata(path).num_rows == 0
+    dataset = di.data.ParquetDataset(str(path))
+    assert [int(row["x"]) for row in dataset] == [0, 1, 2, 3, 4]
+    assert sorted(int(row["x"]) for row in dataset.shuffle(5, seed=1)) == [0, 1, 2, 3, 4]
+    assert dataset.cardinality() == 5
+    path.write_bytes(data[: -8 - size] + footer[:schema_ends] + b"\x16\x08" + footer[schema_ends + 2 :] + data[-8:])
+    with pytest.raises(di.errors.DataLossError, match="says 4 rows, but its row groups have 5"):
+        di.data.ParquetDataset(str(path)).to_list()

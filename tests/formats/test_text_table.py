@@ -145,3 +145,18 @@ def test_a_byte_order_mark_is_passed_over(kind: Any, tmp_path: Path) -> None:
     assert [
         row for part in parts for block, _ in kind(schema=SCHEMA).read_fragment(part) for row in block.elements()
     ] == ROWS
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl"])
+def test_a_replacement_of_nulls_for_no_column_is_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{name}"
+    path.write_text("x,y\n1,2\n" if name == "csv" else '{"x": 1, "y": 2}\n')
+    for options in (
+        {},
+        {"schema": {"x": "int64", "y": "int64"}},
+        {"schema": {"x": "int64", "y": "int64"}, "columns": ["y"]},
+    ):
+        with pytest.raises(di.errors.InvalidArgumentError, match="nulls: has no column 'z'; its columns are x, y"):
+            di.data.FileDataset(str(path), name, nulls={"y": 0, "z": 1}, **options).to_list()
+        assert len(di.data.FileDataset(str(path), name, nulls={"y": 0}, **options).to_list()) == 1
+    assert len(di.data.FileDataset(str(path), name, nulls={"x": 0}, columns=["y"]).to_list()) == 1

@@ -3,7 +3,7 @@ import os
 import pickle
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -142,15 +142,45 @@ def test_a_broken_pool_is_made_anew(tmp_path: Path) -> None:
     assert RANGE(9).map(dying, executor=processes, output_signature=INT64).to_list() == list(range(0, 18, 2))
 
 
-def test_a_broken_pool_that_was_given_says_the_cure(tmp_path: Path) -> None:
+def test_a_broken_pool_that_was_given_is_replaced_by_one_like_it(tmp_path: Path) -> None:
+    """The program has no other way to go on with the dataset, which holds the pool."""
     import functools
 
     dying = functools.partial(die_once, mark=str(tmp_path / "mark"))
-    with processes() as there:
-        _, error = until_error(RANGE(9).map(dying, executor=there, output_signature=INT64))
+    with ProcessPoolExecutor(2, get_context("spawn"), initializer=begin, initargs=(tmp_path,)) as there:
+        dataset = RANGE(9).map(dying, executor=there, output_signature=INT64)
+        assert dataset.to_list() == list(range(0, 18, 2))
+        begun = len(list(tmp_path.iterdir()))
+        assert dataset.to_list() == list(range(0, 18, 2))
+        assert len(list(tmp_path.iterdir())) > begun >= 3  # each new pool begins its workers as the first did
+        with pytest.raises(BrokenExecutor):
+            there.submit(int)
+
+
+def begin(folder: Path) -> None:
+    (folder / f"begun-{os.getpid()}").touch()
+
+
+class Broken(Executor):
+    """Takes no work."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        raise BrokenExecutor("a worker has died")
+
+
+def test_a_broken_executor_of_another_kind_says_the_cure() -> None:
+    _, error = until_error(RANGE(9).map(double, executor=Broken(), output_signature=INT64))
     assert isinstance(error, UnavailableError)
-    assert "takes no more work" in str(error)
+    assert "takes no more work (BrokenExecutor: a worker has died)" in str(error)
     assert "executor=lambda: ProcessPoolExecutor(4)" in str(error)
+
+
+def test_a_pool_that_was_shut_down_is_not_replaced() -> None:
+    there = processes()
+    there.shutdown()
+    _, error = until_error(RANGE(9).map(double, executor=there, output_signature=INT64))
+    assert isinstance(error, UnavailableError)
+    assert "cannot schedule new futures after shutdown" in str(error)
 
 
 def test_only_so_many_parts_are_under_way() -> None:

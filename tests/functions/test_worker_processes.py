@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import random
 import signal
 import time
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.core.processes import _RUNNING
 from distinput.errors import UnavailableError
 from tests.ops.iterating import until_error
 
@@ -91,6 +93,44 @@ def test_a_process_that_is_killed_is_an_error_with_its_place() -> None:
     assert isinstance(error, UnavailableError)
     assert "was ended by signal 9" in str(error)
     assert "map(map_func=dies_at_seven" in error.__notes__[0]
+    again, error = until_error(dataset)  # another pass begins with other workers
+    assert again == list(range(len(again)))
+    assert "was ended by signal 9" in str(error)
+
+
+class Slow:
+    """A source whose items take a moment."""
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(0.003)
+        return np.int64(index * 2)
+
+
+def slowly(x: Any) -> Any:
+    time.sleep(0.003)
+    return x * 2
+
+
+@pytest.mark.parametrize("of", ["map", "source"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_killed_worker_loses_and_repeats_nothing(of: str, seed: int) -> None:
+    draw = random.Random(seed)
+    dataset = RANGE(40).map(slowly, num_parallel_calls=2, processes=True)
+    if of == "source":
+        dataset = di.data.Dataset.from_source(Slow(), num_parallel_calls=2, processes=True)
+    at, wanted = draw.sample(range(40), 2), list(range(0, 80, 2))
+    for _ in range(2):
+        found = []
+        for element in dataset:
+            found.append(int(element))
+            if len(found) in at:
+                pids = [pid for workers in _RUNNING if workers.op in ("map", "from_source") for pid in workers.pids]
+                os.kill(draw.choice(pids), signal.SIGKILL)
+        assert found == wanted
+    assert dataset.to_list() == wanted
 
 
 def test_closing_does_not_wait_for_a_slow_process() -> None:

@@ -51,6 +51,6 @@ def summary_lines(path: Path, passed: int, failed: int) -> list[str]:
     counts = ", ".join(f"{name} {count}" for name, count in sorted(missing.items())) or "none"
     return [
         f"golden: {passed + failed} of {number} covered cases run, {passed} passed, {failed} failed",
-        f"golden: {defects} defects of TensorFlow in these families not copied; docs/quirks.md says what we do instead",
+        f"golden: {defects} defects of TensorFlow in these families not copied; docs/tensorflow.md says what we do instead",
         f"golden: not yet covered: {sum(missing.values())} of {len(cases)} cases: {counts}",
     ]

@@ -4,6 +4,7 @@
 import hashlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.golden.families import COVERED, NOT_YET, Case, covered, group, load, 
 FOLDER = Path(__file__).parent
 PUBLIC = FOLDER / "public.jsonl"
 CASES = load(PUBLIC)
-QUIRKS_PAGE = FOLDER.parents[1] / "docs" / "quirks.md"
+QUIRKS_PAGE = FOLDER.parents[1] / "docs" / "tensorflow.md"
 
 
 # SHA-256 of the files that are kept byte for byte as they were received.
@@ -29,12 +30,20 @@ RECEIVED = {
     "run_golden.py": "9341e04f6f1a00f64a2af823b2ad6ad12a6ead5f8ffb2cf21fcd1d1831c6c2bc",
 }
 
+CLUSTER = workers.SharedCluster()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _close_the_cluster() -> Iterator[None]:
+    yield
+    CLUSTER.close()
+
 
 def int64(*rows: int) -> dict[str, Any]:
     return {"dtype": "int64", "shape": [len(rows)], "data": list(rows)}
 
 
-# What distinput answers where TensorFlow's answer is a defect. docs/quirks.md says why.
+# What distinput answers where TensorFlow's answer is a defect. docs/tensorflow.md says why.
 INSTEAD: dict[str, dict[str, Any]] = {
     "coll.gather_errors-012": {
         "result": {"dtype": "float32", "shape": [2, 4], "data": [-0.25, 6.75, 6.0, -2.75, 3.0, 5.5, 3.5, 4.0]}
@@ -97,7 +106,8 @@ def answer(case: Case) -> dict[str, Any]:
         sys.path.insert(0, str(FOLDER))
     import adapter
 
-    got: dict[str, Any] = workers.answer(case) if group(case) == "mw" else adapter.run_case(case)
+    ways = {"mw": workers.answer, "ps": CLUSTER.answer}
+    got: dict[str, Any] = ways.get(group(case), adapter.run_case)(case)
     return got
 
 
@@ -127,7 +137,9 @@ def test_a_defect_of_tensorflow_is_not_copied(case: Case) -> None:
         answer(CASES[0])  # brings the runner's folder onto the path
         assert not workers.problem_of_shards(case)
         return
-    assert case["id"] in INSTEAD, f"say in INSTEAD and in docs/quirks.md what distinput does instead: {case['quirk']}"
+    assert case["id"] in INSTEAD, (
+        f"say in INSTEAD and in docs/tensorflow.md what distinput does instead: {case['quirk']}"
+    )
     assert not differences(answer(case), INSTEAD[case["id"]])
 
 

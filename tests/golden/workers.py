@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden cases of several workers, with the workers on threads of this process."""
+"""Golden cases of several workers, with the workers on threads of this process, or all on one cluster of processes."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tests.distribute.workers import on_workers
@@ -24,6 +26,42 @@ def answer(case: Case) -> dict[str, Any]:
     results = on_workers([case["replicas_per_worker"]] * case["workers"], body)
     merged: dict[str, Any] = engine.merge_mw(results)
     return merged
+
+
+class SharedCluster:
+    """One cluster of workers and a parameter server for the cases of the family `ps`, one after the other."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._pair: Any = None
+        self._workers = 0
+
+    def answer(self, case: Case) -> dict[str, Any]:
+        """What distinput does with a case of the family `ps`."""
+        import adapter
+
+        start = adapter.parameter_server_cluster
+
+        @contextmanager
+        def shared(workers: int) -> Iterator[Any]:
+            if self._pair is None or workers != self._workers:
+                self.close()
+                self._pair, self._workers = self._open.enter_context(start(workers)), workers
+            yield self._pair
+
+        adapter.parameter_server_cluster = shared
+        try:
+            got: dict[str, Any] = adapter.run_case(case)
+        finally:
+            adapter.parameter_server_cluster = start
+        if "error" in got:  # it may have left functions behind
+            self.close()
+        return got
+
+    def close(self) -> None:
+        """End its processes."""
+        self._pair = None
+        self._open.close()
 
 
 def without_phantom_steps(case: Case) -> dict[str, Any]:

@@ -33,7 +33,7 @@ FLOORS: dict[str, int] = {
     "sharding": 5,
     "rewrite": 5,
     "data": 6,
-    "lineage": 5,
+    "lineage": 7,  # which record it was: above the input of `distribute`, which reaches it by its table of parts
     "io": 6,
     "random": 6,
     "dtypes": 6,
@@ -41,6 +41,7 @@ FLOORS: dict[str, int] = {
     "inspect": 7,  # what the commands over files compute; not above `cli`, and not a part of `distribute`
     "cli": 8,
     "compat": 8,
+    "moved": 0,  # old paths and new ones, as strings
     "diagnosis": 8,  # what is installed here, and what would make it faster
     "interop": 8,  # one module a neighbour: PyTorch, JAX, Keras, tables, ...
     "extend": 8,  # what others write ops, formats and engines with: names of all floors below
@@ -61,6 +62,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("cli", "testing"): "the command `judge` tries loaders as tests do",
     ("cli", "reports"): "the command `graph` draws, and `bench` writes a page",
     ("functions", "streaming"): "threads that call functions are tried and measured as all threads are",
+    ("lineage", "distribute"): "which records steps are made of is told by how they are dealt",
     ("diagnosis", ""): "it tells the version of the whole",
     ("partition", "formats"): "where a file can be cut is its format's to say",
     ("rewrite", "sharding"): "a rule replaces `shard_batches` by the reading of a worker's own rows",
@@ -169,6 +171,7 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/functions/generators.py", "__call__"): "it loads numpy.random, which few programs need",
     ("distinput/__init__.py", "_absent"): "so does what to write in the place of a name that is not there",
     ("distinput/data/__init__.py", "_absent"): "the same",
+    ("distinput/__init__.py", "find_spec"): "the table of old paths is for those who still import one",
     ("distinput/__init__.py", "__getattr__"): "`import distinput` stays quick: a corner is loaded when it is named",
     (
         "distinput/data/__init__.py",
@@ -259,7 +262,11 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/ops/slices.py", "_from_arrow"): "arrays of pyarrow are few of those that are sliced",
     ("distinput/core/threads.py", "pool"): "threads for tasks are for few of the first batches",
     ("distinput/ops/slices.py", "names"): "what names of files say is for states, which few first batches come with",
-    ("distinput/plan/check.py", "refuse_sparse"): "sparse tensors are few of the elements",
+    ("distinput/core/block.py", "folded"): "sparse tensors are few of the elements",
+    ("distinput/core/block.py", "_unfolded"): "the same",
+    ("distinput/core/spec.py", "unfolded"): "the same",
+    ("distinput/functions/samples.py", "_made_up_sparse"): "the same",
+    ("distinput/ops/slices.py", "_rows_of_sparse"): "the same",
     ("distinput/plan/in_memory.py", "datasets_spec"): "elements that are datasets are few of those that are held",
     ("distinput/plan/seeds.py", "own_draw"): "what worker this is, is asked where datasets are divided",
     ("distinput/plan/in_memory.py", "fetch"): "rows in another order are for those who shuffle",

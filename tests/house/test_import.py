@@ -17,6 +17,8 @@ from distinput.ops.take import Take
 from distinput.plan.node import Node
 from tests.house.import_time import Loaded, load_elsewhere
 
+pytestmark = pytest.mark.fresh_process
+
 # fsspec itself may be loaded (it is small); its remote parts, and these, may not.
 HEAVY = (
     "dask",

@@ -114,3 +114,11 @@ def test_records_before_damage_are_shown_if_they_are_enough(tmp_path: Path) -> N
 def test_a_negative_number_is_refused(call: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="n must be at least 0"):
         call("a.txt", -1)
+
+
+def test_times_that_are_none_of_a_day_are_shown_as_they_are(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.arrow")
+    for kind, stored in ((pa.time32("s"), pa.int32()), (pa.time64("us"), pa.int64())):
+        di.io.write_arrow(path, {"t": pa.array([100_000 if stored == pa.int32() else -5], stored).view(kind)})
+        (found,) = head(path)
+        assert found.value["t"].astype(int) == (100_000 if stored == pa.int32() else -5)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -36,6 +37,20 @@ def python(code: str, folder: Path | str, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def _compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compiled")
+    python(CRC + "crc32c.compiled(90)", folder)
+    return folder
+
+
+@pytest.fixture
+def warm(_compiled: Path, tmp_path: Path) -> Path:
+    """A cache in which `crc32c` is compiled."""
+    shutil.copytree(_compiled, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
 def test_importing_kernels_does_not_import_numba(tmp_path: Path) -> None:
     names = ", ".join(["crc32c", "example", "lines", "ragged", "shuffle", "tfrecord"])
     code = f"import sys; from distinput.kernels import {names}; assert not {{'numba', 'llvmlite'}} & set(sys.modules)"
@@ -49,34 +64,29 @@ def test_a_cold_cache_is_filled_behind_the_first_call(tmp_path: Path) -> None:
     assert len(list(tmp_path.rglob("*.nbc"))) == 1
 
 
-def test_of_a_warm_cache_the_first_call_does_not_wait_and_the_second_one_does(tmp_path: Path) -> None:
-    python(
-        CRC + "crc32c.compiled(90); from distinput.kernels.crc32c import masked_crc32c; masked_crc32c.compiled(90)",
-        tmp_path,
-    )
+def test_of_a_warm_cache_the_first_call_does_not_wait_and_the_second_one_does(warm: Path) -> None:
+    python("from distinput.kernels.crc32c import masked_crc32c; masked_crc32c.compiled(90)", warm)
     code = CRC + "import sys; crc32c._enqueue = lambda: None\n"  # a thread would get on with it at any time
-    assert python(code + "crc32c(data); print(crc32c.is_compiled, 'numba' in sys.modules)", tmp_path).split() == [
+    assert python(code + "crc32c(data); print(crc32c.is_compiled, 'numba' in sys.modules)", warm).split() == [
         "False", "False"
     ]  # fmt: skip
     code = CRC_IS_RIGHT * 2 + "print(crc32c.is_compiled)\n"
     code += "from distinput.kernels.crc32c import masked_crc32c; masked_crc32c(data); print(masked_crc32c.is_compiled)"
-    assert python(code, tmp_path).split() == ["True", "True"]
+    assert python(code, warm).split() == ["True", "True"]
 
 
-def test_a_call_does_not_wait_behind_the_compilation_of_another_kernel(tmp_path: Path) -> None:
-    python(CRC + "crc32c.compiled(90)", tmp_path)
+def test_a_call_does_not_wait_behind_the_compilation_of_another_kernel(warm: Path) -> None:
     code = "from distinput.kernels import example; example.locate_features._enqueue()\n" + CRC_IS_RIGHT * 2
     code += "print(crc32c.is_compiled, example.locate_features.is_compiled)"
-    assert python(code, tmp_path).split()[1] == "False"
+    assert python(code, warm).split()[1] == "False"
 
 
-def test_damaged_files_in_the_cache_are_compiled_again(tmp_path: Path) -> None:
-    python(CRC + "crc32c.compiled(90)", tmp_path)
-    (file,) = tmp_path.rglob("*.nbc")
+def test_damaged_files_in_the_cache_are_compiled_again(warm: Path) -> None:
+    (file,) = warm.rglob("*.nbc")
     whole = file.read_bytes()
     for content in (b"", whole[: len(whole) // 2], whole[:-1] + bytes([whole[-1] ^ 1])):
         file.write_bytes(content)
-        python(CRC + "crc32c.compiled(90); assert crc32c(data) == 0xE3069283", tmp_path)
+        python(CRC + "crc32c.compiled(90); assert crc32c(data) == 0xE3069283", warm)
         # Saved anew, though not byte for byte the same.
         assert len(file.read_bytes()) > len(whole) // 2
 
@@ -88,10 +98,9 @@ def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, folder: str
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_cache_is_still_read(tmp_path: Path) -> None:
-    python(CRC + "crc32c.compiled(90)", tmp_path)
-    (tmp_path / "distinput").chmod(0o500)
-    python(CRC_IS_RIGHT + "assert crc32c.is_compiled", tmp_path)
+def test_a_read_only_cache_is_still_read(warm: Path) -> None:
+    (warm / "distinput").chmod(0o500)
+    python(CRC_IS_RIGHT + "assert crc32c.is_compiled", warm)
 
 
 def test_without_numba_the_reference_serves(tmp_path: Path) -> None:
@@ -131,9 +140,8 @@ READ_SLOWLY = """if True:
 
 
 @pytest.mark.parametrize("warnings", ["error", "default"])
-def test_a_program_may_end_while_a_kernel_is_read(tmp_path: Path, warnings: str) -> None:
-    python(CRC + "crc32c.compiled(90)", tmp_path)
-    python(READ_SLOWLY, tmp_path, PYTHONWARNINGS=warnings)
+def test_a_program_may_end_while_a_kernel_is_read(warm: Path, warnings: str) -> None:
+    python(READ_SLOWLY, warm, PYTHONWARNINGS=warnings)
 
 
 LINK_SLOWLY = """if True:

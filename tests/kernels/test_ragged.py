@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from distinput.kernels.kernel import Ints
-from distinput.kernels.ragged import gather_spans, pad_spans, spans_to_offsets
+from distinput.kernels.ragged import gather_spans, pad_spans
 
 STARTS, SIZES = np.array([3, 5, 0]), np.array([2, 0, 3])
 
@@ -52,10 +52,9 @@ def test_a_row_outside_the_values_is_an_error() -> None:
 def test_spans_are_gathered_as_arrow_has_them() -> None:
     data = np.frombuffer(b"the quick brown fox jumps over the lazy dog", np.uint8)
     starts, lengths = np.array([40, 4, 0, 20]), np.array([3, 5, 0, 23])
-    offsets = np.empty(5, np.int64)
-    out = np.empty(spans_to_offsets.compiled()(lengths, offsets), np.uint8)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    out = np.empty(offsets[-1], np.uint8)
     gather_spans.compiled()(data, starts, lengths, out, offsets)
-    assert offsets.tolist() == [0, 3, 8, 8, 31]
     assert out.tobytes() == b"dogquickjumps over the lazy dog"
 
 

@@ -40,6 +40,7 @@ from distinput.kernels import (  # noqa: F401 - they fill KERNELS
 from distinput.kernels.kernel import KERNELS
 from tests.archives import strange_archive
 from tests.checksum import masked_checksum
+from tests.depth import cases
 
 Draw = Callable[..., Any]
 SMALL = st.integers(0, 40)
@@ -435,12 +436,6 @@ def window_fills(draw: Draw) -> list[Any]:
     return [*inputs, out_of(room), out_of(len(groups) + len(sizes)), out_of(len(groups))]
 
 
-@st.composite
-def sums(draw: Draw) -> list[Any]:
-    lengths = ints(draw(st.lists(st.integers(0, 100), max_size=9)))
-    return [draw(spoilt(st.just(lengths)).filter(lambda a: a.max(initial=0) < 2**61)), out_of(lengths.size + 1)]
-
-
 # Shuffles
 
 
@@ -726,7 +721,6 @@ STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "scan_samples": sample_scans(),
     "shuffle_steps": steps(),
     "slots_at": rebuilds(),
-    "spans_to_offsets": sums(),
     "unknown_key": key_searches(),
 }
 MANY = 200
@@ -789,7 +783,7 @@ def check(name: str, function: Callable[..., Any], examples: int) -> None:
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_compiled_does_what_the_reference_does(name: str) -> None:
-    check(name, KERNELS[name].compiled(timeout=100), MANY)
+    check(name, KERNELS[name].compiled(timeout=100), MANY if name in WITH_STATUS else cases(80, MANY))
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))

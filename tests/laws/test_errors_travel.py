@@ -116,7 +116,8 @@ CARRIED = [index for index, error in enumerate(SAMPLES) if isinstance(error, Exc
 
 
 def test_pools_of_processes_carry_them() -> None:
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
         futures = [pool.submit(raised, index) for index in CARRIED]
         assert [told(future.exception(60))[:3] for future in futures] == [told(SAMPLES[i])[:3] for i in CARRIED]  # type: ignore[arg-type]

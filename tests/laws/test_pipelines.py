@@ -118,14 +118,15 @@ def test_what_an_ingredient_says_it_covers_it_makes(ingredient: Ingredient) -> N
     drawn = pipelines(most_ops=0, sources=[ingredient]) if ingredient in SOURCES else pipelines(2, last=ingredient.name)
     until_found = settings(max_examples=3000, derandomize=True, database=None, phases=(Phase.generate,), deadline=None)
 
-    def has(pipeline: Pipeline, kind: type[Node]) -> bool:
-        if ingredient.name not in dict(pipeline.recipe):
-            return False
-        node = pipeline.build().node
-        return any(type(step) is kind for step in steps(node) + steps(rewrite(node)[0]))
+    missing = set(ingredient.covers)
 
-    for kind in ingredient.covers:
-        find(drawn, lambda pipeline, kind=kind: has(pipeline, kind), settings=until_found)
+    def all_were_made(pipeline: Pipeline) -> bool:
+        if ingredient.name in dict(pipeline.recipe):
+            node = pipeline.build().node
+            missing.difference_update(type(step) for step in steps(node) + steps(rewrite(node)[0]))
+        return not missing
+
+    find(drawn, all_were_made, settings=until_found)
 
 
 def steps(node: Node) -> list[Node]:

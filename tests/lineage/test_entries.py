@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.lineage.entries import MAGIC, Entry, LedgerFile, entries_of
+from distinput.lineage.history import MAGIC, Entry, LedgerFile, entries_of
 from tests.depth import cases
 
 

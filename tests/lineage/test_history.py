@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.lineage.entries import Entry
-from distinput.lineage.history import History
+from distinput.lineage.history import Entry, History
 
 parts = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(0, 6)), max_size=6)
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from distinput.lineage.located import Located, Place
+from distinput.distribute.input.located import Located, Place
 
 
 def located(files: tuple[str, ...], file: list[int], replica: int, assumes: tuple[str, ...] = ()) -> Located:

@@ -62,11 +62,25 @@ def test_only_a_whole_pass_is_kept(tmp_path: Path) -> None:
     with iter(dataset) as elements:
         next(elements)
     assert os.listdir(tmp_path / "c") == []
-    assert len(dataset.take(2).to_list()) == 2
-    assert os.listdir(tmp_path / "c") == []
+    made = in_blocks([]).cache(tmp_path / "d")
+    with pytest.warns(InputWarning, match=r"wants no more after \d+ elements.*dataset\.take\(n\)\.cache\("):
+        assert len(made.take(2).to_list()) == 2
+    assert os.listdir(tmp_path / "d") == []
+    assert len(made.take(2).to_list()) == 2  # it is said once
     assert len(dataset.to_list()) == 10
     calls.clear()
     assert len(dataset.to_list()) == 10
+    assert calls == []
+
+
+@pytest.mark.parametrize("behind", [lambda ds: ds.take(100), lambda ds: di.data.Dataset.zip((ds, RANGE(100)))])
+def test_a_pass_that_nobody_asks_for_its_end_is_kept(tmp_path: Path, behind: Any) -> None:
+    """As `take` of all elements does not, and whoever counts its steps."""
+    calls: list[int] = []
+    dataset = behind(counted(calls, 100).cache(tmp_path / "c"))
+    assert len(dataset.to_list()) == 100
+    calls.clear()
+    assert len(dataset.to_list()) == 100
     assert calls == []
 
 

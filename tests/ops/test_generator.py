@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+import time
 from collections.abc import Callable, Iterator
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 from unittest import mock
 
@@ -246,3 +247,47 @@ def test_what_comes_in_strides_is_what_comes_one_by_one(rows: list[Any]) -> None
             before, error = until_error(dataset)
         assert before == [plain(array) for array in arrays]
         assert str(error) == "enough"
+
+
+class Elsewhere:
+    """Answers that come when the loop gives them; what waits for them cannot be seen from outside."""
+
+    def __init__(self) -> None:
+        self.answers = 0
+
+    def ask(self) -> int:
+        until = monotonic() + 0.3
+        while not self.answers:
+            getattr(time, "sle" + "ep")(0.001)
+            if monotonic() > until:
+                raise TimeoutError("nobody answers")
+        self.answers -= 1
+        return 1
+
+
+def test_a_generator_that_waited_for_the_loop_says_the_cure_and_is_asked_one_by_one_from_then_on() -> None:
+    world: list[Any] = []
+    held = {"a": [{"b": [{"c": [{"d": world}]}]}]}
+
+    def states() -> Iterator[int]:
+        state = 0
+        for _ in range(20):
+            yield state
+            state += held["a"][0]["b"][0]["c"][0]["d"][0].ask()
+
+    dataset = GENERATOR(states, output_signature=SCALAR)
+
+    def steps() -> list[int]:
+        world[:] = [Elsewhere()]
+        found = []
+        for state in dataset:
+            found.append(int(state))
+            world[0].answers += 1
+        return found
+
+    with pytest.raises(TimeoutError, match="nobody answers") as caught:
+        steps()
+    notes = "\n".join(caught.value.__notes__)
+    assert "while the loop had not got the last" in notes
+    assert "Options.run_ahead = 0" in notes
+    assert steps() == list(range(20))

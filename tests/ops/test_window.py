@@ -68,7 +68,8 @@ def test_arguments_are_checked(args: Any, error: type[Exception], message: str) 
         RANGE(3).window(*args)
 
 
-def test_sparse_tensors_are_refused_when_the_step_is_made() -> None:
+def test_windows_of_sparse_tensors_are_datasets_of_them() -> None:
     sparse = di.data.Dataset.from_tensor_slices(np.ones((3, 2))).sparse_batch(1, [None])
-    with pytest.raises(InvalidArgumentError, match="window: the rows of a SparseTensor"):
-        sparse.window(1)
+    windows = sparse.enumerate().window(2)
+    assert windows.element_spec[1] == di.data.DatasetSpec(di.SparseTensorSpec([None, None], "float64"))
+    assert [[each.shape for each in window] for _, window in windows] == [[(1, 2), (1, 2)], [(1, 2)]]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from distinput.distribute.collectives.channel import ChannelLost
-from distinput.distribute.engines.attempt import attempt_name
+from distinput.distribute.engines.background import attempt_name
 from tests.depth import DEEP
 from tests.engines.installed import need
 

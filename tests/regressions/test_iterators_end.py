@@ -19,6 +19,8 @@ import pytest
 import distinput as di
 from tests.depth import cases
 
+pytestmark = pytest.mark.fresh_process
+
 Dataset = di.data.Dataset
 INT64 = di.TensorSpec([], "int64")
 

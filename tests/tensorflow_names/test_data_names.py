@@ -99,5 +99,5 @@ def test_the_facts_are_whole() -> None:
 @pytest.mark.parametrize("cls, name", [(cls, name) for cls, names in declined.MEMBERS.items() for name in names])
 def test_a_declined_member_names_its_section(cls: str, name: str) -> None:
     _, section = declined.MEMBERS[cls][name]
-    page = (Path(__file__).parents[2] / "docs" / f"{declined.PAGES[section]}.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / declined.PAGE).read_text(encoding="utf-8")
     assert f"\n## {section}\n" in page

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices.threads import ThreadDevices
-from distinput.distribute.values import PerReplica
 from distinput.testing import check_devices
 from distinput.testing.devices import LAWS
 

@@ -12,8 +12,8 @@ import pytest
 from distinput.core import buffers
 from distinput.core.buffers import FEWEST_BYTES
 from distinput.core.references import counts_are_exact
+from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices.threads import ThreadDevices
-from distinput.distribute.values import PerReplica
 from distinput.testing import check_devices, devices
 from distinput.testing.devices import LAWS, check_recycled_buffers
 

@@ -15,11 +15,10 @@ from hashlib import blake2b
 import numpy as np
 
 from distinput.distribute.collectives.call_record import list_by_rank
-from distinput.distribute.collectives.call_site import call_site
 from distinput.distribute.collectives.channel import Array, Handle
-from distinput.distribute.collectives.deadline import Deadline
-from distinput.distribute.collectives.operation_id import OperationId
-from distinput.distribute.collectives.operations import POLL_SECONDS, Operations
+from distinput.distribute.collectives.membership import OperationId
+from distinput.distribute.collectives.operations import POLL_SECONDS, Deadline, Operations
+from distinput.distribute.core.call_site import call_site
 from distinput.errors import Mismatch
 
 __all__ = ["AGREE_VALUES", "Agreement", "Agreements"]

@@ -18,14 +18,18 @@ import numpy as np
 from distinput.distribute.collectives.agreements import Agreement, Agreements
 from distinput.distribute.collectives.array_bytes import as_array, describe, family, from_bytes, parse, to_bytes
 from distinput.distribute.collectives.call_record import INLINE, Purpose
-from distinput.distribute.collectives.call_sequence import CallSequence, CollectiveCall
-from distinput.distribute.collectives.channel import Array, Bytes, Channel, ChannelLost
-from distinput.distribute.collectives.device_calls import DeviceCalls
-from distinput.distribute.collectives.fold import check_reducible, fold, native_view
-from distinput.distribute.collectives.membership import FailureReport, Membership
-from distinput.distribute.collectives.operation_id import OperationId
+from distinput.distribute.collectives.call_sequence import CallSequence, CollectiveCall, DeviceCalls
+from distinput.distribute.collectives.channel import (
+    Array,
+    Bytes,
+    Channel,
+    ChannelLost,
+    check_reducible,
+    fold,
+    native_view,
+)
+from distinput.distribute.collectives.membership import FailureReport, Membership, OperationId, ProcessIdentity
 from distinput.distribute.collectives.operations import Operations
-from distinput.distribute.collectives.process_identity import ProcessIdentity
 from distinput.errors import Aborted, CollectiveError
 
 __all__ = ["Collectives"]

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from distinput.distribute.collectives.channel import Channel, ChannelLost, Handle
-from distinput.distribute.collectives.deadline import Deadline
-from distinput.distribute.collectives.membership import FailureReport, Membership
-from distinput.distribute.collectives.operation_id import OperationId
+from distinput.distribute.collectives.membership import FailureReport, Membership, OperationId
 from distinput.errors import (
     Aborted,
     CollectiveError,
@@ -19,7 +17,35 @@ from distinput.errors import (
     Poisoned,
 )
 
-__all__ = ["POLL_SECONDS", "Operations"]
+__all__ = ["POLL_SECONDS", "Deadline", "Operations"]
+
+# ---- The time by which a call must end
+
+
+class Deadline:
+    """A point in time, `seconds` from now.
+
+    Args:
+      seconds: at least 0.
+
+    Raises:
+      ValueError: it is not such a number.
+    """
+
+    __slots__ = ("_end", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        if isinstance(seconds, bool) or not seconds >= 0:
+            raise ValueError(f"timeout must be a number of seconds, at least 0, got {seconds!r}")
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def remaining(self) -> float:
+        """Seconds that are left, at least 0."""
+        return max(0.0, self._end - time.monotonic())
+
+
+# ---- Runs the operations of a group: each returns its value in time, or raises the error that names the worker at fault
 
 POLL_SECONDS = 0.05
 """A worker that waits looks at the status board this often."""

@@ -11,18 +11,14 @@ from typing import Any, Self, TypeAlias, TypeVar
 from distinput.core.ending import Ending
 from distinput.core.nest import map_leaves
 from distinput.data.dataset import Dataset
-from distinput.distribute.coordinator.closure import Closure
-from distinput.distribute.coordinator.closure_queue import LIMIT, ClosureQueue
+from distinput.distribute.coordinator.closures import LIMIT, Closure, ClosureQueue, RemoteValue, ResourceValue
 from distinput.distribute.coordinator.current_worker import is_worker
-from distinput.distribute.coordinator.lane import Lane, Patience
+from distinput.distribute.coordinator.lane import Lane, Patience, Resource, Resources
 from distinput.distribute.coordinator.per_worker import Given, PerWorkerDataset, PerWorkerValues
-from distinput.distribute.coordinator.remote_value import RemoteValue, ResourceValue
-from distinput.distribute.coordinator.resources import Resource, Resources
-from distinput.distribute.coordinator.slots import Slot, replaced
-from distinput.distribute.coordinator.worker_seat import Call
+from distinput.distribute.coordinator.servers import server_lost
+from distinput.distribute.coordinator.worker_seat import Call, Slot, replaced
 from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.distribute.seats.seats import Packing, Seats
-from distinput.distribute.variables.server_store import server_lost
 
 __all__ = ["ClusterCoordinator"]
 

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that every worker has of its own: resources, datasets and iterators."""
+"""Values that every worker has of its own: resources, datasets, iterators and variables."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from distinput.core.shape import TensorShape
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
-from distinput.distribute.coordinator.current_worker import as_worker
-from distinput.distribute.coordinator.remote_value import RemoteValue
+from distinput.distribute.coordinator.closures import RemoteValue
+from distinput.distribute.coordinator.current_worker import as_worker, own_value
+from distinput.distribute.core.modes import Mode
 from distinput.distribute.input.distributed_dataset import DistributedDataset
-from distinput.distribute.modes import Mode
+from distinput.distribute.variables.policy import VariablePolicy
+from distinput.distribute.variables.store import HostStore
+from distinput.distribute.variables.variable import Variable
 
-__all__ = ["PerWorkerDataset", "PerWorkerIterator", "PerWorkerValues"]
+__all__ = ["OwnStore", "PerWorkerDataset", "PerWorkerIterator", "PerWorkerValues", "PerWorkerVariable"]
+
+# ---- Values that every worker has of its own: resources, datasets and iterators
 
 
 class PerWorkerValues:
@@ -153,3 +161,101 @@ def checked(dataset: Any) -> Any:
     if not isinstance(dataset, Dataset | DistributedDataset) and not hasattr(dataset, "element_spec"):
         raise TypeError(f"create_per_worker_dataset: the function must return a dataset, got {type(dataset).__name__}")
     return dataset
+
+
+# ---- A variable of which every worker has one of its own
+
+
+class OwnStore(HostStore):
+    """A worker's own value. Sent to the coordinator, it arrives as its value."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        return np.asarray, (self.read(0),)
+
+
+class PerWorkerVariable(Variable):
+    """A variable of which every worker has one of its own; `ParameterServerStrategy.per_worker_variable` makes it.
+
+    Inside a scheduled function it is the worker's own, elsewhere the coordinator's. Nothing keeps them equal. When a worker
+    is lost, its value is lost; a new one starts with the initial value.
+
+    Args:
+      store: the coordinator's own value.
+      values: the workers' values.
+      key: their number.
+      policy: what the user asked for.
+      name: the name.
+      strategy: the strategy that it belongs to.
+
+    Source: the `per_worker_variable` of `tf.distribute.ParameterServerStrategy`.
+    """
+
+    _values: PerWorkerValues | None
+    _own: HostStore | None
+
+    def __init__(
+        self,
+        store: HostStore | None,
+        values: PerWorkerValues | None,
+        key: int,
+        policy: VariablePolicy,
+        name: str,
+        strategy: Any,
+        facts: tuple[np.dtype[Any], tuple[int, ...]],
+    ) -> None:
+        self._own, self._values, self._key = store, values, key
+        self._policy, self._name, self._strategy, self._facts = policy, name, strategy, facts
+        self._shape = TensorShape(facts[1])
+
+    @property
+    def _store(self) -> HostStore:  # type: ignore[override]  # which one it is depends on the thread
+        store = own_value(self._key)
+        if store is None:
+            store = self._own
+        if store is None:
+            raise RuntimeError(f"{self._name}: a per-worker variable is used inside scheduled functions")
+        assert isinstance(store, HostStore)
+        return store
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self._facts[0]
+
+    def read_all(self) -> list[Any]:
+        """The values of all workers, in their order; waits for values that are still being made.
+
+        Raises:
+          RuntimeError: called at a worker.
+        """
+        if self._values is None:
+            raise RuntimeError(f"{self._name}: read_all is called on the coordinator")
+        found = [value.get() for value in self._values._values]
+        return [np.array(value.read(0) if isinstance(value, HostStore) else value)[()] for value in found]
+
+    def _here(self) -> Any:
+        return self._store.read(0)[()]
+
+    def _write(self, kind: str, value: Any, key: Any = None) -> Any:
+        self._write_copy(0, kind, value, key)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PerWorkerVariable, (None, None, self._key, self._policy, self._name, self._strategy, self._facts)
+
+
+class MakeOwn:
+    """Makes a worker's own value, there.
+
+    Args:
+      make_value: makes the initial value.
+    """
+
+    def __init__(self, make_value: Callable[[], Any]) -> None:
+        self.make_value = make_value
+
+    def __call__(self) -> OwnStore:
+        """The value."""
+        return OwnStore(self.make_value(), ["/device:CPU:0"])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What lives at the seat of a worker: it runs closures, and holds the worker's own datasets, iterators and resources."""
 
+import dataclasses
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -8,16 +9,50 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from distinput.core.nest import flatten, map_leaves
 from distinput.core.state import State
 from distinput.distribute.coordinator.current_worker import as_worker
-from distinput.distribute.coordinator.slots import Slot, replaced
-from distinput.distribute.modes import Mode
+from distinput.distribute.core.modes import Mode
 from distinput.distribute.seats.packing import AsIs
 from distinput.distribute.seats.seats import Packing, SeatLost
 from distinput.errors import OutOfRangeError, StateError
 
-__all__ = ["Call", "CallOutcome", "WorkerSeat"]
+__all__ = ["Call", "CallOutcome", "Slot", "WorkerSeat", "replaced"]
 
+# ---- Slots stand for per-worker values among the arguments of a closure: every worker puts its own value in their place
+
+
+class Slot:
+    """Stands for a per-worker value among the arguments of a closure.
+
+    Args:
+      key: the number of the per-worker value.
+    """
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+
+
+def replaced(kinds: tuple[type, ...], value: Any, replace: Callable[[Any], Any]) -> Any:
+    """An argument with `replace(leaf)` in place of each leaf of one of the kinds.
+
+    A nest without such leaves is returned as it is, and not rebuilt.
+
+    >>> replaced((bytes,), [1, {"x": b"2"}], int)
+    [1, {'x': 2}]
+    """
+    if isinstance(value, kinds):
+        return replace(value)
+    if not (isinstance(value, list | tuple | Mapping) or dataclasses.is_dataclass(value)):
+        return value
+    if not any(isinstance(leaf, kinds) for leaf in flatten(value, lists=True)):
+        return value
+    return map_leaves(lambda leaf: replace(leaf) if isinstance(leaf, kinds) else leaf, value)
+
+
+# ---- What lives at the seat of a worker: it runs closures, and holds the worker's own datasets, iterators and resources
 
 _SLOT = (Slot,)
 

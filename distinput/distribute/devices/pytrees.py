@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from distinput.distribute.values import DistributedValues, Mirrored, PartialPerReplica, PerReplica
+from distinput.distribute.core.values import DistributedValues, Mirrored, PartialPerReplica, PerReplica
 
 __all__ = ["register_pytree"]
 

@@ -6,21 +6,21 @@ and buffers of this library are used again only when nobody refers to them. So a
 overwritten. Tensors can always be written to, so arrays that are read-only, because others see the same memory, are copied.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
+import numpy as np
+
+from distinput.distribute.core.values import DistributedValues, PerReplica, replica_leaves
 from distinput.distribute.devices.threads import ThreadDevices
-from distinput.distribute.values import PerReplica
 from distinput.errors import EngineMissing
 
 try:
     import torch
 
-    from distinput.distribute.devices.pinned_copies import PinnedCopies
     from distinput.distribute.devices.tensors import array_of, can_hold, tensor_of
-    from distinput.distribute.devices.torch_arrays import TORCH
-    from distinput.distribute.devices.torch_modes import USUAL, TorchModes
 except ImportError as error:
     raise EngineMissing(
         f"backend 'torch': needs PyTorch, which is not installed ({error}); use `pip install 'distinput[torch]'`, from "
@@ -32,7 +32,255 @@ if not hasattr(torch, "accelerator"):
         "`pip install -U 'distinput[torch]'`"
     )
 
-__all__ = ["TorchDevices", "array_of", "can_hold", "tensor_of"]
+__all__ = [
+    "TORCH",
+    "USUAL",
+    "PinnedCopies",
+    "TorchArrays",
+    "TorchDevices",
+    "TorchModes",
+    "array_of",
+    "can_hold",
+    "tensor_of",
+]
+
+# ---- Settings that PyTorch keeps for each thread, such as `torch.no_grad()`, carried to the threads of replicas
+
+
+@dataclass(frozen=True, slots=True)
+class TorchModes:
+    """The settings of one thread, which the threads of replicas do not see by themselves.
+
+    Args:
+      gradients: whether operations are recorded for gradients.
+      inference: whether inference mode is on, in which tensors never take part in gradients.
+      autocast: the kinds of devices for which it is enabled, each with its dtype.
+      cached: whether autocast keeps the weights that it has cast.
+      default: the device of new tensors, None for the CPU.
+    """
+
+    gradients: bool = True
+    inference: bool = False
+    autocast: tuple[tuple[str, Any], ...] = ()
+    cached: bool = True
+    default: Any = None
+
+    @classmethod
+    def here(cls, kinds: Sequence[str]) -> "TorchModes":
+        """Those of the calling thread."""
+        gradients, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+        autocast = tuple([(kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind)])
+        # Making a tensor takes a quarter of the time that asking for the default device does.
+        default = None if torch.empty(0).device.type == "cpu" else torch.get_default_device()
+        if gradients and not (inference or autocast or default):
+            return USUAL
+        return cls(gradients, inference, autocast, torch.is_autocast_cache_enabled(), default)
+
+    def contexts(self) -> list[AbstractContextManager[Any]]:
+        """Context managers in which a thread has them."""
+        found: list[AbstractContextManager[Any]] = []
+        if self.inference:
+            found.append(torch.inference_mode())
+        if self.gradients == self.inference:  # inference mode disables gradients, without it they are enabled
+            found.append(torch.set_grad_enabled(self.gradients))
+        found += [torch.autocast(kind, dtype, cache_enabled=self.cached) for kind, dtype in self.autocast]
+        if self.default is not None:
+            found.append(self.default)
+        return found
+
+
+USUAL = TorchModes()
+"""Those of a thread on which nothing was set."""
+
+# ---- Arithmetic with tensors of PyTorch, on the devices where they are: see `devices.arrays`
+#
+# Results have no gradient: what replicas add together is not part of the graph of any of them.
+
+
+@dataclass(frozen=True, slots=True)
+class TorchArrays:
+    """Tensors of PyTorch."""
+
+    library: ClassVar[str] = "torch"
+    """See `ArrayOps.library`."""
+
+    @staticmethod
+    def owns(value: Any) -> bool:
+        """True for a tensor."""
+        return isinstance(value, torch.Tensor)
+
+    @staticmethod
+    def array(value: Any) -> Any:
+        """See `ArrayOps.array`."""
+        if isinstance(value, torch.Tensor):
+            return value.detach()
+        array = np.asarray(value)
+        return torch.tensor(array) if array.dtype.kind in "biufc" else array
+
+    @staticmethod
+    def value(array: Any) -> Any:
+        """See `ArrayOps.value`."""
+        return array
+
+    @staticmethod
+    def kind(dtype: Any) -> str:
+        """See `ArrayOps.kind`."""
+        if isinstance(dtype, np.dtype):
+            return dtype.kind
+        if dtype.is_floating_point:
+            return "f"
+        return "b" if dtype == torch.bool else "c" if dtype.is_complex else "i" if dtype.is_signed else "u"
+
+    @staticmethod
+    def name(dtype: Any) -> str:
+        """See `ArrayOps.name`."""
+        return str(dtype).removeprefix("torch.")
+
+    @staticmethod
+    def dtype(name: str) -> Any:
+        """See `ArrayOps.dtype`."""
+        return getattr(torch, name)
+
+    def wide(self, dtype: Any) -> Any:
+        """64 bits for integers."""
+        kind = self.kind(dtype)
+        return torch.int64 if kind == "i" else torch.uint64 if kind == "u" else dtype
+
+    @staticmethod
+    def sum(array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
+        """See `ArrayOps.sum`."""
+        if not axes:  # which torch takes for all of them
+            return array.detach().to(dtype, copy=True)
+        return torch.sum(array.detach().to(_added_as(array.dtype)), dim=axes, dtype=_added_as(dtype)).to(dtype)
+
+    @staticmethod
+    def total(arrays: Sequence[Any], dtype: Any) -> Any:
+        """See `ArrayOps.total`."""
+        within = _added_as(dtype)
+        total = arrays[0].detach().to(within, copy=True)
+        for array in arrays[1:]:
+            total.add_(array.detach().to(device=total.device, dtype=within))
+        return total.to(dtype)
+
+    def mean(self, total: Any, count: int, dtype: Any) -> Any:
+        """See `ArrayOps.mean`."""
+        if self.kind(dtype) in "iu":
+            return total.to(torch.float64) / count
+        return (total / count).to(dtype)
+
+    def concatenate(self, arrays: Sequence[Any], axis: int) -> Any:
+        """See `ArrayOps.concatenate`."""
+        return torch.cat(self.together(arrays), dim=axis)
+
+    @staticmethod
+    def together(arrays: Sequence[Any]) -> list[Any]:
+        """See `ArrayOps.together`."""
+        return [array.detach().to(arrays[0].device) for array in arrays]
+
+    @staticmethod
+    def move(array: Any, device: Any) -> Any:
+        """See `ArrayOps.move`."""
+        return array.detach().to(device)
+
+    @staticmethod
+    def copy(array: Any, device: Any) -> Any:
+        """See `ArrayOps.copy`."""
+        return array.detach().to(device, copy=True)
+
+    @staticmethod
+    def zeros(shape: Sequence[int], dtype: Any, device: Any) -> Any:
+        """See `ArrayOps.zeros`."""
+        return torch.zeros(tuple(shape), dtype=dtype, device=device)
+
+    @staticmethod
+    def take(array: Any, rows: Any) -> Any:
+        """See `ArrayOps.take`."""
+        return array.detach().index_select(0, torch.from_numpy(rows).to(array.device))
+
+    @staticmethod
+    def to_host(array: Any) -> Any:
+        """See `ArrayOps.to_host`; bfloat16, which NumPy lacks, as float32."""
+        array = array.detach().cpu()
+        return array.float().numpy() if array.dtype == torch.bfloat16 else array.numpy()
+
+
+def _added_as(dtype: Any) -> Any:
+    """The dtype in which torch adds values of a dtype; the sum, converted back, wraps around as it should."""
+    return torch.int64 if dtype in _NOT_ADDED else dtype
+
+
+_NOT_ADDED = frozenset({torch.uint16, torch.uint32, torch.uint64})
+
+TORCH = TorchArrays()
+"""The tensors of PyTorch."""
+
+# ---- Copies of steps to GPUs: through pinned memory, on streams of their own, so that GPUs compute meanwhile
+#
+# The stream on which a program computes does not wait for these copies. So the thread that makes them does, before a step is
+# delivered; and memory on the GPU is not used again before the program's stream has finished reading it.
+
+
+class PinnedCopies:
+    """Copies to the GPUs of a process.
+
+    Args:
+      cuda: `torch.cuda`, or what stands for it in a test.
+    """
+
+    def __init__(self, cuda: Any = torch.cuda) -> None:
+        self._cuda = cuda
+        self._streams: dict[Any, Any] = {}
+
+    def put(self, tensors: Iterable[tuple[Any, Any]]) -> list[Any]:
+        """The tensors on their GPUs, once they have arrived there.
+
+        Args:
+          tensors: each tensor on the host, and the GPU that it is copied to. Their memory is not read after the call.
+        """
+        cuda, used, made = self._cuda, dict[Any, Any](), []
+        for tensor, device in tensors:
+            stream = used[device] = self._stream(device)
+            # The driver copies memory that is not pinned in small pieces, and keeps the thread waiting.
+            pinned = self._pinned(tensor)
+            pinned.copy_(tensor)
+            with cuda.stream(stream):
+                there = pinned.to(device, non_blocking=True)
+            # Else this stream could fill the memory again while the program's stream still reads it.
+            there.record_stream(cuda.default_stream(device))
+            made.append(there)
+        for stream in used.values():
+            stream.synchronize()
+        return made
+
+    def delivered(self, step: Any) -> None:
+        """Keep the memory of a step's tensors until the stream that the calling thread computes on has finished with them.
+
+        Args:
+          step: a nest of `PerReplica` values or tensors.
+        """
+        cuda = self._cuda
+        others = {device: cuda.current_stream(device) for device in list(self._streams)}
+        others = {device: stream for device, stream in others.items() if stream != cuda.default_stream(device)}
+        if not others:  # the default stream was recorded when they were copied
+            return
+        for leaf in replica_leaves(step)[1]:
+            for part in leaf.values if isinstance(leaf, DistributedValues) else (leaf,):
+                stream = others.get(getattr(part, "device", None))
+                if stream is not None:
+                    part.record_stream(stream)
+
+    def _stream(self, device: Any) -> Any:
+        stream = self._streams.get(device)
+        if stream is None:
+            stream = self._streams[device] = self._cuda.Stream(device)
+        return stream
+
+    def _pinned(self, tensor: Any) -> Any:
+        """Pinned memory for a tensor; PyTorch uses it again when it is released and the copy from it is complete."""
+        return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+
+
+# ---- Replicas as threads of this process, each on a PyTorch device
 
 
 class TorchDevices:

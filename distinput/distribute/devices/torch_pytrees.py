@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from torch.utils import _pytree
 
-from distinput.distribute.values import DistributedValues, Mirrored, PartialPerReplica, PerReplica
+from distinput.distribute.core.values import DistributedValues, Mirrored, PartialPerReplica, PerReplica
 
 __all__: list[str] = []
 

@@ -19,14 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost
+from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost, fold
 from distinput.distribute.collectives.collectives import Collectives
-from distinput.distribute.collectives.fold import fold
+from distinput.distribute.engines import too_old
 from distinput.distribute.engines.address import check_rank_and_size, is_loopback, split_address
-from distinput.distribute.engines.attempt import attempt_name
-from distinput.distribute.engines.background import BackgroundThread
-from distinput.distribute.engines.hosted_board import HostedStatusBoard
-from distinput.distribute.engines.installed import too_old
+from distinput.distribute.engines.background import BackgroundThread, HostedStatusBoard, attempt_name
 from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 
 __all__ = ["JaxChannel", "is_running", "open_group"]

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost
+from distinput.distribute.collectives.channel import OPS, Array, Bytes, ChannelLost, fold
 from distinput.distribute.collectives.collectives import Collectives
-from distinput.distribute.collectives.fold import OPS, fold
 
 __all__ = ["LocalChannel", "open_group", "open_groups"]
 

@@ -8,6 +8,7 @@ themselves never time out, since an agreement may be posted long before the othe
 
 import ctypes
 import os
+import re
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,15 +21,169 @@ import numpy as np
 
 from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost
 from distinput.distribute.collectives.collectives import Collectives
+from distinput.distribute.engines import too_old
 from distinput.distribute.engines.address import check_rank_and_size, is_loopback, local_address, split_address
-from distinput.distribute.engines.attempt import attempt_name
-from distinput.distribute.engines.hosted_board import HostedStatusBoard
-from distinput.distribute.engines.installed import too_old
-from distinput.distribute.engines.torch_tensors import TensorOperations
-from distinput.distribute.engines.torch_works import FOREVER, TorchWorks, first_line, started
+from distinput.distribute.engines.background import HostedStatusBoard, attempt_name
 from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 
-__all__ = ["TorchChannel", "is_running", "open_group"]
+__all__ = [
+    "FOREVER",
+    "TensorOperations",
+    "TorchChannel",
+    "TorchWorks",
+    "first_line",
+    "is_running",
+    "open_group",
+    "started",
+]
+
+# ---- Operations of PyTorch's process groups as handles of a channel
+
+FOREVER = timedelta(days=365)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of torch's text, without the place in its source and without its advice."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return re.sub(r"^\[[^]]*/[^]]*\]\s*", "", text).split(". This is typically")[0]
+
+
+class TorchWorks:
+    """Operations of a gloo group that complete together.
+
+    Args:
+      works: the `Work` objects of torch.
+      under_way: all of the channel; those that complete are removed.
+      value: the result.
+    """
+
+    def __init__(self, works: list[Any], under_way: set[Any], value: Callable[[], Any]) -> None:
+        self._works, self._under_way, self._value = works, under_way, value
+
+    def wait(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while self._works:
+            if not self._ended(self._works[-1], end - time.monotonic()):
+                return False
+            self._under_way.discard(self._works.pop())
+        return True
+
+    def _ended(self, work: Any, seconds: float) -> bool:
+        try:
+            if seconds < 0.001:  # gloo takes a limit below a millisecond for no limit at all
+                return bool(work.is_completed() and work.wait(FOREVER))
+            return bool(work.wait(timedelta(seconds=seconds)))
+        except RuntimeError as error:
+            if not work.is_completed():  # only the wait has ended, not the operation
+                return False
+            text = first_line(error)
+        try:
+            return bool(work.wait(FOREVER))  # completed in between
+        except RuntimeError:
+            raise ChannelLost(text) from None
+
+    def value(self) -> Any:
+        return self._value()
+
+
+def started(under_way: set[Any], begin: Callable[..., Any], *args: Any) -> Any:
+    """The `Work` of an operation that has begun, which is now under way.
+
+    Raises:
+      ChannelLost: it could not begin.
+    """
+    try:
+        work = begin(*args)
+    except RuntimeError as error:
+        raise ChannelLost(first_line(error)) from error
+    under_way.add(work)
+    return work
+
+
+# ---- Tensors between workers where they are: by gloo on CPUs, by NCCL on GPUs of CUDA
+
+_TENSOR_DTYPES = frozenset({"bfloat16", "float16", "float32", "float64", "int32", "int64", "int8", "uint8"})
+_POLL = 0.0002  # seconds
+
+
+class TensorOperations:
+    """Operations on the tensors of one channel; see `DeviceOperations`.
+
+    Tensors travel as bytes, since gloo and NCCL lack some dtypes, and each by a broadcast of its size, since both gather only
+    tensors of one size.
+
+    Args:
+      rank: this worker.
+      size: how many workers there are.
+      device: the kind of device, "cpu" or "cuda".
+      gloo: the channel's group for calls; None for CUDA.
+      store: shared by all workers, with a prefix that nothing else has; NCCL's group is made over it when it is first used.
+      under_way: all operations of the channel.
+    """
+
+    def __init__(self, rank: int, size: int, device: str, gloo: Any, store: Any, under_way: set[Any]) -> None:
+        self._torch, self._distributed = import_module("torch"), import_module("torch.distributed")
+        self._rank, self._size = rank, size
+        self._group, self._store, self._under_way = gloo, store, under_way
+        self._works = TorchWorks if device == "cpu" else _CudaWorks
+        self.kind = f"torch {device}"
+
+    def reducible(self, dtype: str) -> bool:
+        """True for dtypes that both gloo and NCCL add."""
+        return dtype in _TENSOR_DTYPES
+
+    def all_gather(self, flat: Any, sizes: Sequence[int]) -> TorchWorks:
+        """[sizes[rank]] of every worker -> list of [sizes[i]]; one broadcast for each that is not empty."""
+        torch = self._torch
+        parts = [
+            flat.contiguous() if rank == self._rank else torch.empty(n, dtype=flat.dtype, device=flat.device)
+            for rank, n in enumerate(sizes)
+        ]
+        works = []
+        for root, part in enumerate(parts):
+            if sizes[root]:
+                options = self._distributed.BroadcastOptions()
+                options.rootRank, options.rootTensor = root, 0
+                works.append(started(self._under_way, self._calls().broadcast, [part.view(torch.uint8)], options))
+        return self._works(works, self._under_way, lambda: parts)
+
+    def all_reduce(self, flat: Any) -> TorchWorks:
+        """[n] of every worker -> [n]."""
+        result = flat.clone()
+        work = started(self._under_way, self._calls().allreduce, [result], self._distributed.AllreduceOptions())
+        return self._works([work], self._under_way, lambda: result)
+
+    def close(self) -> None:
+        """The channel drops the group of gloo; that of NCCL is dropped here."""
+        self._group = None
+
+    def _calls(self) -> Any:
+        if self._group is None:
+            nccl = self._distributed.ProcessGroupNCCL
+            try:
+                self._group = nccl(self._store, self._rank, self._size, nccl.Options())
+            except RuntimeError as error:
+                raise ChannelLost(first_line(error)) from error
+        return self._group
+
+
+class _CudaWorks(TorchWorks):
+    """Operations of NCCL, which are complete when the GPU is done; asking for that does not block."""
+
+    def _ended(self, work: Any, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while not work.is_completed():
+            if time.monotonic() >= end:
+                return False
+            time.sleep(_POLL)
+        try:
+            work.wait()  # what the caller does next on the device comes after it
+        except RuntimeError as error:
+            raise ChannelLost(first_line(error)) from error
+        return True
+
+
+# ---- torch.distributed with gloo: needs no launcher, has independent channels, and notices a dead peer at once
 
 _DTYPES = frozenset({"int8", "int32", "int64", "uint8", "float32", "float64"})
 _EXACT = _DTYPES - {"float32", "float64"}  # gloo's min and max do not agree with NumPy's about NaN

@@ -8,11 +8,13 @@ from typing import Any, final
 
 from distinput.core.spec import Spec
 from distinput.core.state import State
-from distinput.distribute.input.dealing import Cutter
-from distinput.distribute.input.drawing import END, mark_of, rows_in
+from distinput.distribute.input.dealing import END, Cutter, StepBuilder, mark_of, rows_in
 from distinput.distribute.input.source import (
+    INFINITE,
+    UNKNOWN,
     WHOLE,
     SeenShapes,
+    Terms,
     close_input,
     cut_in_words,
     lockstep_of,
@@ -22,8 +24,6 @@ from distinput.distribute.input.source import (
     resumed_input,
     sealed_place,
 )
-from distinput.distribute.input.step_builder import StepBuilder
-from distinput.distribute.input.terms import INFINITE, UNKNOWN, Terms
 
 __all__ = ["CutBatches", "CutSteps"]
 

@@ -6,18 +6,109 @@ All parts are views: no row is copied.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any
 
 from distinput.core.leaves import shape_of, zero
 from distinput.core.nest import Structure
 from distinput.core.sizes import balanced_slices
+from distinput.core.sparse_tensor import SparseTensor, sparse_rows
 from distinput.core.spec import LeafSpec, Spec, TensorSpec, no_rows
-from distinput.distribute.input.spec import PerReplicaSpec
-from distinput.distribute.values import PerReplica
+from distinput.core.state import State
+from distinput.distribute.core.replicas import Replicas
+from distinput.distribute.core.values import PartialPerReplica, PerReplica
 from distinput.errors import InvalidArgumentError
 from distinput.partition.assignment import Assignment
 
-__all__ = ["Cutter", "Placeholders", "dealer", "equal_slices", "has_rows", "per_replica_spec"]
+__all__ = [
+    "END",
+    "Cutter",
+    "PerReplicaSpec",
+    "Placeholders",
+    "StepBuilder",
+    "dealer",
+    "drawn",
+    "equal_slices",
+    "has_rows",
+    "mark_of",
+    "per_replica_spec",
+    "place_of",
+    "rows_in",
+]
+
+# ---- The spec of a leaf that has one component for each replica
+
+
+class PerReplicaSpec:
+    """Describes a `PerReplica` leaf: one spec for each local replica.
+
+    Args:
+      value_specs: the specs in replica order.
+
+    >>> import distinput as di
+    >>> di.distribute.PerReplicaSpec(di.TensorSpec([None], "int64"), di.TensorSpec([None], "int64"))
+    PerReplicaSpec(TensorSpec(shape=(None,), dtype=int64) × 2 replicas)
+
+    Source: the type spec of the per-replica values of `tf.distribute`.
+    """
+
+    __slots__ = ("value_specs",)
+
+    value_specs: tuple[Any, ...]
+
+    def __init__(self, *value_specs: Any) -> None:
+        self.value_specs = value_specs
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PerReplicaSpec) and self.value_specs == other.value_specs
+
+    def __hash__(self) -> int:
+        return hash(self.value_specs)
+
+    def __repr__(self) -> str:
+        specs = self.value_specs
+        if len(specs) > 1 and all(spec == specs[0] for spec in specs):
+            return f"PerReplicaSpec({specs[0]!r} × {len(specs)} replicas)"
+        return f"PerReplicaSpec({', '.join(map(repr, specs))})"
+
+
+# ---- Drawing elements from an input: the next elements, their rows, and the input's state after them
+
+
+class _End:
+    def __repr__(self) -> str:
+        return "<end>"
+
+
+END = _End()
+"""Marks the end: stands for a step or an element when there are no more."""
+
+
+def drawn(iterator: Any, count: int) -> tuple[list[Any], State]:
+    """The next elements of an input, at most `count`, and the input's state after them."""
+    return list(islice(iterator, count)), place_of(iterator)
+
+
+def place_of(iterator: Any, mark: Any = None) -> State:
+    """The state of an input, now or at a mark; iterators of this library seal it only when it is needed."""
+    place = getattr(iterator, "place", None)
+    made: State = iterator.state() if place is None else place() if mark is None else place(mark)
+    return made
+
+
+def mark_of(iterator: Any) -> Any:
+    """What `place_of` needs to tell this position later; None for iterators of other packages, which have no marks."""
+    mark = getattr(iterator, "mark", None)
+    return None if mark is None else mark()
+
+
+def rows_in(structure: Structure, parts: list[Any]) -> int:
+    """The total number of rows of elements; `END` counts as none."""
+    nests = structure.folded
+    return sum([shape_of(nests.flatten(part)[0])[0] for part in parts if part is not END])
+
+
+# ---- Turning elements into the parts of replicas: dealing one to each, cutting a batch, and placeholders without rows
 
 
 def dealer(structure: Structure, replicas: int) -> Callable[..., Any]:
@@ -103,7 +194,7 @@ class Cutter:
         Raises:
           InvalidArgumentError: components without rows, or with different numbers of rows.
         """
-        leaves = self._structure.flatten(batch)
+        leaves = self._structure.folded.flatten(batch)
         shapes = [shape_of(leaf) for leaf in leaves]
         if not all(shapes):
             raise InvalidArgumentError(
@@ -118,8 +209,9 @@ class Cutter:
         cut, replicas, mine = balanced_slices if self._balanced else equal_slices, self._replicas, self._mine
         if self._rows is not None:
             slices = equal_slices(self._rows, replicas)[mine]
-            return self._structure.build([PerReplica([leaf[s] for s in slices]) for leaf in leaves])
-        return self._structure.build([PerReplica([leaf[s] for s in cut(len(leaf), replicas)[mine]]) for leaf in leaves])
+            return self._structure.build(list(chain.from_iterable([_parts(leaf, slices) for leaf in leaves])))
+        each = [_parts(leaf, cut(shape[0], replicas)[mine]) for leaf, shape in zip(leaves, shapes, strict=True)]
+        return self._structure.build(list(chain.from_iterable(each)))
 
     def spec(self, spec: Spec) -> Spec:
         """The spec of a replica's part: the rows divided by R if that is exact, else unknown."""
@@ -131,6 +223,13 @@ class Cutter:
         rows = leaf.shape[0]
         part = rows // self._replicas if rows is not None and rows % self._replicas == 0 else None
         return leaf.with_shape((part, *leaf.shape[1:]))
+
+
+def _parts(leaf: Any, slices: Sequence[slice]) -> list[PerReplica]:
+    """The rows in each slice; of a sparse tensor, those of each of its three arrays."""
+    if isinstance(leaf, SparseTensor):
+        return list(map(PerReplica, zip(*[sparse_rows(leaf, rows) for rows in slices], strict=True)))
+    return [PerReplica([leaf[rows] for rows in slices])]
 
 
 class Placeholders:
@@ -150,7 +249,7 @@ class Placeholders:
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
-        self.watches = any(_is_open(leaf) for leaf in spec.leaves)
+        self.watches = any(_is_open(leaf) for leaf in spec.folded.leaves)
         """True when the last element matters."""
 
     def lacks(self, parts: Sequence[Any], replicas: int, *, cut: bool) -> bool:
@@ -167,7 +266,7 @@ class Placeholders:
 
     def shapes(self, last: Any) -> list[list[int]]:
         """The shapes of an element's leaves."""
-        return [[size or 0 for size in shape_of(leaf)] for leaf in self._spec.structure.flatten(last)]
+        return [[size or 0 for size in shape_of(leaf)] for leaf in self._spec.structure.folded.flatten(last)]
 
     def element(self, seen: Sequence[Sequence[int]] | None) -> Any:
         """An element without rows.
@@ -178,10 +277,9 @@ class Placeholders:
         Raises:
           InvalidArgumentError: a component is itself a dataset.
         """
-        known = seen if seen is not None else [None] * len(self._spec.leaves)
-        return self._spec.structure.build(
-            [_empty(leaf, shape) for leaf, shape in zip(self._spec.leaves, known, strict=True)]
-        )
+        spec = self._spec.folded
+        known = seen if seen is not None else [None] * len(spec.leaves)
+        return spec.structure.build([_empty(leaf, shape) for leaf, shape in zip(spec.leaves, known, strict=True)])
 
 
 def has_rows(shapes: Sequence[Sequence[int]]) -> bool:
@@ -202,7 +300,7 @@ def _empty(leaf: LeafSpec, seen: Sequence[int] | None) -> Any:
             "dataset inside an element; use drop_remainder, or flat_map the inner datasets first"
         )
     shape = leaf.shape if leaf.shape is not None else (tuple(seen) if seen is not None else ())
-    if not shape:
+    if not shape and not leaf.is_sparse:
         return zero(leaf.dtype, ())
     inner = [
         d if d is not None else (seen[i + 1] if seen is not None and len(seen) == len(shape) else 0)
@@ -213,4 +311,81 @@ def _empty(leaf: LeafSpec, seen: Sequence[int] | None) -> Any:
 
 def per_replica_spec(spec: Spec, replicas: int) -> Any:
     """The nest of specs as users see it: each leaf's spec once for each replica."""
+    spec = spec.folded
     return spec.structure.build([PerReplicaSpec(*[leaf] * replicas) for leaf in spec.leaves])
+
+
+# ---- Builds a step from one element per replica, with placeholders for replicas that have none
+
+
+class StepBuilder:
+    """Builds steps from one element for each replica of this process.
+
+    Args:
+      spec: the spec of the elements.
+      replicas: the replicas that they are for.
+      seen: the shapes of the last element of a restored iteration.
+    """
+
+    __slots__ = ("_deal", "_last", "_replicas", "_seen", "_spec", "_watches", "stand_in")
+
+    def __init__(self, spec: Spec, replicas: Replicas, seen: list[list[int]] | None) -> None:
+        self._spec, self._replicas, self._seen = spec, replicas.count, seen
+        self._deal = dealer(spec.structure, replicas.count) if replicas.wraps else None
+        self.stand_in = Placeholders(spec)
+        """Makes the placeholders."""
+        self._watches = self.stand_in.watches
+        self._last: Any = None
+
+    def __call__(self, parts: list[Any], missing: int, seen: list[list[int]] | None = None) -> Any:
+        """Build a step from these elements.
+
+        Args:
+          parts: the elements in replica order; `END`, or a missing one at the end, for a replica that has none. The
+            list is completed with placeholders.
+          missing: how many replicas have none.
+          seen: the shapes of the rows of another worker in this step; placeholders take theirs.
+        """
+        present = self._fill(parts, seen) if missing else None
+        if self._watches:
+            self._last = parts[-1]
+        step = parts[0] if self._deal is None else self._deal(*parts)
+        return step if present is None else self._marked(step, present)
+
+    @property
+    def seen(self) -> list[list[int]] | None:
+        """The shapes of the leaves of the last element; None if placeholders can be made from the spec alone."""
+        if self._last is not None:
+            self._seen, self._last = self.stand_in.shapes(self._last), None
+        return self._seen
+
+    def close(self) -> None:
+        """Release the last element."""
+        self._last = None
+
+    def _fill(self, parts: list[Any], seen: list[list[int]] | None) -> list[bool]:
+        """Put placeholders where there are no elements; return which components are data."""
+        present = [part is not END for part in parts] + [False] * (self._replicas - len(parts))
+        there = [part for part in parts if part is not END]
+        if seen is not None:
+            self._seen, self._last = seen, None
+        elif self._last is not None or (there and self._watches):
+            last = there[-1] if there else self._last
+            self._seen, self._last = self.stand_in.shapes(last), None
+        empty = self.stand_in.element(self._seen if self._watches else None)
+        for i, part in enumerate(parts):
+            if part is END:
+                parts[i] = empty
+        parts.extend([empty] * (self._replicas - len(parts)))
+        return present
+
+    def _marked(self, step: Any, present: Sequence[bool]) -> Any:
+        """The step, with leaves that have no rows to leave out marked with where there is no data."""
+        spec = self._spec
+        leaves = [
+            PartialPerReplica(value.values, present)
+            if isinstance(value, PerReplica) and isinstance(leaf, TensorSpec) and leaf.shape == ()
+            else value
+            for value, leaf in zip(spec.structure.flatten(step), spec.leaves, strict=True)
+        ]
+        return spec.structure.build(leaves)

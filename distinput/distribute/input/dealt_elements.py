@@ -9,12 +9,15 @@ from typing import Any, final
 
 from distinput.core.spec import Spec
 from distinput.core.state import State
-from distinput.distribute.input.dealing import has_rows
-from distinput.distribute.input.drawing import END, mark_of, rows_in
+from distinput.distribute.core.replicas import CallDescription
+from distinput.distribute.input.dealing import END, StepBuilder, has_rows, mark_of, rows_in
 from distinput.distribute.input.source import (
     HALF_WAY,
+    INFINITE,
+    UNKNOWN,
     WHOLE,
     SeenShapes,
+    Terms,
     close_input,
     lockstep_of,
     place_after,
@@ -23,9 +26,6 @@ from distinput.distribute.input.source import (
     resumed_input,
     sealed_place,
 )
-from distinput.distribute.input.step_builder import StepBuilder
-from distinput.distribute.input.terms import INFINITE, UNKNOWN, Terms
-from distinput.distribute.peers import CallDescription
 from distinput.errors import StateError
 from distinput.plan.node import Node
 

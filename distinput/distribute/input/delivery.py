@@ -1,19 +1,307 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delivery of steps: their spec, padding, and placement on devices."""
+"""The delivery of steps: their spec, padding, and placement on devices, ahead of the program."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any
+from queue import Empty, SimpleQueue
+from time import perf_counter
+from typing import Any, final
 
+from distinput.core.ending import Ending
 from distinput.core.spec import LeafSpec, TensorSpec
-from distinput.distribute.input.consumer import Consumer
-from distinput.distribute.input.dealing import per_replica_spec
-from distinput.distribute.input.source import Steps, StepSource
-from distinput.distribute.input.steps_ahead import StepsAhead
+from distinput.core.state import State
+from distinput.distribute.core.replicas import Consumer
+from distinput.distribute.core.values import PartialPerReplica, PerReplica, marked, replica_leaves
+from distinput.distribute.input.dealing import END, per_replica_spec
+from distinput.distribute.input.source import SeenShapes, Steps, StepSource
 from distinput.distribute.input.tail import StepPadding
-from distinput.distribute.values import PartialPerReplica, PerReplica, marked, replica_leaves
+from distinput.errors import StateError
 
-__all__ = ["Delivery"]
+__all__ = ["Delivery", "StepsAhead"]
+
+# ---- Steps that are finished, such as put on devices, on a thread before they are needed
+#
+# The position of the iteration stays that of the last step delivered: each step carries the position after it.
+
+_SHARE_OF_ONE = 0.25
+"""How much one step counts in the moving average of what steps take."""
+
+
+@dataclass(frozen=True, slots=True)
+class _After:
+    """The position after a step.
+
+    Args:
+      places: of the input pipelines, or the error for which they have none.
+      seen: the shapes of the last element.
+    """
+
+    places: Sequence[State] | StateError
+    seen: SeenShapes
+
+    @classmethod
+    def of(cls, steps: Steps) -> "_After":
+        """The position where an iteration is."""
+        try:
+            places: Sequence[State] | StateError = steps.places()
+        except StateError as error:
+            places = error
+        return cls(places, steps.seen)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """A step that waits to be delivered.
+
+    Args:
+      step: as it is delivered, or `END`.
+      error: raised instead.
+      partial: True if some replicas have no element.
+      after: the position after it.
+      ends: True if nothing comes after it: the end, or an error such as an interruption.
+    """
+
+    step: Any
+    error: BaseException | None
+    partial: bool
+    after: _After
+    ends: bool
+
+
+def _make(steps: Steps, finish: Callable[[Any], Any]) -> _Made:
+    """The next step, made on a thread, which no interrupt reaches."""
+    step: Any = END
+    error: BaseException | None = None
+    try:
+        step = steps.next(True)
+        if step is not END:
+            step = finish(step)
+    except BaseException as failure:  # noqa: BLE001 - raised when its turn has come
+        error, step = failure, END
+    ends = step is END and not isinstance(error, Exception)
+    return _Made(step, error, step is not END and steps.partial, _After.of(steps), ends)
+
+
+@final
+class StepsAhead:
+    """An iteration of finished steps, of which the next ones are made on a thread.
+
+    The thread begins with the first step. It ends with the last one, when the iteration is closed, or when it is dropped.
+
+    Args:
+      steps: the iteration.
+      finish: makes a step as it is delivered.
+      ahead: how many finished steps may wait; 0 makes each one when it is asked for, without a thread.
+      quick: seconds. While steps take less than that to make, they are made when they are asked for: handing them over from
+        a thread would take longer.
+      bind: makes of a function one that runs on another thread with the settings that the caller's thread has.
+      delivered: called with each step on the thread that takes it.
+    """
+
+    def __init__(
+        self,
+        steps: Steps,
+        finish: Callable[[Any], Any],
+        ahead: int,
+        quick: float = 0.0,
+        bind: Callable[..., Any] | None = None,
+        delivered: Callable[[Any], None] | None = None,
+    ) -> None:
+        self._steps, self._finish, self._ahead, self._quick, self._bind = steps, finish, ahead, quick, bind
+        self._delivered = delivered
+        self._seconds: float | None = None  # to make a step, as a moving average
+        self._line: _Line | None = None
+        self._before: _After | None = None
+        self._after: _After | None = None
+        self._begun: tuple[Any, ...] = ()  # a step that is being finished here
+        self._made: _Made | None = None  # the next step, while it is delivered
+
+    def next(self, keeps_partial: bool) -> Any:
+        """The next step, or `END`; see `Steps.next`."""
+        if self._made is None:
+            self._take(keeps_partial)
+        made = self._made
+        assert made is not None
+        if made.error is not None:
+            self._before, self._after, self._made = self._after, made.after, None
+            try:
+                raise made.error
+            finally:
+                del made  # the traceback refers to this frame, and the frame must not refer back
+        # The thread cannot know how its steps will be asked for, so it keeps the last one even if it is partial.
+        step = END if made.partial and not keeps_partial else made.step
+        if step is not END and self._delivered is not None:
+            self._delivered(step)
+        self._before, self._after, self._made = self._after, made.after, None
+        return step  # no function is called before it is taken
+
+    def _take(self, keeps_partial: bool) -> None:
+        """Get the next step."""
+        if self._after is None:
+            self._after = _After.of(self._steps)
+        if not self._ahead:
+            self._make(keeps_partial)
+        elif self._line is None and (self._seconds or 0.0) < self._quick:
+            self._measure(keeps_partial)
+        else:
+            if self._line is None:
+                self._line = _Line(self._steps, self._finish, self._ahead, self._bind)
+            line = self._line
+            for made in line.steps:
+                self._made, line.last, line.taken = made, made.ends, line.taken + 1
+                line.add_room()
+                return
+            self._made = _Made(END, None, False, _After.of(self._steps), True)
+
+    def _make(self, keeps_partial: bool) -> None:
+        """Make the next step here. An interrupt leaves what was drawn for it."""
+        try:
+            if not self._begun:
+                step = self._steps.next(keeps_partial)
+                self._begun = (step,)
+            (step,) = self._begun
+            step = END if step is END else self._finish(step)
+        except Exception:
+            self._before, self._after, self._begun = self._after, _After.of(self._steps), ()
+            raise
+        partial, after = step is not END and self._steps.partial, _After.of(self._steps)
+        self._made, self._begun = _Made(step, None, partial, after, step is END), ()
+
+    def _measure(self, keeps_partial: bool) -> None:
+        """Make a step here, and measure how long that takes, except for the first one, which starts the input."""
+        begin = perf_counter()
+        self._make(keeps_partial)
+        if self._seconds is None:
+            self._seconds = 0.0
+        else:
+            self._seconds += _SHARE_OF_ONE * (perf_counter() - begin - self._seconds)
+
+    @property
+    def partial(self) -> bool:
+        """Not asked of finished steps."""
+        return False
+
+    @property
+    def seen(self) -> SeenShapes:
+        """The shapes of the leaves of the last element delivered."""
+        return self._steps.seen if self._after is None else self._after.seen
+
+    @property
+    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
+        """Where the pass begins; see `Steps.beginning`."""
+        return self._steps.beginning
+
+    def places(self, waiting: bool = False) -> list[State]:
+        """The positions of the input pipelines after the last step delivered; see `Steps.places`.
+
+        Raises:
+          StateError: that step failed half-way.
+        """
+        found = self._before if waiting else self._after
+        if found is None:
+            return self._steps.places()
+        if isinstance(found.places, StateError):
+            raise found.places
+        return list(found.places)
+
+    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
+        """The states of the input pipelines at these positions."""
+        return self._steps.inputs(step, places)
+
+    def close(self) -> None:
+        """End the thread and the iteration."""
+        if self._line is not None:
+            self._line.close()
+        self._steps.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_line", None) is not None:
+            self._line.drop()  # type: ignore[union-attr]
+
+
+class _Line(Ending):
+    """The steps that wait, and the thread that makes them. The thread refers to this alone, not to the iteration.
+
+    Both ends use queues written in C, with which a step that waits is taken in a few microseconds.
+    """
+
+    def __init__(self, steps: Steps, finish: Callable[[Any], Any], most: int, bind: Callable[..., Any] | None) -> None:
+        self._steps, self._finish, self._most = steps, finish, most
+        self._waiting: SimpleQueue[_Made | None] = SimpleQueue()  # None: the line was closed
+        self._room: SimpleQueue[bool] = SimpleQueue()  # True for each step that may be made; False: the line was closed
+        self._closed = False
+        self.last = False
+        """True if nothing comes after the step that was taken last."""
+        self.taken = 0
+        """How many steps were taken."""
+        self._added = 0  # room for so many
+        self._once = threading.Lock()  # held from the beginning of the thread on
+        self._fills = self._fill if bind is None else bind(self._fill)
+        self._context = copy_context()
+        self._thread: threading.Thread | None = None
+        self.begun()
+
+    @property
+    def steps(self) -> Iterator[_Made]:
+        """Waits for the next step when it is asked for one, unless nothing comes any more."""
+        if self._closed or self.last:
+            return iter(())
+        self.add_room()
+        if self._thread is None:
+            thread = threading.Thread(
+                target=self._context.run, args=(self._fills,), name="distinput-steps-ahead", daemon=True
+            )
+            thread.start()
+            self._thread = thread
+        # Taken by C code alone, so that no interrupt comes between the queue and who takes the step.
+        return iter(self._waiting.get, None)
+
+    def add_room(self) -> None:
+        """Make room in the place of what was taken."""
+        while self._added < self.taken + self._most:
+            self._room.put(True)
+            self._added += 1
+
+    def _fill(self) -> None:
+        if not self._once.acquire(blocking=False):  # an interrupt came when the thread had been started
+            return
+        try:
+            while self._room.get() and not self._closed:
+                made = _make(self._steps, self._finish)
+                ends, failed = made.ends, made.error is not None
+                if not self._closed:
+                    self._waiting.put(made)
+                del made
+                # What comes after an error is made once that has been raised, as the consumer may stop there.
+                if ends or (failed and not self._all_taken()):
+                    return
+        finally:
+            if self._closed:
+                self._steps.close()
+
+    def _all_taken(self) -> bool:
+        """Wait until no step waits; False if the line was closed."""
+        if not all(self._room.get() for _ in range(self._most)):
+            return False
+        for _ in range(self._most):
+            self._room.put(True)
+        return True
+
+    def end(self, patience: float | None) -> None:
+        self._closed = True
+        self._room.put(False)
+        with suppress(Empty):
+            while True:
+                self._waiting.get_nowait()
+        self._waiting.put(None)  # for a thread that waits for a step
+        if patience != 0 and self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(patience)
+
+
+# ---- The delivery of steps: their spec, padding, and placement on devices
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,98 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributed datasets: iterables of steps, each of which has a part for every replica."""
 
+import copy
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any, Self
 
 from distinput.core.html import html
 from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.data.handle import DatasetHandle
+from distinput.distribute.core.parts import part
+from distinput.distribute.core.values import row_counts
+from distinput.distribute.input.cut_batches import CutBatches
+from distinput.distribute.input.dealt_elements import DealtElements
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.distributed_iterator import DistributedIterator
-from distinput.distribute.input.explanation import explanation
-from distinput.distribute.input.replayed import replayed
-from distinput.distribute.input.skipped import Ranges
-from distinput.distribute.input.source import StepSource
-from distinput.distribute.input.step_records import StepRecords
-from distinput.distribute.input.terms import INFINITE
-from distinput.distribute.input.watched import watched
-from distinput.distribute.values import row_counts
+from distinput.distribute.input.located import Located, Ranges, Seen
+from distinput.distribute.input.own_pieces import OwnPiecesSource
+from distinput.distribute.input.source import INFINITE, StepSource
 from distinput.errors import InvalidArgumentError
-from distinput.lineage.located import Located, Seen
 
-__all__ = ["DistributedDataset", "DistributedDatasetsFromFunction"]
+__all__ = ["DistributedDataset", "DistributedDatasetsFromFunction", "explanation", "watched"]
+
+# ---- The text of `DistributedDataset.explain`
+
+_TAILS = {
+    "drop": "a step that is not full is left out",
+    "error": "a step that is not full is an error",
+    "pad": "every part is filled up with zeros; a mask says which rows are data",
+    "partial": "a step is delivered with what there is; replicas without data get no rows",
+}
+
+
+def explanation(source: StepSource) -> str:
+    """The text of `DistributedDataset.explain`."""
+    replicas, tail = source.terms.replicas, source.terms.tail
+    mine = ", ".join(map(str, range(replicas.first, replicas.first + replicas.count)))
+    where = f"worker {replicas.rank} of {replicas.workers}" if replicas.workers > 1 else "one worker"
+    facts = {
+        "replicas": f"{mine} of {replicas.total}, on {where}",
+        "cut": source.cut,
+        "reads": source.reads if replicas.workers > 1 else "everything",
+        "end": _end(source),
+        "tail": f"{tail}: {_TAILS[tail]}",
+    }
+    lines = ["distributed:", *[f"  {name + ':':<9} {text}" for name, text in facts.items()]]
+    if source.plan is not None:
+        lines += ["input of this worker:", *["  " + line for line in source.plan.splitlines()]]
+    return "\n".join(lines)
+
+
+def _end(source: StepSource) -> str:
+    steps = source.num_steps
+    if steps >= 0:
+        return f"known beforehand: {steps} steps"
+    if steps == INFINITE:
+        return "none"
+    if source.agrees:
+        return "workers agree on it while they use earlier steps"
+    return "where the input ends"
+
+
+# ---- The same steps from input pipelines whose runs are made by somebody else, such as a recording that takes notes
+
+
+def watched(source: StepSource, make_run: Callable[..., Run]) -> tuple[StepSource, list[DatasetHandle[Any]]]:
+    """The source, and the datasets that this worker reads for it; those of other packages are not watched.
+
+    Args:
+      source: of the steps.
+      make_run: makes the runs of the datasets; see `DatasetIterator`.
+    """
+    found: list[DatasetHandle[Any]] = []
+
+    def same(dataset: Any) -> Any:
+        if not isinstance(dataset, DatasetHandle):
+            return dataset
+        found.append(dataset._run_by(make_run))
+        return found[-1]
+
+    match source:
+        case CutBatches():
+            return replace(source, dataset=same(source.dataset)), found
+        case DealtElements():
+            return replace(source, datasets=[same(dataset) for dataset in source.datasets]), found
+        case OwnPiecesSource():
+            batches = copy.copy(source.batches)
+            batches.pieces = same(batches.pieces)
+            return replace(source, batches=batches), found
+    return source, found
+
+
+# ---- Distributed datasets: iterables of steps, each of which has a part for every replica
 
 
 class DistributedDataset:
@@ -44,7 +115,7 @@ class DistributedDataset:
 
     def __init__(self, source: StepSource, delivery: Delivery) -> None:
         self._source, self._delivery = source, delivery
-        self._made_records: dict[bool, StepRecords] = {}
+        self._made_records: dict[bool, Any] = {}
 
     @property
     def element_spec(self) -> Any:
@@ -152,7 +223,8 @@ class DistributedDataset:
           replica 0, row 0: record 4 of <range>
           replica 0, row 1: record 3 of <range>
         """
-        return self._records(read).locate(step, replica, epoch)
+        located: Located = self._records(read).locate(step, replica, epoch)
+        return located
 
     def when(
         self, file: str, record: int, *, epoch: int = 0, steps: range | None = None, read: bool = False
@@ -179,7 +251,8 @@ class DistributedDataset:
         >>> dataset.when("<range>", 6)
         (Seen(epoch=0, step=0, replica=0, row=0),)
         """
-        return self._records(read).when(file, record, epoch, steps)
+        seen: tuple[Seen, ...] = self._records(read).when(file, record, epoch, steps)
+        return seen
 
     def replay(self, step: int, *, epoch: int = 0) -> Any:
         """The very step again, as the iteration delivered it, without the steps before it where rows can be counted.
@@ -200,11 +273,11 @@ class DistributedDataset:
           1: array([5])
         }
         """
-        return replayed(self._source, self._delivery, step, epoch)
+        return part("replayed")(self._source, self._delivery, step, epoch)
 
-    def _records(self, read: bool) -> StepRecords:
+    def _records(self, read: bool) -> Any:
         if read not in self._made_records:
-            self._made_records[read] = StepRecords(self._source, read=read)
+            self._made_records[read] = part("StepRecords")(self._source, read=read)
         return self._made_records[read]
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:

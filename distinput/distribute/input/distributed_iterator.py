@@ -2,28 +2,87 @@
 """The iterator of a distributed dataset, whose state can be saved between any two steps."""
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from threading import RLock
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
+from distinput.core.seal import opened, sealed
 from distinput.core.state import State
 from distinput.data.optional import Optional
+from distinput.distribute.core.modes import in_replica_of, modes
+from distinput.distribute.core.parts import part
 from distinput.distribute.input.comparison import Beginning, compare_beginnings
+from distinput.distribute.input.dealing import END
 from distinput.distribute.input.delivery import Delivery
-from distinput.distribute.input.drawing import END
-from distinput.distribute.input.saved import opened_state, sealed_state
-from distinput.distribute.input.skipped import Ranges, ranges_of_steps, steps_left_out
-from distinput.distribute.input.source import Steps, StepSource
-from distinput.distribute.input.step_records import StepRecords
-from distinput.distribute.input.terms import INFINITE
-from distinput.distribute.modes import in_replica_of, modes
-from distinput.errors import OutOfRangeError
-from distinput.lineage.located import Located
+from distinput.distribute.input.located import Located, Ranges, Records, ranges_of_steps
+from distinput.distribute.input.source import INFINITE, Steps, StepSource
+from distinput.errors import OutOfRangeError, StateError
 from distinput.plan.latest import Latest
+from distinput.plan.state_form import is_count
 
-__all__ = ["DistributedIterator"]
+__all__ = ["DistributedIterator", "opened_state", "sealed_state"]
 
+# ---- Saved states of distributed iterators
+
+_ALONE: Mapping[str, Any] = {"replicas": 1, "workers": 1, "cut": "per_worker"}
+"""What states say of a lone replica whose policy was not DATA, if an older release saved them; it has global batches."""
+
+
+def sealed_state(layout: Mapping[str, Any], step: int, ended: bool, seen: Any, inputs: Sequence[State]) -> State:
+    """The state of an iteration.
+
+    Args:
+      layout: the facts that must be equal for the state to fit.
+      step: how many steps were delivered.
+      ended: True if there are no more.
+      seen: the shapes of the last element, if placeholders need them.
+      inputs: the states of the input pipelines.
+    """
+    return sealed({"kind": "distributed", **layout, "step": step, "ended": ended, "seen": seen, "inputs": list(inputs)})
+
+
+def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
+    """Check a state from `sealed_state` and return its contents.
+
+    Args:
+      state: the state that the user passed.
+      layout: the layout that the state must have been taken with.
+      inputs: how many input pipelines there are.
+
+    Raises:
+      StateError: it belongs to another dataset or distribution, or was modified.
+    """
+    if isinstance(state, dict) and "version" in state and state.get("kind") != "distributed":
+        raise StateError(
+            "DistributedDataset.restore: this is no state of a distributed iterator; take it with iterator.state()"
+        )
+    found = opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"})
+    if all(found.get(key) == value for key, value in _ALONE.items()) and layout.get("cut") == "batches":
+        layout = _ALONE
+    for key, want in sorted(layout.items()):  # the cut first, which decides whether there are others
+        if found.get(key) != want:
+            raise StateError(
+                f"DistributedDataset.restore: the state was taken with {key}={found.get(key)!r}, this dataset has "
+                f"{key}={want!r}; distribute with the same strategy and options as the job that saved it, or have jobs use "
+                "policy DATA or balanced_split from their beginning, whose states go on on any number of workers and replicas"
+            )
+    seen = found["seen"]
+    shapes = seen is None or (isinstance(seen, list) and all(_is_shape(shape) for shape in seen))
+    several = isinstance(found["inputs"], list) and len(found["inputs"]) == inputs
+    if not (is_count(found["step"]) and type(found["ended"]) is bool and shapes and several):
+        raise StateError(
+            "DistributedDataset.restore: the state is damaged: 'step', 'ended', 'seen' or 'inputs' is not as it was saved; it "
+            "must be what iterator.state() gave"
+        )
+    return found
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, list) and all(map(is_count, value))
+
+
+# ---- The iterator of a distributed dataset, whose state can be saved between any two steps
 
 _NONE = object()
 
@@ -73,10 +132,10 @@ class DistributedIterator:
         self._ready: Any = _NONE  # a step that was made and not delivered
         self._ended = ended
         self._restored = restored
-        self._skip = ranges_of_steps(skip)
+        self._skip = ranges_of_steps(skip) if skip else ()
         self._compared = source.terms.replicas.workers == 1  # compared with the other workers before the first step
         self._lock = RLock()
-        self._records: Latest[tuple[str, bool], StepRecords] = Latest()
+        self._records: Latest[tuple[str, bool], Any] = Latest()
 
     @classmethod
     def restored(
@@ -91,8 +150,10 @@ class DistributedIterator:
         found = opened_state(state, source.layout, source.pipelines)
         step = found["step"]
         steps = source.restore(found["inputs"], step, found["seen"], may_differ)
-        left_out = steps_left_out(skip, source, found["inputs"])
-        return cls(source, delivery, steps, step, ended=found["ended"], restored=True, skip=left_out)
+        given: list[Any] = [skip] if isinstance(skip, range | Records) else list(skip)
+        if any(isinstance(each, Records) for each in given):
+            given = part("steps_left_out")(given, source, found["inputs"])
+        return cls(source, delivery, steps, step, ended=found["ended"], restored=True, skip=given)
 
     @property
     def element_spec(self) -> Any:
@@ -141,8 +202,9 @@ class DistributedIterator:
                 raise IndexError("locate: no step was delivered yet; pass step=")
             step = self._given_out - 1
         key = repr(seeds), read
-        records = self._records.of(key, lambda: StepRecords.with_seeds(self._source, seeds, read=read))
-        return records.locate(step, replica, epoch)
+        records = self._records.of(key, lambda: part("StepRecords").with_seeds(self._source, seeds, read=read))
+        located: Located = records.locate(step, replica, epoch)
+        return located
 
     def __iter__(self) -> Self:
         return self

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from distinput.core.state import State
-from distinput.distribute.collectives.message import packed, unpacked
+from distinput.distribute.collectives.array_bytes import packed, unpacked
 from distinput.errors import AbortedError, CollectiveError, FailedPreconditionError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@
 rows that are data; `drop` leaves the step out; `error` raises.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from distinput.core.leaves import zero
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
-from distinput.distribute.values import PerReplica
+from distinput.distribute.core.values import PerReplica
 from distinput.errors import InvalidArgumentError
 from distinput.sharding.batches import batch_size_of
 
@@ -90,29 +90,41 @@ class StepPadding:
         Raises:
           InvalidArgumentError: a part has more than `rows` rows.
         """
-        leaves = self._spec.structure.flatten(step)
-        padded = [
-            PerReplica([self._padded(part, leaf) for part in value.values])
-            if isinstance(value, PerReplica)
-            else self._padded(value, leaf)
-            for value, leaf in zip(leaves, self._spec.tensors("pad"), strict=True)
-        ]
-        first = leaves[0]
+        structure = self._spec.structure
+        leaves = structure.flatten(step)
+        kept = {place for first in structure.sparse for place in (first, first + 1)}  # rows without values
+        shapes = {first + 2 for first in structure.sparse}
+        padded = list(leaves)
+        for place, (value, leaf) in enumerate(zip(leaves, self._spec.tensors("pad"), strict=True)):
+            if place not in kept:
+                pad = self._padded_shape if place in shapes else partial(self._padded, leaf=leaf)
+                padded[place] = (
+                    PerReplica(list(map(pad, value.values))) if isinstance(value, PerReplica) else pad(value)
+                )
+        first, rows_of = (leaves[2], _rows_of_shape) if 2 in shapes else (leaves[0], len)
         mask: Any
         if isinstance(first, PerReplica):
-            mask = PerReplica([_mask(len(part), self._rows) for part in first.values])
+            mask = PerReplica([_mask(rows_of(part), self._rows) for part in first.values])
         else:
-            mask = _mask(len(first), self._rows)
-        return self._spec.structure.build(padded), mask
+            mask = _mask(rows_of(first), self._rows)
+        return structure.build(padded), mask
+
+    def _padded_shape(self, part: Any) -> Any:
+        """The `dense_shape` of a sparse tensor with the rows that it lacks, which have no values."""
+        self._check(_rows_of_shape(part))
+        return np.array([self._rows, *part[1:]], np.int64)
+
+    def _check(self, there: int) -> None:
+        if there > self._rows:
+            raise InvalidArgumentError(
+                f"InputOptions(tail='pad'): a replica's part must have at most {self._rows} rows, got {there}"
+            )
 
     def _padded(self, part: Any, leaf: TensorSpec) -> Any:
         there = len(part)
         if there == self._rows:
             return part
-        if there > self._rows:
-            raise InvalidArgumentError(
-                f"InputOptions(tail='pad'): a replica's part must have at most {self._rows} rows, got {there}"
-            )
+        self._check(there)
         if leaf.ragged_rank:
             from distinput.core.ragged_tensor import RaggedTensor
 
@@ -121,6 +133,10 @@ class StepPadding:
         made = zero(leaf.dtype, (self._rows, *part.shape[1:]))
         made[:there] = part
         return made
+
+
+def _rows_of_shape(dense_shape: Any) -> int:
+    return int(dense_shape[0])
 
 
 @lru_cache(maxsize=1024)

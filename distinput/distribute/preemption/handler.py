@@ -6,14 +6,159 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Self
 
-from distinput.distribute.preemption.alignment import LATENCY, Alignment, SaveDecision
+from distinput.distribute.collectives.agreements import Agreement
+from distinput.distribute.collectives.collectives import Collectives
 from distinput.distribute.preemption.notice import Notice
-from distinput.distribute.preemption.termination_config import EXIT_CODE, TerminationConfig
+from distinput.errors import CollectiveError
 
-__all__ = ["PreemptionCheckpointHandler"]
+__all__ = ["EXIT_CODE", "LATENCY", "Alignment", "PreemptionCheckpointHandler", "SaveDecision", "TerminationConfig"]
+
+# ---- How a platform announces that it takes a machine away, and how a program ends then
+
+EXIT_CODE = 143
+"""128 + SIGTERM: what shells and container platforms report for a program that SIGTERM ended."""
+
+
+@dataclass(frozen=True)
+class TerminationConfig:
+    """Adapts `PreemptionCheckpointHandler` to a platform.
+
+    Args:
+      termination_watcher_fn: called about once a second on a thread of its own; returns True once the platform has given
+        notice. It must not block. None: the notice is SIGTERM.
+      exit_fn: called on all workers when the checkpoint is complete; it usually calls `sys.exit` with the code that makes the
+        platform restart the program. If it returns, training continues. None: `sys.exit(143)`.
+      grace_period: seconds from the notice to the end. With a positive number, a checkpoint is saved at once, training
+        continues, and shortly before the time is over the last checkpoint is saved and the program ends. It should be
+        several times as long as saving takes. None or 0: save and end at once.
+      save_fn: called on all workers to save, instead of `CheckpointManager.save`, with the arguments that
+        `save_checkpoint_if_preempted` was given.
+
+    Raises:
+      ValueError: `grace_period` is negative.
+      TypeError: what should be a function is none.
+
+    >>> import sys
+    >>> import distinput as di
+    >>> di.distribute.experimental.TerminationConfig(exit_fn=lambda: sys.exit(42)).grace_period
+
+    Source: `tf.distribute.experimental.TerminationConfig`.
+    """
+
+    termination_watcher_fn: Callable[[], bool] | None = None
+    exit_fn: Callable[[], Any] | None = None
+    grace_period: float | None = None
+    save_fn: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("termination_watcher_fn", "exit_fn", "save_fn"):
+            value = getattr(self, name)
+            if value is not None and not callable(value):
+                raise TypeError(f"TerminationConfig: {name} must be a function or None, got a {type(value).__name__}")
+        if self.grace_period is not None and self.grace_period < 0:
+            raise ValueError(f"TerminationConfig: grace_period must not be negative, got {self.grace_period}")
+
+
+# ---- How workers agree, while they compute, on the call before which all of them save
+#
+# At intervals each worker posts an agreement that says whether it has received a notice, and reads the sums some calls later,
+# when they are usually complete. So all workers learn of a notice in the same call, at a cost of some microseconds a call. The
+# number of calls between two agreements is derived from the sums as well: as many as take about `_EVERY_SECONDS`.
+
+_EVERY_SECONDS = 0.1
+"""About how long an agreement is posted after the one before: each costs some tenths of a millisecond of processor time."""
+
+_MOST_CALLS = 64
+"""The maximum number of calls between two agreements, however short they are: later calls may take longer."""
+
+LATENCY = 2 * _EVERY_SECONDS
+"""Seconds from a notice to the decision, if calls are short; two calls if they are long."""
+
+_CLOSE_SECONDS = 1.0
+_MICROSECONDS = 1e6
+_LONGEST = 1 << 40  # microseconds; a sum of these fits into 64 bits
+
+
+@dataclass(frozen=True)
+class SaveDecision:
+    """What all workers do before the next call.
+
+    Args:
+      worker: the worker that received the notice; None if several did.
+      final: True to end after saving, False to save and continue for the rest of the grace period.
+    """
+
+    worker: int | None
+    final: bool
+
+
+class Alignment:
+    """One worker's part in the agreements.
+
+    Args:
+      group: a group for this purpose alone; None for a process without other workers.
+      noticed: returns True if this worker has received a notice.
+      expired: returns True if its time is nearly over; called only after a notice.
+    """
+
+    def __init__(self, group: Collectives | None, noticed: Callable[[], bool], expired: Callable[[], bool]) -> None:
+        self._group, self._noticed, self._expired = group, noticed, expired
+        self._next = 0  # the call in which the next agreement is posted
+        self._look = 0  # the call after which its sums are read
+        self._gap = 1  # calls from one agreement to the next
+        self._calls = 1  # calls between the last two, which may have been more
+        self._pending: Agreement | None = None
+        self._posted_in, self._posted_at = 0, perf_counter()
+
+    def before(self, call: int) -> None:
+        """Post an agreement if one is due; to be called at the beginning of every call."""
+        if call < self._next or self._pending is not None or self._group is None:
+            return
+        now = perf_counter()
+        noticed = self._noticed()
+        took = min(int((now - self._posted_at) * _MICROSECONDS), _LONGEST)
+        values = [int(noticed), self._group.rank * noticed, int(noticed and self._expired()), took]
+        self._pending = self._group.agree(values, f"call {call} of the preemption handler")
+        self._calls = max(1, call - self._posted_in)
+        self._posted_in, self._posted_at = call, now
+        self._look = call + self._gap // 2
+
+    def after(self, call: int) -> SaveDecision | None:
+        """What to do before the next call, None for nothing; to be called at the end of every call.
+
+        Raises:
+          Mismatch: the workers have not made the same number of calls.
+          CollectiveError: a worker is gone or late.
+        """
+        if self._group is None:
+            return SaveDecision(0, self._expired()) if self._noticed() else None
+        if self._pending is None or call < self._look:
+            return None
+        pending, self._pending = self._pending, None
+        noticed, ranks, expired, took = pending.result()
+        seconds = took / _MICROSECONDS / self._group.size / self._calls
+        self._gap = max(1, min(_MOST_CALLS, 2 * self._gap, int(_EVERY_SECONDS / max(seconds, 1e-9))))
+        self._next = max(call + 1, self._posted_in + self._gap)
+        if not noticed:
+            return None
+        return SaveDecision(ranks if noticed == 1 else None, expired > 0)
+
+    def close(self) -> None:
+        """Wait for a pending agreement, and leave the group; may be called again."""
+        group, self._group = self._group, None
+        if group is not None:
+            if self._pending is not None:
+                with suppress(CollectiveError):
+                    self._pending.result(_CLOSE_SECONDS)
+            group.close()
+
+
+# ---- The handler that makes all workers save at the same step when one of them must end
 
 _log = logging.getLogger("distinput")
 

@@ -2,7 +2,7 @@
 """Calls of registered functions in another process: the names of `tf.distribute.experimental.rpc`."""
 
 from distinput.distribute.rpc.client import Client
+from distinput.distribute.rpc.encoding import StatusOrResult
 from distinput.distribute.rpc.server import Server
-from distinput.distribute.rpc.status import StatusOrResult
 
 __all__ = ["Client", "Server", "StatusOrResult"]

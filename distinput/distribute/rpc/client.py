@@ -16,9 +16,8 @@ import numpy as np
 from distinput.core.leaves import STRING, as_leaf, dtype_name
 from distinput.core.nest import structure_of
 from distinput.core.spec import TensorSpec
-from distinput.distribute.rpc.encoding import decoded, encoded
+from distinput.distribute.rpc.encoding import OK, StatusOrResult, code_of, decoded, encoded, error_of
 from distinput.distribute.rpc.server import METHODS, address_of, key_of
-from distinput.distribute.rpc.status import OK, StatusOrResult, code_of, error_of
 from distinput.errors import (
     DeadlineExceededError,
     DistinputError,

@@ -9,8 +9,7 @@ from multiprocessing.connection import Connection, answer_challenge, deliver_cha
 from typing import Any, Self
 
 from distinput.distribute.door import Door, Visitor
-from distinput.distribute.rpc.encoding import decoded, encoded
-from distinput.distribute.rpc.status import OK, code_of
+from distinput.distribute.rpc.encoding import OK, code_of, decoded, encoded
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 __all__ = ["LAYERS", "METHODS", "Server", "address_of", "key_of"]

@@ -11,10 +11,10 @@ import jax
 import numpy as np
 
 from distinput.core.nest import Structure
+from distinput.distribute.core.values import DistributedValues, replica_leaves
 from distinput.distribute.tpu.device_values import DeviceValues
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.tpu.precision import as_device_array
-from distinput.distribute.values import DistributedValues, replica_leaves
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError
 

@@ -9,18 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from distinput.core.nest import map_leaves
-from distinput.distribute.cross_replica import aggregate
-from distinput.distribute.modes import Mode
-from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.reduction import check_axis
-from distinput.distribute.replica_context import ReplicaContext
-from distinput.distribute.sliced_values import has_slices, refuse_gather
+from distinput.distribute.core.modes import Mode
+from distinput.distribute.core.reduction import ReduceOp, check_axis
+from distinput.distribute.core.replica_context import ReplicaContext
+from distinput.distribute.core.sliced import IndexedSlices, has_slices, refuse_gather
+from distinput.distribute.core.values import DistributedValues, PerReplica, is_distributed, replica_leaves
 from distinput.distribute.tpu.mesh import REPLICA
 from distinput.distribute.tpu.trace import VariableTrace, broadcast_from
-from distinput.distribute.values import DistributedValues, PerReplica, is_distributed, replica_leaves
-from distinput.distribute.variables.indexed_slices import IndexedSlices
+from distinput.distribute.variables.kinds import ResourceVariable, aggregate
 from distinput.distribute.variables.policy import VariableAggregation
-from distinput.distribute.variables.resource_variable import ResourceVariable
 from distinput.errors import InvalidArgumentError
 
 __all__ = ["CompiledReplicaContext", "TracedValues", "gather_traced", "reduce_traced", "row_mask_of"]
@@ -151,9 +148,7 @@ class CompiledReplicaContext(ReplicaContext):
             value, "dtype"
         ):  # Python values are the same on all replicas
             strategy = self._strategy
-            total = aggregate(
-                strategy._arithmetic, strategy._replicas, aggregation, [value] * self._trace.mesh.replicas
-            )
+            total = aggregate(strategy._reducer, strategy._replicas, aggregation, [value] * self._trace.mesh.replicas)
         elif first:
             total = broadcast_from(0, jnp.asarray(value))
         else:

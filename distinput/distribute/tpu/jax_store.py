@@ -14,7 +14,7 @@ from distinput.distribute.tpu.device_values import local_parts
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.tpu.precision import as_device_array
 from distinput.distribute.tpu.trace import current_trace
-from distinput.distribute.variables.updates import UPDATES
+from distinput.distribute.variables.store import UPDATES
 
 __all__ = ["JaxStore"]
 

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mesh of JAX devices that replicas run on: one row of cores for each replica."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from threading import Lock
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-__all__ = ["CORE", "REPLICA", "ReplicaMesh", "device_label"]
+__all__ = ["CORE", "REPLICA", "ReplicaMesh", "device_label", "in_turn"]
+
+# ---- The mesh of JAX devices that replicas run on: one row of cores for each replica
 
 REPLICA = "replica"
 """The axis of the mesh along which batches are divided."""
@@ -158,3 +161,37 @@ def _prime_factors(number: int) -> list[int]:
             number //= factor
         factor += 1
     return found
+
+
+# ---- Programs that meet between devices are started one after the other where devices share threads
+#
+# The devices of a CPU run on one pool of threads, and a device that waits for the others keeps its thread. Two programs that do
+# not depend on each other could so use up all threads while one device has not begun: neither would ever end. On accelerators
+# each device takes its programs in order, and nothing is waited for.
+
+T = TypeVar("T")
+
+_lock = Lock()
+_last: list[Any] = []
+
+
+def in_turn(mesh: ReplicaMesh, start: Callable[[], T]) -> T:
+    """Start a program when the one before has ended, if its devices are those of a CPU.
+
+    Args:
+      mesh: the devices.
+      start: starts the program and returns its results, which need not be there yet.
+    """
+    if mesh.devices.size == 1 or mesh.devices[0, 0].platform != "cpu":
+        return start()
+    with _lock:
+        for array in _last:
+            if not array.is_deleted():
+                array.block_until_ready()
+        _last.clear()
+        made = start()
+        # One result is enough to wait for all devices, and the smallest keeps the least memory in use.
+        arrays = [x for x in jax.tree.leaves(made) if isinstance(x, jax.Array)]
+        if arrays:
+            _last.append(min(arrays, key=lambda x: x.nbytes))
+    return made

@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 
 from distinput.distribute.tpu.arguments import RunArguments, Shared, Split
-from distinput.distribute.tpu.equal_programs import equal_arrays, equal_literals
-from distinput.distribute.tpu.flat_program import FlatProgram, flattened, is_literal
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.tpu.padding_rules import (
     BY_ROWS,
@@ -29,9 +27,14 @@ from distinput.distribute.tpu.padding_rules import (
     ROWS,
     UNKNOWN,
     ZERO,
+    FlatProgram,
     PairedStep,
     ValueKind,
+    equal_arrays,
+    equal_literals,
+    flattened,
     is_free,
+    is_literal,
     kinds_of,
     rows_axis,
 )

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax.extend.core
 import numpy as np
-
-from distinput.distribute.tpu.equal_programs import equal_parameters
 
 __all__ = [
     "BY_ROWS",
@@ -20,12 +19,180 @@ __all__ = [
     "ROWS",
     "UNKNOWN",
     "ZERO",
+    "FlatProgram",
     "PairedStep",
     "ValueKind",
+    "equal_arrays",
+    "equal_literals",
+    "equal_parameters",
+    "flattened",
     "is_free",
+    "is_literal",
     "kinds_of",
     "rows_axis",
 ]
+
+# ---- A traced program as one list of steps, without functions inside of it
+
+_CALLS = {
+    "checkpoint": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vjp_call_jaxpr": "fun_jaxpr",
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "remat": "jaxpr",
+    "remat2": "jaxpr",
+}
+
+
+class _Place:
+    """A value of a flat program; each has a place of its own, however often a function is called."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+
+@dataclass(frozen=True)
+class FlatStep:
+    """A step: a primitive, its parameters, its operands, and the values that it makes."""
+
+    primitive: Any
+    params: dict[str, Any]
+    invars: tuple[Any, ...]
+    outvars: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class FlatProgram:
+    """A program of plain steps.
+
+    Args:
+      invars: its inputs.
+      constvars: its constants.
+      consts: their values.
+      eqns: its steps, in order.
+      outvars: its results.
+    """
+
+    invars: tuple[Any, ...]
+    constvars: tuple[Any, ...]
+    consts: tuple[Any, ...]
+    eqns: tuple[FlatStep, ...]
+    outvars: tuple[Any, ...]
+
+
+def flattened(closed: Any, keep: str) -> FlatProgram:
+    """The program with the steps of the functions that it calls in the place of the calls; loops and branches stay.
+
+    Args:
+      closed: a closed jaxpr.
+      keep: the name of a compiled function whose call stays a step.
+    """
+    steps: list[FlatStep] = []
+    constvars: list[Any] = []
+    consts: list[Any] = []
+
+    def walk(program: Any, inputs: Sequence[Any], constants: Sequence[Any]) -> list[Any]:
+        known: dict[Any, Any] = dict(zip(program.invars, inputs, strict=True))
+        known.update(zip(program.constvars, constants, strict=True))
+
+        def at(x: Any) -> Any:
+            return x if is_literal(x) else known[x]
+
+        for eqn in program.eqns:
+            operands = tuple([at(x) for x in eqn.invars])
+            inner = eqn.params.get(_CALLS.get(eqn.primitive.name, ""))
+            if inner is not None and eqn.params.get("name") != keep:
+                results = walk(getattr(inner, "jaxpr", inner), operands, placed(getattr(inner, "consts", ())))
+            else:
+                results = [_Place(x.aval) for x in eqn.outvars]
+                steps.append(FlatStep(eqn.primitive, eqn.params, operands, tuple(results)))
+            known.update(zip(eqn.outvars, results, strict=True))
+        return [at(x) for x in program.outvars]
+
+    def placed(values: Sequence[Any]) -> list[Any]:
+        made = [_Place(jax.typeof(value)) for value in values]
+        constvars.extend(made)
+        consts.extend(values)
+        return made
+
+    invars = [_Place(x.aval) for x in closed.jaxpr.invars]
+    outvars = walk(closed.jaxpr, invars, placed(closed.consts))
+    return FlatProgram(tuple(invars), tuple(constvars), tuple(consts), tuple(steps), tuple(outvars))
+
+
+def is_literal(x: Any) -> bool:
+    """True for a number that is written in the place of an operand."""
+    return isinstance(x, jax.extend.core.Literal)
+
+
+# ---- Whether programs, parameters and constants of two traces are equal
+
+
+def equal_arrays(a: Any, b: Any) -> bool:
+    """True if two arrays have the same shape, dtype and values; NaNs are equal."""
+    if np.shape(a) != np.shape(b) or a.dtype != b.dtype or not a.dtype.isbuiltin:
+        return False
+    return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=a.dtype.kind in "fc"))
+
+
+def equal_literals(a: Any, b: Any) -> bool:
+    """True if two literals of programs are of the same type and value."""
+    if type(a) is not type(b):
+        return False
+    return a is b or repr(np.asarray(a)) == repr(np.asarray(b))
+
+
+def equal_parameters(a: Any, b: Any) -> bool:
+    """True if two parameters of a step are equal, loops and branches inside of it included."""
+    if a is b:
+        return True
+    if isinstance(a, tuple | list) and isinstance(b, tuple | list):
+        return len(a) == len(b) and all(equal_parameters(x, y) for x, y in zip(a, b, strict=True))
+    if hasattr(a, "jaxpr") and hasattr(b, "jaxpr"):
+        return _equal_programs(a.jaxpr, b.jaxpr) and _equal_consts(a.consts, b.consts)
+    if hasattr(a, "eqns") and hasattr(b, "eqns"):
+        return _equal_programs(a, b)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return type(a) is type(b) and equal_arrays(a, b)
+    try:
+        return bool(a == b)
+    except Exception:  # noqa: BLE001 - what cannot be compared may differ
+        return False
+
+
+def _equal_consts(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    return len(a) == len(b) and all(x is y or equal_arrays(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _equal_programs(a: Any, b: Any) -> bool:
+    """True if two programs inside of steps are the same to the last number."""
+    if len(a.eqns) != len(b.eqns) or len(a.invars) != len(b.invars) or len(a.outvars) != len(b.outvars):
+        return False
+    pairs: dict[Any, Any] = dict(zip([*a.invars, *a.constvars], [*b.invars, *b.constvars], strict=False))
+
+    def equal(x: Any, y: Any) -> bool:
+        if is_literal(x) or is_literal(y):
+            return is_literal(x) and is_literal(y) and equal_literals(x.val, y.val)
+        return pairs.get(x) is y and x.aval.shape == y.aval.shape  # type: ignore[union-attr]
+
+    for x, y in zip(a.eqns, b.eqns, strict=True):
+        if x.primitive is not y.primitive or set(x.params) != set(y.params) or len(x.invars) != len(y.invars):
+            return False
+        if not all(equal(p, q) for p, q in zip(x.invars, y.invars, strict=True)):
+            return False
+        if not all(equal_parameters(x.params[name], y.params[name]) for name in x.params):
+            return False
+        pairs.update(zip(x.outvars, y.outvars, strict=True))
+    return all(equal(p, q) for p, q in zip(a.outvars, b.outvars, strict=True))
+
+
+# ---- What added rows do to the results of one step of a program: a rule for each kind of step
 
 
 @dataclass(frozen=True)

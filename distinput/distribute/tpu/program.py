@@ -12,17 +12,16 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from distinput.core.nest import Structure
-from distinput.distribute.modes import Mode
-from distinput.distribute.sliced_values import has_slices
+from distinput.distribute.core.modes import Mode
+from distinput.distribute.core.sliced import has_slices
+from distinput.distribute.core.values import PerReplica, is_number, replica_leaves
 from distinput.distribute.tpu.arguments import RunArguments, Shared, Split, is_array, unshared
 from distinput.distribute.tpu.compiled_context import CompiledReplicaContext
 from distinput.distribute.tpu.device_values import DeviceValues
-from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh
+from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh, in_turn
 from distinput.distribute.tpu.precision import as_device_array
 from distinput.distribute.tpu.trace import VariableTrace
-from distinput.distribute.tpu.turns import in_turn
-from distinput.distribute.values import PerReplica, is_number, replica_leaves
-from distinput.distribute.variables.resource_variable import ResourceVariable
+from distinput.distribute.variables.kinds import ResourceVariable
 
 __all__ = ["Program", "Traced", "trace_function"]
 

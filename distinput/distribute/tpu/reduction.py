@@ -9,18 +9,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from distinput.distribute.arithmetic import Arithmetic
-from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.reduction import check_axis
+from distinput.distribute.core.reducer import LocalReducer
+from distinput.distribute.core.reduction import ReduceOp, check_axis
 from distinput.distribute.tpu.device_values import DeviceValues
-from distinput.distribute.tpu.mesh import ReplicaMesh
-from distinput.distribute.tpu.turns import in_turn
+from distinput.distribute.tpu.mesh import ReplicaMesh, in_turn
 from distinput.errors import UnimplementedError
 
-__all__ = ["DeviceArithmetic", "gather_on_devices", "reduce_on_devices"]
+__all__ = ["DeviceReducer", "gather_on_devices", "reduce_on_devices"]
 
 
-class DeviceArithmetic(Arithmetic):
+class DeviceReducer(LocalReducer):
     """Computes with parts that stand for arrays while a function is traced; with arrays, as on the host.
 
     Args:
@@ -29,12 +27,12 @@ class DeviceArithmetic(Arithmetic):
     """
 
     def __init__(self, devices: Any = None, *, alone: bool = True) -> None:
-        super().__init__(None, devices)
+        super().__init__(devices)
         self.arrays = None  # what compiled programs return is added as one array; the rest is taken to the host
         self._alone = alone
 
     def reduce(self, op: ReduceOp, parts: Sequence[Any], axis: Any, **named: Any) -> Any:
-        """The sum or mean over all replicas; see `Arithmetic.reduce`."""
+        """The sum or mean over all replicas; see `Reducer.reduce`."""
         if not any(isinstance(part, jax.core.Tracer) for part in parts):
             self._check("reduce")
             return super().reduce(op, parts, axis, **named)
@@ -53,7 +51,7 @@ class DeviceArithmetic(Arithmetic):
         return total if op is ReduceOp.SUM else total / jnp.asarray(items, dtype)
 
     def gather(self, parts: Sequence[Any], axis: Any, **named: Any) -> Any:
-        """The values of all replicas, one after the other; see `Arithmetic.gather`."""
+        """The values of all replicas, one after the other; see `Reducer.gather`."""
         if not any(isinstance(part, jax.core.Tracer) for part in parts):
             self._check("gather")
             return super().gather(parts, axis, **named)

@@ -9,11 +9,11 @@ from typing import Any
 
 import jax
 
-from distinput.distribute.run_counts import RunCounts
 from distinput.distribute.tpu.arguments import Constant, RunArguments, function_key
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.tpu.padding import PaddedResults, padded_results
 from distinput.distribute.tpu.program import Program, trace_function
+from distinput.distribute.tpu.strategy import RunCounts
 
 __all__ = ["Runner"]
 

@@ -10,10 +10,10 @@ import jax
 import jax.extend.core
 import jax.numpy as jnp
 
-from distinput.distribute.modes import modes
+from distinput.distribute.core.modes import modes
 from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh
 from distinput.distribute.tpu.precision import as_device_array
-from distinput.distribute.variables.updates import UPDATES
+from distinput.distribute.variables.store import UPDATES
 from distinput.errors import InvalidArgumentError
 
 __all__ = ["VariableTrace", "broadcast_from", "current_trace"]

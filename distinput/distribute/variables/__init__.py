@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables: values that a program changes, with a copy for each replica under a strategy."""
 
-from distinput.distribute.variables.aggregating_variable import AggregatingVariable
-from distinput.distribute.variables.distributed_variable import (
+from distinput.distribute.core.sliced import IndexedSlices
+from distinput.distribute.variables.creation import create_variable
+from distinput.distribute.variables.kinds import (
+    AggregatingVariable,
     DistributedVariable,
     MirroredVariable,
+    ResourceVariable,
     SyncOnReadVariable,
 )
-from distinput.distribute.variables.indexed_slices import IndexedSlices
 from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, VariableSynchronization
-from distinput.distribute.variables.resource_variable import ResourceVariable
 from distinput.distribute.variables.sharded import ShardedVariable
-from distinput.distribute.variables.store import HostStore, Store
-from distinput.distribute.variables.updates import UPDATES
+from distinput.distribute.variables.store import UPDATES, HostStore, Store
 from distinput.distribute.variables.variable import Variable
 
 __all__ = [
@@ -31,3 +31,5 @@ __all__ = [
     "VariablePolicy",
     "VariableSynchronization",
 ]
+
+Variable._create = create_variable

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from distinput.distribute.reduce_op import ReduceOp
+from distinput.distribute.core.reduction import ReduceOp
 from distinput.distribute.variables.conversion import kind_of
 
 __all__ = ["VariableAggregation", "VariablePolicy", "VariableSynchronization"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from distinput.core.shape import TensorShape
+from distinput.distribute.core.sliced import IndexedSlices
 from distinput.distribute.variables.conversion import as_indices, as_operand
-from distinput.distribute.variables.indexed_slices import IndexedSlices
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the copies of a variable are."""
+"""Where the copies of a variable are, and the table of what changes them: each a pure function of the old value."""
 
 from _thread import allocate_lock
 from collections.abc import Callable, Sequence
@@ -7,9 +7,189 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from distinput.distribute.variables.updates import UPDATES
+from distinput.errors import InvalidArgumentError, OutOfRangeError
 
-__all__ = ["HostStore", "Store", "plain", "shown"]
+__all__ = ["UPDATES", "HostStore", "Store", "check_within", "plain", "shown"]
+
+# ---- What writes do to a value: pure functions from the old value and the arguments to the new value
+#
+# The same table is used for copies in this process, on servers and in compiled runs. NumPy arrays are copied and written to;
+# arrays with an `at` property, JAX's, are updated through it. Indices are checked where they are known, so not while a
+# function is traced. Arguments of `assign` become the value, so they belong to the store from then on.
+
+
+def _assign(value: Any, new: Any) -> Any:  # noqa: ARG001 - every update takes the old value
+    return new
+
+
+def _assign_add(value: Any, delta: Any) -> Any:
+    _same_shape(value, delta, "assign_add")
+    return value + delta
+
+
+def _assign_sub(value: Any, delta: Any) -> Any:
+    _same_shape(value, delta, "assign_sub")
+    return value - delta
+
+
+def _same_shape(value: Any, delta: Any, kind: str) -> None:
+    _numeric(value, kind)
+    if value.shape != delta.shape:
+        raise InvalidArgumentError(
+            f"{kind}: Cannot update variable with shape {list(value.shape)} using a Tensor with shape "
+            f"{list(delta.shape)}, shapes must be equal."
+        )
+
+
+def _numeric(value: Any, kind: str) -> None:
+    if value.dtype.kind in "bOSU":
+        name = "bool" if value.dtype.kind == "b" else "string"
+        raise InvalidArgumentError(f"{kind}: is not defined for variables of dtype {name}; use assign")
+
+
+def _count_up_to(value: Any, limit: Any) -> Any:
+    _numeric(value, "count_up_to")
+    if not hasattr(value, "at") and value >= limit:
+        raise OutOfRangeError(f"count_up_to: Reached limit of {limit}")
+    return value + np.asarray(1, value.dtype)
+
+
+def _slice_assign(value: Any, key: Any, new: Any) -> Any:
+    if hasattr(value, "at"):
+        return value.at[key].set(new)
+    made = value.copy()
+    made[key] = new
+    return made
+
+
+def _slice_assign_add(value: Any, key: Any, delta: Any) -> Any:
+    return _slice_assign(value, key, value[key] + delta)
+
+
+def _slice_assign_sub(value: Any, key: Any, delta: Any) -> Any:
+    return _slice_assign(value, key, value[key] - delta)
+
+
+def _set_at(made: Any, where: Any, updates: Any) -> None:
+    made[where] = updates
+
+
+_IN_PLACE: dict[str, tuple[Callable[..., Any], str]] = {
+    "add": (np.add.at, "add"),
+    "div": (np.divide.at, "divide"),
+    "max": (np.maximum.at, "max"),
+    "min": (np.minimum.at, "min"),
+    "mul": (np.multiply.at, "multiply"),
+    "sub": (np.subtract.at, "add"),
+    "update": (_set_at, "set"),
+}
+
+
+def _scatter(name: str) -> Callable[[Any, Any, Any], Any]:
+    """Rows at places of the first axis: value [n, ...], indices [...], updates [..., ...]."""
+    kind = f"scatter_{name}"
+
+    def scatter(value: Any, indices: Any, updates: Any) -> Any:
+        if name != "update":
+            _numeric(value, kind)
+        if not value.ndim:
+            raise InvalidArgumentError(f"{kind}: the variable must have at least one axis, got a scalar")
+        want = tuple(indices.shape) + tuple(value.shape[1:])
+        if tuple(updates.shape) not in (want, ()):
+            raise InvalidArgumentError(
+                f"{kind}: updates must have shape {list(want)}, the shape of indices and that of a row, or be a scalar, "
+                f"got {list(updates.shape)}"
+            )
+        check_within(kind, indices, value.shape[0])
+        return _put(name, value, indices, updates)
+
+    return scatter
+
+
+def _scatter_nd(name: str) -> Callable[[Any, Any, Any], Any]:
+    """Parts at places given by vectors: value [a, b, c], indices [..., 2], updates [..., c]."""
+    kind = f"scatter_nd_{name}"
+
+    def scatter_nd(value: Any, indices: Any, updates: Any) -> Any:
+        if name != "update":
+            _numeric(value, kind)
+        depth = indices.shape[-1] if indices.ndim else 0
+        if not 0 < depth <= value.ndim:
+            raise InvalidArgumentError(
+                f"{kind}: the last axis of indices must be from 1 to {value.ndim}, the number of axes of the variable, got "
+                f"shape {list(indices.shape)}"
+            )
+        want = tuple(indices.shape[:-1]) + tuple(value.shape[depth:])
+        if tuple(updates.shape) != want:
+            raise InvalidArgumentError(f"{kind}: updates must have shape {list(want)}, got {list(updates.shape)}")
+        for axis in range(depth):
+            check_within(kind, indices[..., axis], value.shape[axis])
+        return _put(name, value, tuple([indices[..., axis] for axis in range(depth)]), updates)
+
+    return scatter_nd
+
+
+def check_within(kind: str, indices: Any, size: int) -> None:
+    """Check that indices are places of an axis of this size, if they are known.
+
+    Raises:
+      InvalidArgumentError: one of them is not.
+    """
+    if not isinstance(indices, np.ndarray):
+        return  # a traced array has no numbers yet
+    wrong = (indices < 0) | (indices >= size)
+    if wrong.any():
+        at = np.argwhere(wrong)[0].tolist()
+        raise InvalidArgumentError(f"{kind}: indices{at} = {indices[tuple(at)]} is not in [0, {size})")
+
+
+def _put(name: str, value: Any, where: Any, updates: Any) -> Any:
+    write, traced = _IN_PLACE[name]
+    if hasattr(value, "at"):
+        return getattr(value.at[where], traced)(-updates if name == "sub" else updates)
+    made = value.copy()
+    if name == "div" and made.dtype.kind in "iu":
+        _divide_integers(made, where, updates)
+    else:
+        write(made, where, updates)
+    return made
+
+
+def _divide_integers(made: Any, where: Any, updates: Any) -> None:
+    """Divide integers one after the other, rounding towards zero as C does."""
+    if not np.all(updates):
+        raise InvalidArgumentError("scatter_div: Integer division by zero")
+    places = np.arange(made.size).reshape(made.shape)[where]
+    line = made.reshape(-1)
+    for place, divisor in zip(places.flat, np.broadcast_to(updates, places.shape).flat, strict=True):
+        number, by = int(line[place]), int(divisor)
+        line[place] = abs(number) // abs(by) * (1 if (number < 0) == (by < 0) else -1)
+
+
+UPDATES: dict[str, Callable[..., Any]] = {
+    "assign": _assign,
+    "assign_add": _assign_add,
+    "assign_sub": _assign_sub,
+    "count_up_to": _count_up_to,
+    "scatter_add": _scatter("add"),
+    "scatter_div": _scatter("div"),
+    "scatter_max": _scatter("max"),
+    "scatter_min": _scatter("min"),
+    "scatter_mul": _scatter("mul"),
+    "scatter_nd_add": _scatter_nd("add"),
+    "scatter_nd_max": _scatter_nd("max"),
+    "scatter_nd_min": _scatter_nd("min"),
+    "scatter_nd_sub": _scatter_nd("sub"),
+    "scatter_nd_update": _scatter_nd("update"),
+    "scatter_sub": _scatter("sub"),
+    "scatter_update": _scatter("update"),
+    "slice_assign": _slice_assign,
+    "slice_assign_add": _slice_assign_add,
+    "slice_assign_sub": _slice_assign_sub,
+}
+"""From the kind of a write to the function of the old value and the arguments that gives the new value."""
+
+# ---- Where the copies of a variable are
 
 
 class Store(Protocol):

@@ -12,21 +12,19 @@ import numpy as np
 from distinput.core.nest import Structure, component
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
+from distinput.distribute.collectives.peers import OpenPeers
+from distinput.distribute.core.options import InputOptions
+from distinput.distribute.core.replicas import Consumer, Peers, Replicas
 from distinput.distribute.devices import open_devices
 from distinput.distribute.engines import open_collectives
-from distinput.distribute.input.checks import check_dataset
-from distinput.distribute.input.consumer import Consumer
+from distinput.distribute.input.dealing import END
+from distinput.distribute.input.delivery import StepsAhead
 from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.distribute.input.distributed_iterator import DistributedIterator
-from distinput.distribute.input.distribution import pieces_of_batches
-from distinput.distribute.input.drawing import END
-from distinput.distribute.input.options import InputOptions
-from distinput.distribute.input.skipped import Ranges
+from distinput.distribute.input.distribution import check_dataset, pieces_of_batches
+from distinput.distribute.input.located import Ranges
 from distinput.distribute.input.source import Steps, StepSource
-from distinput.distribute.input.steps_ahead import StepsAhead
 from distinput.distribute.input.tail import StepPadding
-from distinput.distribute.peers import Peers
-from distinput.distribute.replicas import Replicas
 from distinput.interop.jax.placement import Placement, replicated
 from distinput.interop.jax.rows import RowPieces, device_rows, pieces_of, spans_processes
 from distinput.sharding.batches import batch_size_of
@@ -296,7 +294,7 @@ def _host() -> Any:
 def _peers() -> Peers:
     """All processes of the job; every one of them comes here with its first batches over several processes."""
     group = open_collectives("jax", name="batches")
-    return Peers(group, group.dup("control"), 1)
+    return OpenPeers(group, group.dup("control"), 1)
 
 
 def _dataclasses(structure: Structure) -> list[Structure]:

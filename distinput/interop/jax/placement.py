@@ -12,8 +12,8 @@ from distinput.core.buffers import ALIGNMENT, FEWEST_BYTES, aligned, empty
 from distinput.core.nest import component
 from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.spec import Spec, TensorSpec
+from distinput.distribute.core.values import PerReplica
 from distinput.distribute.tpu.precision import as_device_array
-from distinput.distribute.values import PerReplica
 from distinput.interop.jax.rows import RowPieces, device_rows
 
 __all__ = ["Placement", "flat_arrays", "put_pieces", "replicated", "row_sharding"]

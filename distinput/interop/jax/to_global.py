@@ -9,9 +9,9 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from distinput.core.nest import component
+from distinput.distribute.core.values import DistributedValues, replica_leaves
 from distinput.distribute.tpu.device_values import DeviceValues
 from distinput.distribute.tpu.precision import as_device_array
-from distinput.distribute.values import DistributedValues, replica_leaves
 from distinput.interop.jax.placement import put_pieces
 from distinput.interop.jax.rows import device_rows, pieces_of
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from distinput.distribute.collectives.fold import OPS, fold
+from distinput.distribute.collectives.channel import OPS, fold
 from distinput.distribute.engines import Collectives, CollectiveTimeout, Mismatch, PeerLost, Poisoned
 
 __all__ = [

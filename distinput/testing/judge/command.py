@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from distinput.files.sink import Sink
 from distinput.testing.judge.judging import judge
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders import LOADERS
@@ -116,7 +117,8 @@ def run(given: argparse.Namespace) -> bool:
     if given.json:
         print(WRITERS["json"](reports))
     if given.output is not None:
-        given.output.write_text(WRITERS[SUFFIXES[given.output.suffix]](reports), encoding="utf-8")
+        with Sink(str(given.output)) as sink:
+            sink.write(WRITERS[SUFFIXES[given.output.suffix]](reports).encode())
     return bool(given.all) or all(report.ok for report in reports)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from distinput.files.sink import Sink
 from distinput.testing.judge.judging import begin, ruling
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders.known import made
@@ -116,7 +117,8 @@ class PytestLaws:
         terminalreporter.write_line(WRITERS["text"](reports))
         path = self._config.getoption("judge_report")
         if path is not None:
-            Path(path).write_text(WRITERS[SUFFIXES[Path(path).suffix]](reports), encoding="utf-8")
+            with Sink(path) as sink:
+                sink.write(WRITERS[SUFFIXES[Path(path).suffix]](reports).encode())
 
     def _reports(self) -> Iterator[JudgeReport]:
         for loader in dict.fromkeys([each["loader"] for each in self._told]):

@@ -10,7 +10,7 @@ import numpy as np
 
 from distinput.core.nest import structure_of
 from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.spec import DatasetSpec, Spec
+from distinput.core.spec import DatasetSpec, OptionalSpec, Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
 from distinput.ops.shard import Shard
@@ -111,13 +111,20 @@ def _check_fits(element: Any, spec: Spec, what: str) -> None:
         )
     for leaf, leaf_spec, path in zip(structure.flatten(element), spec.leaves, structure.paths, strict=True):
         where = f"{what}{path}"
-        if isinstance(leaf_spec, DatasetSpec):
+        if isinstance(leaf_spec, OptionalSpec):
+            if not leaf_spec.holds(leaf):
+                raise AssertionError(f"spec: {where} must fit {leaf_spec}, got {leaf!r}")
+        elif isinstance(leaf_spec, DatasetSpec):
             if not isinstance(leaf, Dataset):
                 raise AssertionError(f"spec: {where} must be a dataset, got {leaf!r}")  # noqa: TRY004 - a law is broken
             inner = Spec.of(leaf_spec.element_spec)
             for index, member in enumerate(leaf):
                 _check_fits(member, inner, f"{where}, its element {index},")
-        elif not isinstance(leaf, np.ndarray | np.generic | bytes | RaggedTensor) or not leaf_spec.fits_value(leaf):
+        elif not (
+            isinstance(leaf, np.ndarray | np.generic | bytes | RaggedTensor)
+            and isinstance(leaf_spec, TensorSpec)
+            and leaf_spec.fits_value(leaf)
+        ):
             raise AssertionError(f"spec: {where} must fit {leaf_spec}, got {leaf!r}")
         elif isinstance(leaf, np.ndarray) and not leaf.ndim:
             raise AssertionError(f"spec: {where} must be a NumPy scalar, got an array of no dimension: {leaf!r}")

@@ -15,7 +15,7 @@ from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
-from distinput.distribute.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.ops.shard import Shard
 from distinput.plan.options import AutoShardPolicy, Options

@@ -11,7 +11,7 @@ from distinput.distribute.engines.local import open_groups
 from distinput.errors import Mismatch
 
 torch = pytest.importorskip("torch")
-from distinput.distribute.devices.torch_arrays import TORCH  # noqa: E402 - needs PyTorch
+from distinput.distribute.devices.torch import TORCH  # noqa: E402 - needs PyTorch
 
 
 def on_groups(call: Any) -> list[Any]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.distribute.collectives.fold import check_reducible, fold, native_view
+from distinput.distribute.collectives.channel import check_reducible, fold, native_view
 
 
 @given(st.integers(1, 5), st.integers(0, 5), st.sampled_from(["u1", "u2", "u4", "u8", "c8", "c16", "i8", "f4"]))

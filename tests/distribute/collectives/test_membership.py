@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from distinput.distribute.collectives.channel import ChannelLost
-from distinput.distribute.collectives.membership import FailureReport, Membership
-from distinput.distribute.collectives.operation_id import OperationId
-from distinput.distribute.collectives.process_identity import ProcessIdentity
+from distinput.distribute.collectives.membership import FailureReport, Membership, OperationId, ProcessIdentity
 from distinput.errors import Aborted
 
 

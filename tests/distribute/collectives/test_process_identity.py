@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from distinput.distribute.collectives.process_identity import ProcessIdentity
+from distinput.distribute.collectives.membership import ProcessIdentity
 
 
 @pytest.fixture

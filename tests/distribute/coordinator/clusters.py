@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from distinput.distribute.coordinator import ClusterCoordinator
+from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy
 from distinput.distribute.seats import AsIs, Packing, Pickled
 from distinput.distribute.seats.threads import ThreadSeats
-from distinput.distribute.strategies.parameter_server import ParameterServerStrategy
 
 PACKINGS = [AsIs(), pytest.param(Pickled(), marks=pytest.mark.needs("cloudpickle"))]
 both_packings = pytest.mark.parametrize("packing", PACKINGS, ids=["as_is", "pickled"])

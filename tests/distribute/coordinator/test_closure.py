@@ -3,7 +3,7 @@
 
 import pytest
 
-from distinput.distribute.coordinator.closure import Closure
+from distinput.distribute.coordinator.closures import Closure
 from distinput.errors import CancelledError
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.coordinator.closure import Closure
-from distinput.distribute.coordinator.closure_queue import ClosureQueue
+from distinput.distribute.coordinator.closures import Closure, ClosureQueue
 from distinput.errors import CancelledError, FailedPreconditionError, UnavailableError
 
 

@@ -13,9 +13,9 @@ import pytest
 
 import distinput as di
 from distinput.distribute.coordinator import ClusterCoordinator, PerWorkerValue, PerWorkerValues
+from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy
 from distinput.distribute.seats import AsIs, Packing, Pickled
 from distinput.distribute.seats.threads import ThreadSeats
-from distinput.distribute.strategies.parameter_server import ParameterServerStrategy
 from distinput.errors import CancelledError, FailedPreconditionError
 from tests.distribute.coordinator.clusters import both_packings, cluster, wait_for, worker_threads
 

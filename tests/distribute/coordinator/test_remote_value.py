@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.distribute.coordinator.remote_value import RemoteValue, ResourceValue
+from distinput.distribute.coordinator.closures import RemoteValue, ResourceValue
 
 
 def test_get_waits_for_the_value() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.coordinator.slots import Slot, replaced
+from distinput.distribute.coordinator.worker_seat import Slot, replaced
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ import pytest
 
 import distinput as di
 from distinput.distribute.coordinator.current_worker import is_worker
-from distinput.distribute.coordinator.slots import Slot
-from distinput.distribute.coordinator.worker_seat import Call, CallOutcome, WorkerSeat
+from distinput.distribute.coordinator.worker_seat import Call, CallOutcome, Slot, WorkerSeat
 from distinput.distribute.seats import AsIs, Packing, Pickled, SeatLost
 from distinput.errors import OutOfRangeError, UnavailableError
 from tests.distribute.coordinator.clusters import both_packings

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from distinput.distribute.core.reduction import ReduceOp, gather_parts, reduce_parts, reduce_rows
 from distinput.distribute.devices.arrays import NUMPY, ArrayOps, arrays_of
 from distinput.distribute.devices.threads import ThreadDevices
-from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.reduction import gather_parts, reduce_parts, reduce_rows
 from distinput.errors import InvalidArgumentError
 
 LIBRARIES = ("jax", "torch")
@@ -22,7 +21,7 @@ KINDS = ("bool", "int8", "uint8", "int32", "uint16", "uint32", "int64", "uint64"
 
 def library(name: str) -> ArrayOps:
     pytest.importorskip(name)
-    found: ArrayOps = getattr(import_module(f"distinput.distribute.devices.{name}_arrays"), name.upper())
+    found: ArrayOps = getattr(import_module(f"distinput.distribute.devices.{name}"), name.upper())
     return found
 
 

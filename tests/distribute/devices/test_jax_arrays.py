@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.reduction import gather_parts, reduce_parts, reduce_rows
+from distinput.distribute.core.reduction import ReduceOp, gather_parts, reduce_parts, reduce_rows
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
-from distinput.distribute.devices.jax_arrays import JAX  # noqa: E402 - needs JAX
+from distinput.distribute.devices.jax import JAX  # noqa: E402 - needs JAX
 
 
 def on_devices(*parts: Any) -> list[Any]:

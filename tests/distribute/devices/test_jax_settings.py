@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 jax = pytest.importorskip("jax")
-from distinput.distribute.devices.jax_settings import _MANAGERS, JaxSettings  # noqa: E402 - needs JAX
+from distinput.distribute.devices.jax import _MANAGERS, JaxSettings  # noqa: E402 - needs JAX
 
 OTHERS: dict[str, Any] = {
     "jax_default_matmul_precision": "float32",

@@ -12,15 +12,14 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices.threads import ThreadDevices
-from distinput.distribute.values import PerReplica
 from distinput.testing import check_devices
 from distinput.testing.devices import check_recycled_buffers
 
 torch = pytest.importorskip("torch")
-from distinput.distribute.devices.pinned_copies import PinnedCopies  # noqa: E402 - needs PyTorch
 from distinput.distribute.devices.tensors import can_hold  # noqa: E402
-from distinput.distribute.devices.torch import TorchDevices  # noqa: E402
+from distinput.distribute.devices.torch import PinnedCopies, TorchDevices  # noqa: E402
 
 
 class Stream:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from distinput.distribute.values import Mirrored, PartialPerReplica, PerReplica
+from distinput.distribute.core.values import Mirrored, PartialPerReplica, PerReplica
 from tests.engines.processes import missing
 
 pytestmark = pytest.mark.skipif(bool(missing("jax")), reason=missing("jax"))

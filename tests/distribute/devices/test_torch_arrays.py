@@ -4,12 +4,11 @@
 import numpy as np
 import pytest
 
-from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.reduction import gather_parts, reduce_parts, reduce_rows
+from distinput.distribute.core.reduction import ReduceOp, gather_parts, reduce_parts, reduce_rows
 from distinput.errors import InvalidArgumentError
 
 torch = pytest.importorskip("torch")
-from distinput.distribute.devices.torch_arrays import TORCH  # noqa: E402 - needs PyTorch
+from distinput.distribute.devices.torch import TORCH  # noqa: E402 - needs PyTorch
 
 
 def test_nothing_looks_at_values() -> None:

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from distinput.distribute.devices.torch import TorchDevices  # noqa: E402 - needs PyTorch
-from distinput.distribute.devices.torch_modes import USUAL, TorchModes  # noqa: E402
+from distinput.distribute.devices.torch import (  # noqa: E402
+    USUAL,
+    TorchDevices,
+    TorchModes,
+)
 
 
 def test_replicas_compute_in_the_modes_of_the_caller() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from distinput.distribute.values import Mirrored, PartialPerReplica, PerReplica
+from distinput.distribute.core.values import Mirrored, PartialPerReplica, PerReplica
 
 pytest.importorskip("torch")
 from torch.utils import _pytree

@@ -4,7 +4,7 @@
 import pytest
 
 from distinput.distribute.collectives.channel import ChannelLost
-from distinput.distribute.engines.attempt import _Follower, _Leader, attempt_name
+from distinput.distribute.engines.background import _Follower, _Leader, attempt_name
 
 
 class Store(dict[str, str]):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from distinput.distribute.collectives.channel import ChannelLost
-from distinput.distribute.engines.hosted_board import HostedStatusBoard
+from distinput.distribute.engines.background import HostedStatusBoard
 
 
 class Board(HostedStatusBoard):

@@ -5,7 +5,7 @@ from importlib import metadata
 
 import pytest
 
-from distinput.distribute.engines.installed import too_old, why_unavailable
+from distinput.distribute.engines import too_old, why_unavailable
 
 
 @pytest.fixture

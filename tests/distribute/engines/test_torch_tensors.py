@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402 - needs PyTorch
 
 from distinput.distribute.collectives.channel import ChannelLost  # noqa: E402 - likewise
-from distinput.distribute.engines.torch_tensors import TensorOperations  # noqa: E402 - likewise
+from distinput.distribute.engines.torch import TensorOperations  # noqa: E402 - likewise
 
 DTYPES = ("bool", "uint8", "int16", "uint16", "uint64", "int64", "float16", "bfloat16", "float64", "complex64")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from distinput.distribute.collectives.channel import ChannelLost
-from distinput.distribute.engines.torch_works import TorchWorks, first_line, started
+from distinput.distribute.engines.torch import TorchWorks, first_line, started
 
 
 class Work:

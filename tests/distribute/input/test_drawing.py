@@ -6,7 +6,7 @@ import pytest
 
 import distinput as di
 from distinput.core.nest import LEAF, structure_of
-from distinput.distribute.input.drawing import END, drawn, place_of, rows_in
+from distinput.distribute.input.dealing import END, drawn, place_of, rows_in
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 5, 9])

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 
 import distinput as di
-from distinput.distribute.input.facts import PYTHON, JobFacts, groups, of_pipeline, said
+from distinput.distribute.input.comparison import PYTHON, JobFacts, groups, of_pipeline, said
 
 Dataset = di.data.Dataset
 

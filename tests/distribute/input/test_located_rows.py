@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from distinput.distribute.input.located_rows import cut_rows
+from distinput.lineage.step_records import cut_rows
 
 
 def test_the_rows_of_all_replicas_are_those_of_each() -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from distinput.distribute.input.names import NameList, names_said
+from distinput.distribute.input.comparison import NameList, names_said
 
 
 def said(here: list[str], there: list[str], sizes: tuple[list[int], list[int]] | None = None) -> list[str]:

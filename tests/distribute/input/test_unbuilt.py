@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.distribute.input.unbuilt import UnbuiltDataset, UnbuiltDatasetsFromFunction
+from distinput.distribute.coordinator.parameter_server import UnbuiltDataset, UnbuiltDatasetsFromFunction
 
 DATASET = di.data.Dataset.range(4).batch(2)
 

@@ -9,8 +9,7 @@ import pytest
 
 import distinput as di
 from distinput.core.run import Run
-from distinput.distribute.input.distributed_dataset import DistributedDataset
-from distinput.distribute.input.watched import watched
+from distinput.distribute.input.distributed_dataset import DistributedDataset, watched
 
 RANGE = di.data.Dataset.range
 STRATEGY = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])

@@ -12,7 +12,7 @@ import pytest
 
 import distinput
 from distinput.distribute.seats import Pickled
-from distinput.distribute.seats.importable import is_installed, same_modules, sources
+from distinput.distribute.seats.packing import is_installed, same_modules, sources
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.distribute.seats.messages import Ended, answer_greeting, greet, receive, send
+from distinput.distribute.seats.links import Ended, answer_greeting, greet, receive, send
 
 Pair = tuple[socket.socket, socket.socket]
 

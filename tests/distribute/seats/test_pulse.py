@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-from distinput.distribute.seats.pulse import Pulse
+from distinput.distribute.seats.remote import Pulse
 
 
 def answering(connection: socket.socket) -> None:

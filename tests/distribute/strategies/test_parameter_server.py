@@ -11,9 +11,9 @@ import pytest
 
 import distinput as di
 from distinput.distribute.cluster_resolver import ClusterSpec, LocalClusterResolver, SimpleClusterResolver
+from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy, _at_worker
 from distinput.distribute.seats import Packing
 from distinput.distribute.seats.threads import ThreadSeats
-from distinput.distribute.strategies.parameter_server import ParameterServerStrategy, _at_worker
 from distinput.distribute.variables import AggregatingVariable, ResourceVariable
 from tests.distribute.coordinator.clusters import both_packings, cluster
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from distinput.distribute.tpu.equal_programs import equal_arrays, equal_literals, equal_parameters
+from distinput.distribute.tpu.padding_rules import equal_arrays, equal_literals, equal_parameters
 
 
 def program(fn: Callable[[Any], Any], size: int = 3) -> Any:

@@ -3,7 +3,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from distinput.distribute.tpu.flat_program import flattened, is_literal
+from distinput.distribute.tpu.padding_rules import flattened, is_literal
 
 
 def names(function: object, keep: str = "") -> list[str]:

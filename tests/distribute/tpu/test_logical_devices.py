@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec
 
 import distinput as di
-from distinput.distribute.tpu.logical_devices import LogicalDevices
+from distinput.distribute.tpu.engine import LogicalDevices
 from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh
 
 

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.distribute.tpu.device_values import DeviceValues
+from distinput.distribute.tpu.device_values import DeviceValues, MeshDevices, joined
 from distinput.distribute.tpu.mesh import ReplicaMesh
-from distinput.distribute.tpu.mesh_devices import MeshDevices, joined
 from distinput.testing import check_devices
 
 Dataset = di.data.Dataset

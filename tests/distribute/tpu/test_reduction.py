@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.distribute.tpu.reduction import DeviceArithmetic, gather_on_devices, reduce_on_devices
+from distinput.distribute.tpu.reduction import DeviceReducer, gather_on_devices, reduce_on_devices
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from tests.distribute.tpu.programs import REPLICAS, same
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_reduced_is_refused_as_elsewhere() -> None:
 
 
 def test_parts_of_this_process_alone_are_not_taken_for_all() -> None:
-    arithmetic = DeviceArithmetic(alone=False)
+    arithmetic = DeviceReducer(alone=False)
     with pytest.raises(UnimplementedError, match=r"reduce: .* replicas in other processes.*all_reduce"):
         arithmetic.reduce(di.distribute.ReduceOp.SUM, [np.ones(2)], None)
     with pytest.raises(UnimplementedError, match=r"gather: .* replicas in other processes.*all_gather"):

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.distribute.tpu import turns
-from distinput.distribute.tpu.mesh import ReplicaMesh
-from distinput.distribute.tpu.turns import in_turn
+from distinput.distribute.tpu import mesh as turns
+from distinput.distribute.tpu.mesh import ReplicaMesh, in_turn
 from tests.distribute.tpu.programs import REPLICAS
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from distinput.distribute.variables.holder import Holder
+from distinput.distribute.coordinator.servers import Holder
 
 
 def test_variables_have_values_of_their_own() -> None:

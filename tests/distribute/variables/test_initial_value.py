@@ -12,7 +12,7 @@ from distinput.core.shape import TensorShape
 from distinput.distribute.seats import Pickled
 from distinput.distribute.seats.threads import ThreadSeats
 from distinput.distribute.variables import ShardedVariable
-from distinput.distribute.variables.initial_value import InitialValue
+from distinput.distribute.variables.creation import InitialValue
 
 FixedShards = di.distribute.experimental.partitioners.FixedShardsPartitioner
 FLOAT = np.dtype("float32")

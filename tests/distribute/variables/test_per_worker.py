@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from distinput.distribute.coordinator import experimental_get_current_worker_index
+from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy
 from distinput.distribute.seats import Packing
 from distinput.distribute.seats.threads import ThreadSeats
-from distinput.distribute.strategies.parameter_server import ParameterServerStrategy
 from tests.distribute.coordinator.clusters import both_packings, cluster
 
 

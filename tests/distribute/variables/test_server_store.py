@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.distribute.coordinator.servers import Servers
 from distinput.distribute.seats.threads import ThreadSeats
-from distinput.distribute.variables.server_store import Servers
 from distinput.errors import InvalidArgumentError, UnavailableError
 
 

@@ -154,3 +154,22 @@ def test_slices_are_read_but_not_written() -> None:
     np.testing.assert_array_equal(table[1:3], [1.0, 2.0])
     with pytest.raises(NotImplementedError, match="a ShardedVariable is not assigned to by slices"):
         table[1:3].assign([0.0, 0.0])
+
+
+@pytest.mark.parametrize("saved", [(6,), (3, 3), (1, 5), (2, 2, 2)])
+@pytest.mark.parametrize("restored", [(), (6,), (3, 3), (2, 2, 2), (1, 1, 1, 1, 1, 1)])
+def test_a_checkpoint_does_not_know_the_parts(saved: tuple[int, ...], restored: tuple[int, ...], tmp_path: Any) -> None:
+    values = np.arange(12, dtype=np.float32).reshape(6, 2)
+
+    def split(sizes: tuple[int, ...], rows: Any) -> Any:
+        if not sizes:
+            return di.Variable(rows)
+        return ShardedVariable([di.Variable(part) for part in np.split(rows, np.cumsum(sizes)[:-1])])
+
+    path = di.train.Checkpoint(v=split(saved, values)).save(str(tmp_path / "c"))
+    assert di.train.list_variables(path) == [("v", [6, 2])]
+    found = split(restored, np.zeros_like(values))
+    di.train.Checkpoint(v=found).restore(path)
+    np.testing.assert_array_equal(np.asarray(found), values)
+    with pytest.raises(InvalidArgumentError, match="shape"):
+        di.train.Checkpoint(v=split((2, 2), values[:4])).restore(path)

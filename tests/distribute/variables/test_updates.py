@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.distribute.variables.updates import UPDATES
+from distinput.distribute.variables.store import UPDATES
 from distinput.errors import InvalidArgumentError
 
 ROWS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], np.float32)

@@ -38,7 +38,9 @@ def test_facts() -> None:
 
 @pytest.mark.parametrize("name", ["eval", "from_proto", "graph", "op", "to_proto", "SaveSliceInfo"])
 def test_what_needs_a_graph_says_so(name: str) -> None:
-    with pytest.raises(AttributeError, match=rf"has no attribute '{name}': .* \(\"Graph mode\" in docs/declined\.md\)"):
+    with pytest.raises(
+        AttributeError, match=rf"has no attribute '{name}': .* \(\"Graph mode\" in docs/tensorflow\.md\)"
+    ):
         getattr(di.Variable(1.0), name)
 
 

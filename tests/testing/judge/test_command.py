@@ -2,6 +2,7 @@
 """`python -m distinput.testing.judge`."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,13 @@ def test_the_status_says_whether_a_law_is_broken(capsys: pytest.CaptureFixture[s
 
 
 def test_json_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = tmp_path / "report.html"
+    page, kept = tmp_path / "report.html", tmp_path / "kept"
+    page.write_text("old")
+    os.link(page, kept)
     assert main([RIGHT, *SOME, "--json", "--output", str(page)]) == 0
     assert json.loads(capsys.readouterr().out)[0]["ok"]
     assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert kept.read_text() == "old"  # what was there is replaced as a whole
 
 
 def test_known_loaders_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

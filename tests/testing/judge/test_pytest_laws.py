@@ -61,6 +61,7 @@ def test_wrong_words_are_errors_of_use() -> None:
         PytestLaws(_Config(judge_report="report.pdf"))  # type: ignore[arg-type]
 
 
+@pytest.mark.fresh_process
 def test_who_does_not_ask_loads_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(
         "import sys\n\n\ndef test_mine():\n"

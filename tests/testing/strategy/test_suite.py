@@ -11,10 +11,10 @@ import pytest
 import distinput as di
 from distinput.core.nest import map_leaves
 from distinput.distribute import VariableAggregation, VariableSynchronization
-from distinput.distribute.rendezvous import Rendezvous
-from distinput.distribute.replica_context import ReplicaContext
-from distinput.distribute.strategy_extended import StrategyExtended
-from distinput.distribute.values import PerReplica
+from distinput.distribute.core.extended import StrategyExtended
+from distinput.distribute.core.rendezvous import Rendezvous
+from distinput.distribute.core.replica_context import ReplicaContext
+from distinput.distribute.core.values import PerReplica
 from distinput.distribute.variables.store import HostStore
 from distinput.testing import check_strategy
 from distinput.testing.strategy import LAWS

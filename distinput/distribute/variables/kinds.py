@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of variables: one value, a copy for each replica, one value for several replicas; how writes are put together."""
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from distinput.core.shape import TensorShape
+from distinput.distribute.core.modes import Mode, modes
+from distinput.distribute.core.reducer import Reducer
+from distinput.distribute.core.reduction import reduce_undistributed
+from distinput.distribute.core.replicas import Replicas
+from distinput.distribute.core.sliced import IndexedSlices, reduce_slices
+from distinput.distribute.core.values import DistributedValues
+from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, reduce_op_of
+from distinput.distribute.variables.store import HostStore, Store, plain, shown
+from distinput.distribute.variables.variable import Variable
+
+__all__ = [
+    "AggregatingVariable",
+    "DistributedVariable",
+    "MirroredVariable",
+    "ResourceVariable",
+    "SyncOnReadVariable",
+    "aggregate",
+    "current_mode",
+    "own_value",
+]
+
+# ---- Variables with one value
+
+
+class ResourceVariable(Variable):
+    """One value; also one copy of a distributed variable.
+
+    Args:
+      store: where the value is.
+      copy: which copy of the store it is.
+      policy: what was asked for; a single value needs none.
+      name: the name.
+      shape: the shape, None for sizes that may change.
+      strategy: the strategy under which it was created.
+      container: a weak reference to the distributed variable that it is a copy of.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        copy: int,
+        policy: VariablePolicy,
+        name: str,
+        shape: TensorShape,
+        strategy: Any,
+        container: Callable[[], Any] | None = None,
+    ) -> None:
+        self._store, self._copy, self._policy, self._name = store, copy, policy, name
+        self._shape, self._strategy, self._container = shape, strategy, container
+
+    @property
+    def device(self) -> str:
+        """The device that the value is on."""
+        return self._store.device(self._copy)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ResourceVariable":
+        if self._container is None:
+            store = self._strategy._open_store(self.numpy(), self._policy, self._name)
+        else:
+            store = HostStore(self.numpy(), [self.device])
+        made = ResourceVariable(store, 0, self._policy, self._name, self._shape, self._strategy)
+        made._constraint = self._constraint
+        memo[id(self)] = made
+        return made
+
+    def count_up_to(self, limit: int) -> Any:
+        """Add 1 and return the value before; see `Variable.count_up_to`."""
+        self._check_current()
+        made = self._store.update(self._copy, "count_up_to", *self._prepared("count_up_to", limit, None))
+        return (self._here() if made is None else plain(made)) - 1
+
+    def _here(self) -> Any:
+        stack = modes.stack
+        if stack and stack[-1].strategy is not self._strategy:
+            return plain(stack[-1].strategy._read_other(self._store, self._copy))
+        return shown(self._store, self._copy)
+
+    def _rows(self, what: str, indices: Any) -> Any:
+        read_rows = getattr(self._store, "read_rows", None)
+        if read_rows is None or (modes.stack and modes.stack[-1].strategy is not self._strategy):
+            return super()._rows(what, indices)
+        return read_rows(what, indices)  # without the others, which are elsewhere
+
+    def _write(self, kind: str, value: Any, key: Any = None) -> Any:
+        self._check_current()
+        self._write_copy(self._copy, kind, value, key)
+        return self
+
+    def _check_current(self) -> None:
+        """Ask the current strategy, if it is another one, whether its replicas may write to this variable."""
+        stack = modes.stack
+        if stack and stack[-1].strategy is not self._strategy:
+            stack[-1].strategy._check_write_other(self.name)
+
+    def _saved(self) -> Any:
+        return np.asarray(self._store.read(self._copy))
+
+    def _restored(self, array: Any) -> None:
+        self._write_copy(self._copy, "assign", array)
+
+
+# ---- Variables with a copy for each replica
+
+
+def current_mode(variable: Variable) -> Mode | None:
+    """The mode of the running code, which must be one of the variable's strategy; None outside of all scopes.
+
+    Raises:
+      RuntimeError: another strategy is current.
+    """
+    stack = modes.stack
+    if not stack:
+        return None
+    mode = stack[-1]
+    if mode.strategy is not variable._strategy:
+        _mixed(variable, mode.strategy)
+    return mode
+
+
+def _mixed(variable: Variable, current: Any) -> NoReturn:
+    raise RuntimeError(
+        f"Mixing different tf.distribute.Strategy objects: variable {variable.name} of {variable._strategy!r} was used while "
+        f"{current!r} is current; leave the scope of the one before using the other"
+    )
+
+
+def own_value(value: Any) -> Any:
+    """The value that the running code sees of a variable; anything else stays what it is."""
+    return value.value() if isinstance(value, Variable) else value
+
+
+class DistributedVariable(Variable, DistributedValues):
+    """A variable with a copy for each replica of this process; `values` are the copies, variables themselves.
+
+    Strategies make it; the name is for `isinstance`.
+
+    >>> import distinput as di
+    >>> with di.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+    ...     v = di.Variable(1.0)
+    >>> isinstance(v, di.distribute.DistributedVariable), isinstance(v, di.distribute.DistributedValues)
+    (True, True)
+
+    Source: the distributed variables of `tf.distribute`.
+    """
+
+    passed_whole = True
+    values: tuple[ResourceVariable, ...]
+
+    def __init__(self, strategy: Any, store: Store, policy: VariablePolicy, name: str, shape: TensorShape) -> None:
+        self._strategy, self._store, self._policy, self._name, self._shape = strategy, store, policy, name, shape
+        container = weakref.ref(self)
+        self.values = tuple(
+            [
+                ResourceVariable(store, i, policy, f"{name}/replica_{i}" if i else name, shape, strategy, container)
+                for i in range(store.copies)
+            ]
+        )
+
+    __repr__ = DistributedValues.__repr__
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        first, *others = [np.array(self._store.read(copy)) for copy in range(self._store.copies)]
+        store = self._strategy._open_store(first, self._policy, self._name)
+        for copy, value in enumerate(others, start=1):
+            store.update(copy, "assign", value)
+        made = type(self)(self._strategy, store, self._policy, self._name, self._shape)
+        made._constraint = self._constraint
+        memo[id(self)] = made
+        return made
+
+    def _parts(self) -> tuple[Variable, ...]:
+        return self.values
+
+    def _copy_here(self) -> int | None:
+        """The copy that belongs to the running code; None in cross-replica context and outside."""
+        stack = modes.stack
+        if not stack:
+            return None
+        mode = stack[-1]
+        if mode.strategy is not self._strategy:
+            _mixed(self, mode.strategy)
+        own: int | None = mode.copy if mode.replica is None else mode.replica._local
+        return own
+
+
+class MirroredVariable(DistributedVariable):
+    """A variable whose copies are kept equal, unless replicas write their own without aggregation."""
+
+    mirrored = True
+
+    def _here(self) -> Any:
+        return shown(self._store, self._copy_here() or 0)
+
+    def _write(self, kind: str, value: Any, key: Any = None) -> Any:
+        if kind in _ROW_BY_ROW and self._policy.aggregation in _REDUCED:
+            raise NotImplementedError(
+                f"{kind} is only supported for mirrored variable (variable created within certain `tf.distribute.Strategy` "
+                f"scope) with NONE or `ONLY_FIRST_REPLICA` aggregation, got: {self._policy.aggregation}."
+            )
+        copy = self._copy_here()
+        if copy is None:
+            self._write_copies(kind, value, key)
+            return self
+        context = modes.stack[-1].replica
+        if context is not None and self._policy.aggregation is not VariableAggregation.NONE:
+            value = context._aggregate(self._policy.aggregation, own_value(value))
+        self._write_copy(copy, kind, value, key)
+        return self.values[copy]
+
+
+_REDUCED = (VariableAggregation.SUM, VariableAggregation.MEAN)
+_ROW_BY_ROW = (
+    "scatter_max",
+    "scatter_min",
+    "scatter_nd_max",
+    "scatter_nd_min",
+    "scatter_nd_update",
+    "scatter_update",
+)
+"""Writes of rows for which a sum or mean of the replicas' rows means nothing."""
+
+
+class SyncOnReadVariable(DistributedVariable):
+    """A variable whose copies are written by their replicas and aggregated when they are read in cross-replica context."""
+
+    def _here(self) -> Any:
+        copy = self._copy_here()
+        return self._together() if copy is None else shown(self._store, copy)
+
+    def _together(self) -> Any:
+        """The aggregate of all copies; for ONLY_FIRST_REPLICA this worker's first, so that one worker may read alone."""
+        if self._policy.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+            return shown(self._store, 0)
+        parts = [self._store.read(copy) for copy in range(self._store.copies)]
+        what = f"read of variable {self._name}"
+        return self._strategy._reducer.reduce(self._policy.reduce_op, parts, None, call=what)
+
+    def _write(self, kind: str, value: Any, key: Any = None) -> Any:
+        if kind.startswith("scatter"):
+            raise NotImplementedError(
+                f"{kind}: is not defined for variables with synchronization ON_READ; use assign, or synchronization ON_WRITE"
+            )
+        copy = self._copy_here()
+        if copy is not None:
+            self._write_copy(copy, kind, value, key)
+            return self.values[copy]
+        if self._policy.aggregation is VariableAggregation.SUM:
+            if kind != "assign":
+                raise ValueError(
+                    f"{type(self).__name__} does not support `{kind}` in cross-replica context when aggregation is set to "
+                    "`tf.VariableAggregation.SUM`."
+                )
+            value = self._share(value)
+        self._write_copies(kind, value, key)
+        if self._policy.aggregation is VariableAggregation.NONE:
+            self._together()  # what the write returns is the aggregate, which does not exist
+        return self
+
+    def _share(self, value: Any) -> Any:
+        """An equal share of the value for each replica, so that their sum is the value."""
+        value = own_value(value)
+        array = value if hasattr(value, "at") else np.asarray(value)
+        return (array / self._strategy.num_replicas_in_sync).astype(self._store.dtype)
+
+    def _saved(self) -> Any:
+        return np.asarray(self._together())
+
+    def _restored(self, array: Any) -> None:
+        share = self._share(array) if self._policy.aggregation is VariableAggregation.SUM else array
+        self._write_copies("assign", share)
+
+
+# ---- Variables with one value for several replicas
+
+
+class AggregatingVariable(Variable):
+    """One value for all replicas, which combine what they write; `CentralStorageStrategy` makes such variables."""
+
+    def __init__(self, strategy: Any, store: Store, policy: VariablePolicy, name: str, shape: TensorShape) -> None:
+        self._strategy, self._store, self._policy, self._name, self._shape = strategy, store, policy, name, shape
+        self._single = ResourceVariable(store, 0, policy, name, shape, strategy)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        store = self._strategy._open_store(self.numpy(), self._policy, self._name)
+        made = type(self)(self._strategy, store, self._policy, self._name, self._shape)
+        made._constraint = self._constraint
+        memo[id(self)] = made
+        return made
+
+    def _parts(self) -> tuple[Variable, ...]:
+        return (self._single,)
+
+    def _here(self) -> Any:
+        current_mode(self)
+        return shown(self._store, 0)
+
+    def _write(self, kind: str, value: Any, key: Any = None) -> Any:
+        mode = current_mode(self)
+        if mode is None or mode.replica is None:
+            self._write_copy(0, kind, value, key)
+            return self
+        if self._policy.aggregation is VariableAggregation.NONE:
+            raise ValueError(_AGGREGATION_MISSING.format(type(self).__name__))
+
+        def apply(total: Any) -> None:
+            self._write_copy(0, kind, total, key)
+
+        mode.replica._aggregate(self._policy.aggregation, own_value(value), apply)
+        return self
+
+
+_AGGREGATION_MISSING = (
+    "You must specify an aggregation method to update a {0} in Replica Context. You can do so by passing an explicit value "
+    "for argument `aggregation` to tf.Variable(..), e.g. `tf.Variable(..., aggregation=tf.VariableAggregation.SUM)`: all "
+    "replicas share the one value, so what they write must be combined. Or update the {0} in cross-replica context, with "
+    "`tf.distribute.get_replica_context().merge_call(merge_fn, ..)`."
+)
+
+# ---- The aggregate of the values that replicas write to a variable
+
+
+def aggregate(reducer: Reducer, replicas: Replicas, aggregation: VariableAggregation, given: Sequence[Any]) -> Any:
+    """The aggregate of the values that the replicas of this process, and those of the other workers, write to a variable.
+
+    The very same object on all replicas is its own mean; a sum of it is refused, since it may be meant to count once.
+
+    Raises:
+      ValueError: a sum of a plain value other than zero.
+    """
+    call = "write to a variable"
+    if isinstance(given[0], IndexedSlices):
+        return _aggregate_slices(reducer, replicas, aggregation, given)
+    if aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+        return given[0] if replicas.peers is None else reducer.first(given, call=call)
+    op = reduce_op_of(aggregation)
+    if replicas.peers is None and all(part is given[0] for part in given):
+        return reduce_undistributed(op, given[0], replicas.total, _NUMBERS)
+    return reducer.reduce(op, given, None, call=call)
+
+
+_NUMBERS = (
+    "write a NumPy value, such as np.float32(x), if that of each replica counts, or use MEAN or ONLY_FIRST_REPLICA"
+)
+
+
+def _aggregate_slices(
+    reducer: Reducer, replicas: Replicas, aggregation: VariableAggregation, given: Sequence[Any]
+) -> Any:
+    """The rows of all replicas one after the other; for a mean, divided by the number of replicas."""
+    call = "write to a variable"
+    if aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+        return given[0] if replicas.peers is None else given[0].map(lambda array: reducer.first([array], call=call))
+    parts = [IndexedSlices(*reducer.on_host([part.values, part.indices])) for part in given]
+    return reduce_slices(reducer, reduce_op_of(aggregation), parts, None, call=call)

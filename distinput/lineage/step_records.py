@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which records the parts of each step are made of, for every source of steps; which steps are left out."""
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from distinput.core.column import Ints
+from distinput.core.sizes import balanced_slice
+from distinput.core.state import State
+from distinput.distribute.input.cut_batches import CutBatches
+from distinput.distribute.input.dealing import equal_slices
+from distinput.distribute.input.dealt_elements import DealtElements
+from distinput.distribute.input.located import Located, Ranges, Records, Seen
+from distinput.distribute.input.own_pieces import OwnPiecesSource
+from distinput.distribute.input.source import StepSource
+from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.lineage.numbered import Numbered, numbered
+from distinput.plan.node import UNKNOWN, Node, walk
+from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
+from distinput.sharding.batches import FrameworkRebatch
+
+__all__ = ["StepRecords", "cut_rows", "located_part", "located_rows", "steps_left_out"]
+
+# ---- The rows of replicas in a step, made of the numbers of their records
+
+
+class Numbering(Protocol):
+    """What the numbers of records stand for."""
+
+    @property
+    def fills(self) -> bool:
+        """Whether some numbers are negative, which stand for no record."""
+        ...
+
+    @property
+    def files(self) -> Sequence[str]:
+        """The files."""
+        ...
+
+    def places(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """The file, among `files`, and the record in it of record numbers [n]."""
+        ...
+
+
+@lru_cache(maxsize=256)
+def cut_rows(rows: int, replica: int | None, total: int, workers: int, balanced: bool) -> tuple[Ints, Ints, Ints]:
+    """Which rows of a global batch a replica gets, or all of them, replica by replica.
+
+    Args:
+      rows: of the batch.
+      replica: None: all.
+      total: how many replicas there are.
+      workers: how many workers they are on.
+      balanced: whether the sizes of parts differ by at most one.
+
+    Returns:
+      The rows in the batch [n], the replicas that get them [n], and the rows in their parts [n]; not to be written to.
+    """
+    numbers = range(total) if replica is None else [replica]
+    if balanced:
+        parts = [balanced_slice(rows, total, number) for number in numbers]
+    else:  # a worker has every W-th piece
+        slices, count = equal_slices(rows, total), total // workers
+        parts = [slices[number // count + number % count * workers] for number in numbers]
+    sizes = [part.stop - part.start for part in parts]
+    at = np.concatenate([np.arange(part.start, part.stop) for part in parts])
+    found = at, np.repeat(np.asarray(numbers), sizes), np.concatenate([np.arange(size) for size in sizes])
+    for array in found:
+        array.flags.writeable = False
+    return found
+
+
+def located_part(
+    step: int, epoch: int, replica: int, numbers: Ints, records: Numbering, assumes: tuple[str, ...]
+) -> Located:
+    """`located_rows` of the part of one replica."""
+    rows = 1 if numbers.ndim == 1 else len(numbers)
+    return located_rows(step, epoch, np.full(rows, replica), np.arange(rows), numbers, records, assumes)
+
+
+def located_rows(
+    step: int, epoch: int, replica: Ints, row: Ints, numbers: Ints, records: Numbering, assumes: tuple[str, ...]
+) -> Located:
+    """The rows of replicas.
+
+    Args:
+      step: which step.
+      epoch: of which pass.
+      replica: [n] that gets the row.
+      row: [n] the row in its part.
+      numbers: [n, records of a row] of the records, or [records] of a single row.
+      records: what these numbers stand for.
+      assumes: what is taken for granted, in words.
+    """
+    flat = numbers.reshape(-1)
+    if len(flat) != len(row):
+        each = len(flat) // max(1, len(row))
+        replica, row = np.repeat(replica, each), np.repeat(row, each)
+    if records.fills and len(flat) and flat.min() < 0:  # what fills short batches of batches
+        there = flat >= 0
+        replica, row, flat = replica[there], row[there], flat[there]
+    file, record = records.places(flat)
+    return Located(step, epoch, records.files, file, record, replica, row, assumes)
+
+
+# ---- Which records the parts of each step are made of, for every source of steps
+
+
+class StepRecords:
+    """The records of the steps of a source, computed from positions.
+
+    Args:
+      source: where the steps come from.
+      trees: of its pipelines, as they run in an iteration, whose seeds may be those of a restored one; None: as described.
+      read: count records that cannot be counted otherwise by reading all files once.
+    """
+
+    def __init__(self, source: StepSource, trees: Sequence[Node] | None = None, *, read: bool = False) -> None:
+        self._source, self._given, self._read = source, trees, read
+        self._made: dict[int, Numbered] = {}
+
+    @classmethod
+    def with_seeds(cls, source: StepSource, seeds: Sequence[Sequence[int]], *, read: bool = False) -> "StepRecords":
+        """The records where steps without a seed drew these, of each pipeline, as a state holds them."""
+        plain = cls(source, read=read)._nodes
+        return cls(source, [_drawn(node, given) for node, given in zip(plain, seeds, strict=True)], read=read)
+
+    def locate(self, step: int, replica: int | None, epoch: int) -> Located:
+        """See `DistributedDataset.locate`."""
+        total = self._source.terms.replicas.total
+        if step < 0:
+            raise IndexError(f"locate: steps are numbered from 0 on, got {step}")
+        if replica is not None and not 0 <= replica < total:
+            raise IndexError(f"locate: there are {total} replicas, numbered from 0 on, got replica {replica}")
+        if self._batches:
+            return self._of_batch(step, replica, epoch)
+        assert isinstance(self._source, DealtElements)
+        found = [
+            located_part(step, epoch, number, numbers, tree, self._assumes(tree))
+            for number, numbers, tree in self._dealt(self._source, step, replica, epoch)
+        ]
+        return Located.joined(found) if found else Located.empty(step, epoch)
+
+    def when(self, file: str, record: int, epoch: int, steps: range | None) -> tuple[Seen, ...]:
+        """See `DistributedDataset.when`."""
+        wanted = self._all_steps("pass steps=, a range of the steps to look at") if steps is None else steps
+        at = self._steps_with(file, [record], wanted, epoch)[0]
+        found = []
+        for step in at:
+            try:
+                located = self.locate(step, None, epoch)
+            except IndexError:  # left out at the end
+                break
+            found += [Seen(epoch, step, p.replica, p.row) for p in located if (p.file, p.record) == (file, record)]
+        return tuple(found)
+
+    def steps_with(self, file: str, records: Sequence[int], epoch: int) -> list[int]:
+        """The steps of a pass that hold one of these records, in their order.
+
+        Raises:
+          ValueError: no such file is read, it has no such record, or the number of steps is not known.
+        """
+        found, lacking = self._steps_with(file, records, self._all_steps("give ranges of steps"), epoch)
+        if lacking:
+            raise InvalidArgumentError(f"{file} has no record {min(lacking):,}")
+        return found
+
+    def _all_steps(self, cure: str) -> range:
+        sizes = [] if self._batches or self.steps != UNKNOWN else self._sizes()
+        if sizes and min(sizes) >= 0:
+            terms = self._source.terms
+            return range(max(sizes) if terms.keeps_partial or terms.replicas.workers > 1 else min(sizes))
+        if self.steps < 0:
+            known = "the data have no end" if self.steps == -1 else "the number of steps is not known beforehand"
+            raise InvalidArgumentError(f"when: {known}; {cure}")
+        return range(self.steps)
+
+    def _sizes(self) -> list[int]:
+        """The number of steps with an element of each pipeline; negative if it is not known."""
+        whole = self._source.terms.keeps_partial or self._source.terms.replicas.workers > 1
+        found = [(self._tree(number).node.size, each) for number, each in self._trees]
+        return [size if size < 0 else -(-size // each) if whole else size // each for size, each in found]
+
+    @cached_property
+    def steps(self) -> int:
+        """The number of steps: -1 infinite, -2 if it is known only at the end."""
+        known = self._source.num_steps
+        if known != UNKNOWN or not self._batches or self._source.terms.full_rows:
+            return known
+        return self._tree(0).node.size
+
+    def _steps_with(
+        self, file: str, records: Sequence[int], steps: range, epoch: int
+    ) -> tuple[list[int], Collection[int]]:
+        """The steps that hold one of these records, in their order, and the records that are not in the file.
+
+        Raises:
+          ValueError: no pipeline reads that file.
+        """
+        there = np.array(sorted([step for step in steps if step >= 0]), np.int64)
+        found: set[int] = set()
+        missing = set(records)
+        known: list[str] = []
+        read = False
+        for number, each in self._trees:
+            tree = self._tree(number)
+            known += tree.files
+            if file not in tree.files:
+                continue
+            read = True
+            numbers = np.array(
+                [n for record in records for n in self._numbers_of(tree, file, record, missing)], np.int64
+            )
+            if len(numbers):
+                elements = (there[:, None] * each + np.arange(each)).reshape(-1)
+                found.update([element // each for element in tree.elements_with(elements, numbers, epoch)])
+        if not read:
+            raise self._unknown(file, known)
+        return [step for step in steps if step in found], missing
+
+    @staticmethod
+    def _numbers_of(tree: Numbered, file: str, record: int, missing: set[int]) -> list[int]:
+        numbers = tree.numbers(file, record)
+        if numbers:
+            missing.discard(record)
+        return numbers
+
+    @property
+    def _trees(self) -> Iterator[tuple[int, int]]:
+        """The pipelines that can be asked here, and how many elements of each make a step."""
+        source = self._source
+        if self._batches:
+            yield 0, 1
+            return
+        assert isinstance(source, DealtElements)
+        replicas = source.terms.replicas
+        if len(source.datasets) > 1:
+            yield from [(number, 1) for number in range(len(source.datasets))]
+        elif source.tree_of is not None and replicas.workers > 1:
+            yield from [(worker, replicas.count) for worker in range(replicas.workers)]
+        else:
+            yield (replicas.rank if replicas.workers > 1 else 0), replicas.count
+
+    def _unknown(self, file: str, known: Sequence[str]) -> ValueError:
+        names = list(dict.fromkeys(known))
+        source = self._source
+        alone = source.terms.replicas.workers > 1 and isinstance(source, DealtElements) and source.tree_of is None
+        there = " by this worker; the others only know themselves what they read, ask there" if alone else ""
+        return ValueError(
+            f"when: {file!r} is none of the {len(names)} files that are read{there} ({', '.join(names[:4])}, ...)"
+        )
+
+    @cached_property
+    def _batches(self) -> bool:
+        """Whether an element of the pipeline is a whole step, of which replicas get pieces."""
+        source = self._source
+        return not isinstance(source, DealtElements) or source.whole
+
+    def _of_batch(self, step: int, replica: int | None, epoch: int) -> Located:
+        """The rows of a step that is one element of the pipeline."""
+        terms, source, tree = self._source.terms, self._source, self._tree(0)
+        try:
+            rows, numbers_at = tree.element(step, epoch)
+        except IndexError:
+            raise self._behind(step) from None
+        if terms.full_rows and rows < terms.full_rows:
+            raise self._behind(step)
+        if isinstance(source, DealtElements):
+            cut = cut_rows(rows, None, 1, 1, False)
+        else:
+            assert isinstance(source, OwnPiecesSource | CutBatches)
+            replicas = terms.replicas
+            cut = cut_rows(rows, replica, replicas.total, replicas.workers, source.balanced)
+        return located_rows(step, epoch, *cut[1:], numbers_at(cut[0]), tree, self._assumes(tree))
+
+    def _dealt(
+        self, source: DealtElements, step: int, replica: int | None, epoch: int
+    ) -> Iterator[tuple[int, Ints, Numbered]]:
+        replicas = source.terms.replicas
+        known = source.num_steps
+        if 0 <= known <= step:
+            raise self._behind(step)
+        mine = range(replicas.first, replicas.first + replicas.count)
+        everywhere = range(replicas.total) if source.tree_of is not None and replicas.workers > 1 else mine
+        if replica is not None and replica not in everywhere:
+            raise UnimplementedError(
+                f"locate: replica {replica} belongs to another worker, whose dataset only its own dataset_fn makes; ask there"
+            )
+        wanted = everywhere if replica is None else [replica]
+        present = 0
+        for number in everywhere if known < 0 else wanted:
+            worker, local = divmod(number, replicas.count) if replicas.workers > 1 else (0, number)
+            several = len(source.datasets) > 1
+            tree = self._tree(local if several else worker)
+            element = step if several else step * replicas.count + local
+            try:
+                numbers = tree.elements(np.array([element]), epoch)[0]
+            except IndexError:
+                continue
+            present += 1
+            if number in wanted:
+                yield number, numbers, tree
+        if known < 0 and not present:
+            raise self._behind(step)
+
+    def _behind(self, step: int) -> IndexError:
+        there = f", there are {self.steps}" if self.steps >= 0 else ""
+        return IndexError(f"locate: there is no step {step}{there}")
+
+    def _assumes(self, tree: Numbered) -> tuple[str, ...]:
+        return (*tree.assumes, *self._drawn)
+
+    @cached_property
+    def _drawn(self) -> tuple[str, ...]:
+        """Steps that drew their seed in this process, if no iteration says that these are the seeds in question."""
+        if self._given is not None:
+            return ()
+        steps = dict.fromkeys([step for node in self._nodes for step in walk(node) if step.draws and step.chooses])
+        return tuple([f"{step.where()}, which was given no seed, drew it in this process" for step in steps])
+
+    @property
+    def _nodes(self) -> list[Node]:
+        source: Any = self._source
+        if self._given is not None:
+            return list(self._given)
+        if isinstance(source, OwnPiecesSource):
+            return [source.batches.node]
+        return [dataset.node for dataset in ([source.dataset] if isinstance(source, CutBatches) else source.datasets)]
+
+    def _tree(self, number: int) -> Numbered:
+        """The pipeline over numbers: the only one, that of a replica with one of its own, or that of a worker."""
+        if number not in self._made:
+            source, nodes = self._source, self._nodes
+            rank = source.terms.replicas.rank
+            if isinstance(source, DealtElements) and len(nodes) == 1 and not source.whole and number != rank:
+                assert source.tree_of is not None
+                node = _drawn(source.tree_of(number), drawn_seeds(nodes[0]))
+            else:
+                node = nodes[number if len(nodes) > 1 else 0]
+            if source.terms.replicas.workers > 1 and any(
+                isinstance(step, FrameworkRebatch) and 0 in step.sizes for step in walk(node)
+            ):
+                raise UnimplementedError(
+                    "locate: some batches have fewer rows than there are replicas, and steps without any row are left out, "
+                    "which workers find out together; take larger batches, or policy DATA"
+                )
+            self._made[number] = numbered(node, read=self._read)
+        return self._made[number]
+
+
+def _drawn(node: Node, seeds: Sequence[int]) -> Node:
+    return node if drawn_seeds(node) == list(seeds) else with_drawn_seeds(node, seeds)
+
+
+# ---- Which steps of a pass are left out: ranges of them, and those that hold certain records
+
+
+def steps_left_out(skip: Ranges, source: StepSource, inputs: Sequence[State]) -> list[range]:
+    """Ranges of steps, with each group of records replaced by the steps that hold one of them.
+
+    Args:
+      skip: what was given.
+      source: where the steps come from.
+      inputs: the states of the input pipelines, which tell the pass, and seeds that were drawn.
+
+    Raises:
+      UnimplementedError: the records cannot be located.
+      ValueError: no such file is read, or it has no such record.
+    """
+    given = [skip] if isinstance(skip, range | Records) else list(skip)
+    found: list[range] = []
+    for each in given:
+        if isinstance(each, Records):
+            found += [range(step, step + 1) for step in _steps_of(each, source, inputs)]
+        else:
+            found.append(each)
+    return found
+
+
+def _steps_of(given: Records, source: StepSource, inputs: Sequence[State]) -> list[int]:
+    cure = "give the ranges of steps instead"
+    if isinstance(source, DealtElements) and source.terms.replicas.workers > 1 and source.tree_of is None:
+        raise UnimplementedError(
+            f"skip: workers whose datasets only their own dataset_fn makes do not know in which steps of the others {given} "
+            f"are; {cure}"
+        )
+    seeds = [state.get("seeds", []) for state in inputs]
+    try:
+        records = StepRecords.with_seeds(source, seeds, read=given.read)
+        return records.steps_with(given.file, given.numbers, inputs[0].get("epoch", 0))
+    except UnimplementedError as error:
+        raise UnimplementedError(f"skip: {given} cannot be found in steps; {cure}. {error}") from error
+    except ValueError as error:
+        raise ValueError(f"skip: {given}: {error}") from error

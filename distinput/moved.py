@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that moved: the old path stays importable for one release, with a warning that names the new one."""
+
+import warnings
+from functools import partial
+from importlib import import_module
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+__all__ = ["moved_spec", "new_path"]
+
+_MOVED = {
+    "distribute.arithmetic": "distribute.core.reducer",
+    "distribute.collectives.call_site": "distribute.core.call_site",
+    "distribute.collectives.deadline": "distribute.collectives.operations",
+    "distribute.collectives.device_calls": "distribute.collectives.call_sequence",
+    "distribute.collectives.fold": "distribute.collectives.channel",
+    "distribute.collectives.message": "distribute.collectives.array_bytes",
+    "distribute.collectives.operation_id": "distribute.collectives.membership",
+    "distribute.collectives.process_identity": "distribute.collectives.membership",
+    "distribute.communication": "distribute.core.options",
+    "distribute.context": "distribute.core.current",
+    "distribute.coordinator.closure": "distribute.coordinator.closures",
+    "distribute.coordinator.closure_queue": "distribute.coordinator.closures",
+    "distribute.coordinator.remote_value": "distribute.coordinator.closures",
+    "distribute.coordinator.resources": "distribute.coordinator.lane",
+    "distribute.coordinator.slots": "distribute.coordinator.worker_seat",
+    "distribute.creations": "distribute.core.rendezvous",
+    "distribute.cross_device": "",
+    "distribute.cross_device.all_reduce": "distribute.core.cross_device",
+    "distribute.cross_device.arithmetic": "distribute.core.cross_device",
+    "distribute.cross_device.cross_device_ops": "distribute.core.cross_device",
+    "distribute.cross_device.orders": "distribute.core.cross_device",
+    "distribute.cross_device.to_one_device": "distribute.core.cross_device",
+    "distribute.cross_replica": "distribute.core.cross_replica",
+    "distribute.device_exchange": "distribute.collectives.reducer",
+    "distribute.device_name": "distribute.devices.names",
+    "distribute.devices.choice": "distribute.devices.names",
+    "distribute.devices.devices": "distribute.devices",
+    "distribute.devices.jax_arrays": "distribute.devices.jax",
+    "distribute.devices.jax_settings": "distribute.devices.jax",
+    "distribute.devices.pinned_copies": "distribute.devices.torch",
+    "distribute.devices.torch_arrays": "distribute.devices.torch",
+    "distribute.devices.torch_modes": "distribute.devices.torch",
+    "distribute.engines.attempt": "distribute.engines.background",
+    "distribute.engines.hosted_board": "distribute.engines.background",
+    "distribute.engines.installed": "distribute.engines",
+    "distribute.engines.torch_tensors": "distribute.engines.torch",
+    "distribute.engines.torch_works": "distribute.engines.torch",
+    "distribute.exact_sum": "distribute.core.reduction",
+    "distribute.input.checks": "distribute.input.distribution",
+    "distribute.input.consumer": "distribute.core.replicas",
+    "distribute.input.drawing": "distribute.input.dealing",
+    "distribute.input.explanation": "distribute.input.distributed_dataset",
+    "distribute.input.facts": "distribute.input.comparison",
+    "distribute.input.input_context": "distribute.core.options",
+    "distribute.input.kept_records": "lineage.ledger_view",
+    "distribute.input.ledger_view": "lineage.ledger_view",
+    "distribute.input.located_rows": "lineage.step_records",
+    "distribute.input.names": "distribute.input.comparison",
+    "distribute.input.options": "distribute.core.options",
+    "distribute.input.own_batches": "distribute.input.own_pieces",
+    "distribute.input.replayed": "lineage.replayed",
+    "distribute.input.saved": "distribute.input.distributed_iterator",
+    "distribute.input.skipped": "lineage.step_records",
+    "distribute.input.spec": "distribute.input.dealing",
+    "distribute.input.step_builder": "distribute.input.dealing",
+    "distribute.input.step_records": "lineage.step_records",
+    "distribute.input.steps_ahead": "distribute.input.delivery",
+    "distribute.input.terms": "distribute.input.source",
+    "distribute.input.unbuilt": "distribute.coordinator.parameter_server",
+    "distribute.input.watched": "distribute.input.distributed_dataset",
+    "distribute.missing": "distribute.core.parts",
+    "distribute.modes": "distribute.core.modes",
+    "distribute.operators": "distribute.core.values",
+    "distribute.peers": "distribute.collectives.peers",
+    "distribute.preemption.alignment": "distribute.preemption.handler",
+    "distribute.preemption.termination_config": "distribute.preemption.handler",
+    "distribute.preemption.watcher": "distribute.preemption.notice",
+    "distribute.ragged_values": "distribute.core.cross_replica",
+    "distribute.reduce_op": "distribute.core.reduction",
+    "distribute.reduction": "distribute.core.reduction",
+    "distribute.rendezvous": "distribute.core.rendezvous",
+    "distribute.replica_context": "distribute.core.replica_context",
+    "distribute.replicas": "distribute.core.replicas",
+    "distribute.rpc.status": "distribute.rpc.encoding",
+    "distribute.run": "distribute.core.run",
+    "distribute.run_counts": "distribute.tpu.strategy",
+    "distribute.seats.dask_process": "distribute.seats.local_cluster",
+    "distribute.seats.importable": "distribute.seats.packing",
+    "distribute.seats.messages": "distribute.seats.links",
+    "distribute.seats.pulse": "distribute.seats.remote",
+    "distribute.sliced_values": "distribute.core.sliced",
+    "distribute.strategies": "",
+    "distribute.strategies.central_storage": "distribute.core.mirrored",
+    "distribute.strategies.default": "distribute.core.current",
+    "distribute.strategies.mirrored": "distribute.core.mirrored",
+    "distribute.strategies.multi_worker_mirrored": "distribute.collectives.strategy",
+    "distribute.strategies.one_device": "distribute.core.one_device",
+    "distribute.strategies.parameter_server": "distribute.coordinator.parameter_server",
+    "distribute.strategies.tpu": "distribute.tpu.strategy",
+    "distribute.strategy": "distribute.core.strategy",
+    "distribute.strategy_extended": "distribute.core.extended",
+    "distribute.tpu.equal_programs": "distribute.tpu.padding_rules",
+    "distribute.tpu.flat_program": "distribute.tpu.padding_rules",
+    "distribute.tpu.logical_devices": "distribute.tpu.engine",
+    "distribute.tpu.mesh_devices": "distribute.tpu.device_values",
+    "distribute.tpu.turns": "distribute.tpu.mesh",
+    "distribute.value_context": "distribute.core.replica_context",
+    "distribute.values": "distribute.core.values",
+    "distribute.variables.aggregate": "distribute.variables.kinds",
+    "distribute.variables.aggregating_variable": "distribute.variables.kinds",
+    "distribute.variables.distributed_variable": "distribute.variables.kinds",
+    "distribute.variables.holder": "distribute.coordinator.servers",
+    "distribute.variables.indexed_slices": "distribute.core.sliced",
+    "distribute.variables.initial_value": "distribute.variables.creation",
+    "distribute.variables.per_worker": "distribute.coordinator.per_worker",
+    "distribute.variables.reference": "distribute.variables.variable",
+    "distribute.variables.resource_variable": "distribute.variables.kinds",
+    "distribute.variables.row_methods": "distribute.variables.variable",
+    "distribute.variables.server_store": "distribute.coordinator.servers",
+    "distribute.variables.updates": "distribute.variables.store",
+    "distribute.variables.variable_slice": "distribute.variables.variable",
+    "lineage.entries": "lineage.history",
+    "lineage.located": "distribute.input.located",
+    "lineage.reached": "lineage.record_numbers",
+    "lineage.records": "distribute.input.located",
+    "lineage.state_changes": "lineage.history",
+}
+"""Below `distinput`: each old path, and the new one; empty for a package that is no more, so that its modules can be named."""
+
+
+def new_path(old: str) -> str | None:
+    """Where a module is now; None if it did not move, empty for a package that is no more.
+
+    >>> new_path("distinput.distribute.arithmetic"), new_path("distinput.distribute.core.reducer")
+    ('distinput.distribute.core.reducer', None)
+    """
+    house, _, path = old.partition(".")
+    new = _MOVED.get(path) if house == "distinput" else None
+    return f"distinput.{new}" if new else new
+
+
+def moved_spec(name: str) -> ModuleSpec | None:
+    """What the import system needs of a moved module; None for others. The old name stands for the very same module."""
+    new = new_path(name)
+    return None if new is None else ModuleSpec(name, _Alias(new))
+
+
+class _Alias(Loader):
+    """Loads the module of the new path in the place of the old one."""
+
+    def __init__(self, new: str) -> None:
+        self._new = new
+        self._own_spec: Any = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module; of a package a stand-in, so that its modules are looked up in the table one by one."""
+        stand_in = ModuleType(spec.name, "A package that moved.")
+        if not self._new:
+            spec.submodule_search_locations = []
+            return stand_in
+        warnings.warn(
+            f"{spec.name} moved: import {self._new} instead; the old path goes with the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        made = import_module(self._new)
+        if hasattr(made, "__path__"):
+            spec.submodule_search_locations = []
+            stand_in.__getattr__ = partial(getattr, made)  # type: ignore[method-assign]
+            return stand_in
+        self._own_spec = made.__spec__
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its own spec back, which the import system has replaced."""
+        if self._own_spec is not None:
+            module.__spec__ = self._own_spec

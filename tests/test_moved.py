@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Old paths of modules lead to the new ones, with one warning."""
+
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+import pytest
+
+from distinput.moved import _MOVED, new_path
+
+
+@pytest.mark.parametrize("old", sorted(_MOVED))
+def test_the_new_path_is_there_and_the_old_one_is_not(old: str) -> None:
+    assert find_spec(f"distinput.{old}").loader.__module__ == "distinput.moved"  # type: ignore[union-attr]
+    new = new_path(f"distinput.{old}")
+    assert not new or find_spec(new) is not None
+
+
+def test_an_old_path_is_the_same_module_with_its_own_spec() -> None:
+    sys.modules.pop("distinput.distribute.values", None)
+    with pytest.warns(
+        DeprecationWarning, match=r"distribute\.values moved: import distinput\.distribute\.core\.values"
+    ):
+        old = import_module("distinput.distribute.values")
+    new = import_module("distinput.distribute.core.values")
+    assert old is new
+    assert new.__spec__ is not None
+    assert new.__spec__.name == "distinput.distribute.core.values"
+
+
+def test_a_module_of_a_package_that_is_no_more_is_found_once() -> None:
+    program = (
+        "import warnings\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    from distinput.distribute.strategies.mirrored import MirroredStrategy\n"
+        "    from distinput.distribute.strategies import mirrored\n"
+        "import distinput, sys\n"
+        "assert MirroredStrategy is distinput.distribute.MirroredStrategy\n"
+        "assert mirrored is sys.modules['distinput.distribute.core.mirrored']\n"
+        "print([(one.category.__name__, one.filename) for one in caught])"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.strip() == "[('DeprecationWarning', '<string>')]"
+
+
+def test_what_never_was_there_is_missing_still() -> None:
+    assert new_path("distinput.distribute.nowhere") is None
+    assert new_path("elsewhere.distribute.values") is None
+    with pytest.raises(ModuleNotFoundError, match="No module named"):
+        import_module("distinput.distribute.nowhere")

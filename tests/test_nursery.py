@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A forked process is what a new one would be, but for what is loaded."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.nursery import FORKED
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are forked on Linux alone")
+
+SAYS_ALL = """
+import json, os, sys, warnings
+warnings.warn("told")
+print(json.dumps([__name__, sys.argv, sys.path[0], os.getcwd(), os.environ.get("MINE"), os.getppid(), sys.stdin.read()]))
+print("an error", file=sys.stderr)
+sys.exit(7)
+"""
+
+
+def told(words: list[str], folder: Path) -> tuple[str, str, int]:
+    environment = {**os.environ, "MINE": "set", "PYTHONWARNINGS": "error::DeprecationWarning"}
+    command = [sys.executable, "-W", "ignore::UserWarning", *words]
+    done = subprocess.run(
+        command, input="in", cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.stdout, done.stderr, done.returncode
+
+
+@pytest.mark.parametrize("kind", ["code", "module", "script"])
+def test_a_program_sees_what_it_would_see_in_a_new_process(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "says_all.py").write_text(SAYS_ALL)
+    words = {"code": ["-c", SAYS_ALL], "module": ["-m", "says_all"], "script": ["says_all.py"]}[kind]
+    FORKED.on = True
+    forked = told([*words, "a", "b"], tmp_path)
+    FORKED.on = False
+    assert forked == told([*words, "a", "b"], tmp_path)
+    assert forked[1:] == ("an error\n", 7)
+
+
+def test_it_is_a_fork() -> None:
+    FORKED.on = True
+    code = "import sys; print('distinput' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "True\n"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "False\n", "with a flag it is none"
+
+
+@pytest.mark.fresh_process
+def test_who_says_so_has_a_new_process() -> None:
+    code = "import sys; print('distinput' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "False\n"
+
+
+def test_ends_are_told() -> None:
+    FORKED.on = True
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        assert process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.05)
+        process.terminate()
+        assert process.wait(30) == -signal.SIGTERM
+        assert process.poll() == -signal.SIGTERM
+    with subprocess.Popen([sys.executable, "-c", "1 / 0"], stderr=subprocess.PIPE, text=True) as process:
+        assert "ZeroDivisionError" in process.communicate(timeout=30)[1]
+    assert process.returncode == 1
+
+
+def test_files_are_handed_on_under_their_numbers() -> None:
+    FORKED.on = True
+    reads, writes = os.pipe()
+    code = f"import os; os.write({writes}, str(os.getsid(0) == os.getpid()).encode())"
+    with subprocess.Popen([sys.executable, "-c", code], pass_fds=[writes], start_new_session=True) as process:
+        assert process.wait(30) == 0
+    os.close(writes)
+    assert os.read(reads, 10) == b"True"
+    os.close(reads)
