@@ -235,13 +235,13 @@ def test_plain_errors_of_names() -> None:
 
 
 def test_a_defect_that_a_command_meets_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    from distinput.cli import count
+    from distinput.cli import file_commands
     from distinput.cli.main import main
 
     def broken(*_: Any) -> None:
         raise KeyError(f"http://h/a?sig={SECRET}")
 
-    monkeypatch.setattr(count, "opened", broken)
+    monkeypatch.setattr(file_commands, "opened", broken)
     with pytest.raises(KeyError) as caught:
         main(["count", "a.txt"])
     assert SECRET not in repr(caught.value)
