@@ -5,13 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distinput.core.leaves import zero
+from distinput.core.leaves import Array, zero
 from distinput.core.nest import Structure
 
 __all__ = ["SparseTensor", "holds_sparse"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class SparseTensor(NamedTuple):

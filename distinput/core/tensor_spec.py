@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.leaves import STRING, as_dtype, as_leaf, dtype_of, is_ragged, shape_of, zero
+from distinput.core.ragged_tensor import RaggedTensor, without_rows
 from distinput.core.shape import TensorShape
 from distinput.core.type_spec import TypeSpec
 
@@ -191,8 +192,6 @@ class RaggedTensorSpec(TensorSpec):
     @property
     def value_type(self) -> type:
         """`RaggedTensor`."""
-        from distinput.core.ragged_tensor import RaggedTensor
-
         return RaggedTensor
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
@@ -275,8 +274,6 @@ def no_rows(leaf: TensorSpec, inner: tuple[int, ...]) -> Any:
     """
     if not leaf.ragged_rank:
         return zero(leaf.dtype, (0, *inner))
-    from distinput.core.ragged_tensor import without_rows
-
     return without_rows(leaf.dtype, leaf.ragged_rank, inner[leaf.ragged_rank :])
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Never, TypeAlias, TypeVar, overload
 import numpy as np
 
 from distinput import ops
-from distinput.core.leaves import is_stream, is_table
 from distinput.core.nest import structure_of
 from distinput.core.spec import DatasetSpec
+from distinput.core.tabular import is_stream, is_table
 from distinput.data.element import T_co
 from distinput.data.transformations import Transformations
 from distinput.errors import InvalidArgumentError
@@ -203,9 +203,7 @@ class Dataset(Transformations[T_co]):
 
     @overload
     @staticmethod
-    def from_tensor_slices(
-        tensors: "tuple[RowsLike, RowsLike]", name: str | None = None
-    ) -> "Dataset[tuple[Any, Any]]": ...
+    def from_tensor_slices(tensors: "tuple[RowsLike, RowsLike]", name: str | None = None) -> "Dataset[tuple[Any, Any]]": ...
 
     @overload
     @staticmethod
@@ -529,7 +527,7 @@ class Dataset(Transformations[T_co]):
         """
         from distinput.data.saving import load
 
-        return load(path, element_spec, compression, reader_func, wait)
+        return Dataset(load(path, element_spec, compression, reader_func, wait))
 
     @overload
     @staticmethod

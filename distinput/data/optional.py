@@ -3,6 +3,7 @@
 
 from typing import Any, Generic, TypeVar
 
+from distinput.core.adopt import adopt
 from distinput.core.spec import Spec
 from distinput.data.element import T_co
 from distinput.errors import InvalidArgumentError
@@ -49,7 +50,7 @@ class Optional(Generic[T_co]):
 
         Source: `tf.experimental.Optional.from_value`.
         """
-        return Optional(value, Spec.of_value(value).nest)
+        return Optional(value, Spec.of_value(adopt(value)).nest)
 
     @staticmethod
     def empty(element_spec: Any) -> "Optional[Any]":

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.ragged_rows import splits_of
-from distinput.core.ragged_sums import counts_over, sums_over
-from distinput.core.ragged_tensor import RaggedTensor
+from distinput.core.ragged_tensor import RaggedTensor, counts_over, sums_over
 from distinput.distribute.arithmetic import Arithmetic
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.reduction import check_axis, mean_of_rows, wide_dtype

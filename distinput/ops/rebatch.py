@@ -13,7 +13,7 @@ from distinput.core.column import Ints, StackError
 from distinput.core.failure import Failure, sound_parts, stacked_parts
 from distinput.core.leaves import shape_of
 from distinput.core.nest import LEAF, component
-from distinput.core.objects import column_of
+from distinput.core.regroup import column_of, split
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec, TensorSpec, no_rows
@@ -300,7 +300,7 @@ class LegacyRebatch(Node):
             counts, _ = row_counts("distribute", ColumnBlock(LEAF, [column], block.size))
             size = -(-counts // pieces)
             each = np.clip(counts[:, None] - size[:, None] * np.arange(pieces), 0, size[:, None]).reshape(-1)
-            columns.append(column.unstack().split(each))
+            columns.append(split(column.unstack(), each))
         return ColumnBlock(block.structure, columns, block.size * pieces)
 
 

@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distinput.core.adopt import adopt, leaf_of
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Ints
 from distinput.core.dense import Dense
 from distinput.core.digest import Digest, common_folder, texts_of, word_of
-from distinput.core.leaves import STRING, as_leaf, is_arrow_array, is_ragged, is_table, library_of, shape_of
+from distinput.core.leaves import STRING, is_ragged, shape_of
 from distinput.core.nest import component, structure_of
-from distinput.core.objects import Datasets, column_of
+from distinput.core.objects import Datasets
 from distinput.core.owned import look_of
+from distinput.core.ragged_batches import rows_column
+from distinput.core.regroup import column_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, array_spec
 from distinput.core.state import State
 from distinput.core.strings import Strings
+from distinput.core.tabular import arrow_array_of, is_arrow_array, is_table, library_of, table_of
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.plan.check import refuse_sparse
 from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec
@@ -123,14 +127,15 @@ def _nodes_word(column: Datasets) -> str:
 
 def from_tensors(tensors: Any) -> Slices:
     """The source of `Dataset.from_tensors`."""
-    structure = structure_of(tensors)  # in which tables are dicts of arrays
+    tensors = adopt(tensors)
+    structure = structure_of(tensors)
     columns: list[Column] = []
     for leaf in structure.flatten(tensors):
         listed = _listed(leaf)
         if listed is not None:
             columns.append(Datasets([listed], STRING))
             continue
-        value = as_leaf(leaf)
+        value = leaf_of(leaf)
         columns.append(column_of([value.copy() if isinstance(value, np.ndarray) or is_ragged(value) else value]))
     return Slices(ColumnBlock(structure, columns, 1), "1 element")
 
@@ -157,7 +162,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
             columns.append(Datasets(list(listed), STRING))
             sizes.append(len(listed))
             continue
-        value = as_leaf(leaf)
+        value = leaf_of(leaf)
         if isinstance(value, Node) or not shape_of(value):
             raise InvalidArgumentError(
                 f"{who}: {component(path)} must have a first axis to slice, got "
@@ -246,8 +251,6 @@ def _with_columns(tensors: Any, who: str) -> Any:
 
 def _columns(table: Any, who: str) -> dict[str, Any]:
     """The columns of a table by name; a struct is a dict of columns."""
-    from distinput.core.tabular import table_of
-
     try:
         read = table_of(table)
     except (TypeError, ValueError) as error:
@@ -257,8 +260,6 @@ def _columns(table: Any, who: str) -> dict[str, Any]:
 
 
 def _of_arrow(value: Any, name: str, who: str) -> Any:
-    from distinput.core.tabular import arrow_array_of
-
     return _from_arrow(arrow_array_of(value), name, who)
 
 
@@ -280,8 +281,6 @@ def _from_arrow(array: Any, name: str, who: str, structs: bool = False) -> Any:
 
 def _slices_of(array: Any) -> Column:
     if is_ragged(array):
-        from distinput.core.ragged_batches import rows_column
-
         return rows_column(array)
     return Strings.of_array(array) if array.dtype == STRING else Dense(array)
 

@@ -9,6 +9,7 @@ from distinput.core.failure import of_all
 from distinput.core.leaves import as_leaf
 from distinput.core.nest import Structure
 from distinput.core.rows import Stream
+from distinput.core.sparse_tensor import holds_sparse
 from distinput.errors import InvalidArgumentError
 
 __all__ = [
@@ -100,8 +101,6 @@ def refuse_sparse(op: str, structure: Structure) -> None:
     """
     if structure.cls is None and not structure.children:  # a leaf, as mostly
         return
-    from distinput.core.sparse_tensor import holds_sparse
-
     if holds_sparse(structure):
         raise InvalidArgumentError(
             f"{op}: the rows of a SparseTensor cannot be stacked, taken apart or divided; use ragged_batch instead of "

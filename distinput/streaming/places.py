@@ -9,21 +9,12 @@ from distinput.core.failure import Failure
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.state import Mark, State
+from distinput.core.trouble import trouble_of
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.source import stamp_of
 from distinput.formats.portion import Portion
 
-__all__ = [
-    "DAMAGE",
-    "Past",
-    "PlacedPortion",
-    "ReadingPlace",
-    "blocks_in",
-    "failure_at",
-    "is_defect",
-    "places",
-    "portions_in",
-]
+__all__ = ["DAMAGE", "Past", "ReadingPlace", "PlacedPortion", "blocks_in", "failure_at", "is_defect", "places", "portions_in"]
 
 ReadingPlace = dict[str, Any]
 """Where reading stands, for notes on errors: the "path" of a file, and the "position" in it.
@@ -89,12 +80,7 @@ Past = Callable[[str, Any], Any]
 
 
 def blocks_in(
-    files: Iterator[tuple[Mark, ReadingPlace]],
-    read: ReadFrom,
-    run: Run,
-    past: Past | None = None,
-    *,
-    one_version: bool = False,
+    files: Iterator[tuple[Mark, ReadingPlace]], read: ReadFrom, run: Run, past: Past | None = None, *, one_version: bool = False
 ) -> Stream:
     """The records of files; in a tolerant run an error is delivered as a failure, and reading goes on with the next file.
 
@@ -171,9 +157,10 @@ def failure_at(error: Exception, place: ReadingPlace, behind: Any = None) -> Fai
         position = place["position"]
         if "fragment" in place and "row" not in place["fragment"].start:  # rows are counted from its beginning
             position = {**(position or {}), "row": None}
-        error._distinput_place = place["path"], position  # type: ignore[attr-defined]
+        trouble = trouble_of(error)
+        trouble.place = place["path"], position
         if "error" not in place:
-            error._distinput_lost = _lost(place, position, behind), behind is None  # type: ignore[attr-defined]
+            trouble.lost = _lost(place, position, behind), behind is None
     return Failure(error)
 
 

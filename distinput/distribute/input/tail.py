@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.leaves import zero
+from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.distribute.values import PerReplica
@@ -114,8 +115,6 @@ class StepPadding:
                 f"InputOptions(tail='pad'): a replica's part must have at most {self._rows} rows, got {there}"
             )
         if leaf.ragged_rank:
-            from distinput.core.ragged_tensor import RaggedTensor
-
             splits = np.concatenate((part.row_splits, np.repeat(part.row_splits[-1:], self._rows - there)))
             return RaggedTensor(part.values, splits)  # rows without values
         made = zero(leaf.dtype, (self._rows, *part.shape[1:]))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import as_leaf
+from distinput.core.adopt import leaf_of
 from distinput.distribute.collectives.array_bytes import as_array, describe, from_bytes, parse, to_bytes
 from distinput.errors import InvalidArgumentError
 
@@ -93,7 +93,7 @@ def _structure(value: Any, arrays: list[Array]) -> Any:
         return {"tuple": [_structure(part, arrays) for part in value]}
     if isinstance(value, list) and not _is_plain(value):
         return {"list": [_structure(part, arrays) for part in value]}
-    leaf = as_leaf(value)
+    leaf = leaf_of(value)
     if isinstance(leaf, bytes):
         made = np.empty((), object)
         made[()] = leaf
