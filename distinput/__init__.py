@@ -10,6 +10,8 @@ from importlib import import_module
 from os.path import dirname, isdir, join
 from typing import TYPE_CHECKING, Any
 
+from distinput.core.ragged_tensor import RaggedTensor
+
 __all__ = [
     "IndexedSlices",
     "OptionalSpec",
@@ -97,7 +99,6 @@ if TYPE_CHECKING:
     from distinput import data, distribute, errors, inspect, interop, io, random, tpu, train
     from distinput import reports as reports
     from distinput import testing as testing
-    from distinput.core.ragged_tensor import RaggedTensor
     from distinput.core.shape import TensorShape
     from distinput.core.sparse_tensor import SparseTensor
     from distinput.core.spec import OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec

@@ -14,6 +14,7 @@ from distinput.core.dense import Dense
 from distinput.core.nest import LEAF, Structure, structure_of
 from distinput.core.ragged import Ragged
 from distinput.core.ragged_batches import RaggedBatches
+from distinput.core.regroup import split, stack
 from distinput.core.rows import RowQueue, Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Spec, TensorSpec
@@ -87,6 +88,8 @@ __all__ = [
     "register_op",
     "register_policy",
     "register_rule",
+    "split",
+    "stack",
     "step",
     "structure_of",
     "walk",

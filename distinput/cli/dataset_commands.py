@@ -195,7 +195,7 @@ def explain_command(given: argparse.Namespace) -> int:
     """Explain."""
     dataset = load_dataset(given.dataset)
     with user_code(given.dataset):
-        told = explanation_of(dataset, given.workers, given.replicas, policy_of(given))
+        told = explanation_of(dataset.node, dataset._runs().node, given.workers, given.replicas, policy_of(given))
     print_json(told.to_dict()) if given.json else print(told)
     return FINE
 

@@ -13,9 +13,8 @@ from typing import Any, final
 
 from distinput.core.buffers import copy_of
 from distinput.core.column import Column, Ints, LazyColumn, StackError
-from distinput.core.concat import joined_columns
 from distinput.core.nest import Structure, component
-from distinput.core.objects import column_of, column_of_values
+from distinput.core.regroup import column_of, column_of_values, joined_columns, split, stack
 from distinput.core.spec import Spec
 from distinput.core.stated import leaves_for
 
@@ -196,10 +195,10 @@ class ColumnBlock(Block):
         return all(column.atomic for column in self.columns)
 
     def stack(self, size: int) -> "ColumnBlock":
-        return ColumnBlock(self.structure, self._of_each(lambda column: column.stack(size)), self.size // size)
+        return ColumnBlock(self.structure, self._of_each(lambda column: stack(column, size)), self.size // size)
 
     def split(self, counts: Ints) -> "ColumnBlock":
-        return ColumnBlock(self.structure, self._of_each(lambda column: column.split(counts)), len(counts))
+        return ColumnBlock(self.structure, self._of_each(lambda column: split(column, counts)), len(counts))
 
     def _of_each(self, grouped: Callable[[Column], Column]) -> list[Column]:
         """Each column with its rows put into groups; an error says which column it is."""

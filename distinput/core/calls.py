@@ -14,6 +14,7 @@ from distinput.core.leaves import is_ragged
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
 from distinput.core.sizes import MOST_BYTES
 from distinput.core.state import Mark
+from distinput.core.trouble import trouble_of
 
 __all__ = [
     "MOST_CALLS",
@@ -111,7 +112,7 @@ def applied(
                     elif now - begin > PACE_SECONDS / 2:
                         stride = max(1, stride // 2)
             except Exception as error:  # noqa: BLE001 - raised again once everything before it has been sent
-                error._distinput_mark = mark_at(first + len(results))  # type: ignore[attr-defined]
+                trouble_of(error).mark = mark_at(first + len(results))
                 (note or note_element)(error, rows.row(first + len(results)))
                 failure = error
             if results:

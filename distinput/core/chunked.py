@@ -14,8 +14,8 @@ from typing import Any, final
 from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.buffers import copy_of
 from distinput.core.column import Array, Column
-from distinput.core.concat import concatenated
 from distinput.core.dense import Dense
+from distinput.core.regroup import concatenated
 from distinput.core.strings import Strings
 
 __all__ = ["ChunkedBlock", "chunked"]

@@ -6,6 +6,7 @@
 * `Dense` rows have one shape and lie in one array; `Strings` are byte strings; `Ragged` rows differ in their first dimension;
   `Arrays` are ragged rows too, large ones that a function returned and nobody has copied into one buffer yet; `Datasets` are
   datasets, `RaggedBatches` ragged tensors; `Objects` hold whatever fits none of these (rows that differ in several dimensions).
+* What makes columns of another kind of these stands above them: `regroup`.
 * A `LazyColumn` (`Picked`, `Padded`) makes its rows when they are asked for. Code that needs them in memory says so with
   `materialize()`; no attribute does it by the way.
 
@@ -18,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array", "Column", "Ints", "LazyColumn", "StackError"]
+from distinput.core.leaves import Array, Ints
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["Array", "Column", "Ints", "LazyColumn", "StackError"]
 
 
 class StackError(Exception):
@@ -94,24 +94,12 @@ class Column(ABC):
         """The rows at `indices`, in that order."""
 
     @abstractmethod
-    def stack(self, size: int) -> "Column":
-        """[n, ...] -> [n / size, size, ...]; n must be a multiple of size.
-
-        Raises:
-          StackError: rows of one group differ in shape.
-        """
-
-    @abstractmethod
     def lengths(self) -> Ints | int | None:
         """First dimension of each row: one number when all agree, None when a row is a scalar."""
 
     @abstractmethod
     def unstack(self) -> "Column":
         """[n, b, ...] -> [n * b, ...]; the rows of all rows, one after the other."""
-
-    @abstractmethod
-    def split(self, counts: Ints) -> "Column":
-        """[n, ...] -> [len(counts), (counts), ...]; consecutive rows grouped by these counts, which sum to n."""
 
     @abstractmethod
     def copied(self) -> "Column":
@@ -123,10 +111,24 @@ class Column(ABC):
         """Memory that the rows' values need."""
 
 
+class SelfGrouped(Column):
+    """Rows that need more than one array each, and put themselves into groups."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def grouped_by(self, counts: Ints) -> Column:
+        """[n, ...] -> [len(counts), (counts), ...]; consecutive rows, grouped by these counts, which sum to n.
+
+        Raises:
+          StackError: rows of one group differ.
+        """
+
+
 class LazyColumn(Column):
     """Rows that are made when they are asked for: by `row` and `values` a few at a time, by `materialize` all at once.
 
-    Rows, groups and orders of them (`rows`, `take`, `stack`) are lazy again where that is possible. The array that
+    Rows, groups and orders of them (`rows`, `take`, `grouped`) are lazy again where that is possible. The array that
     `materialize` makes has no other owner, so it costs memory for all rows; call it where all of them are looked at.
     """
 
@@ -134,3 +136,7 @@ class LazyColumn(Column):
 
     @abstractmethod
     def materialize(self) -> Column: ...
+
+    def grouped(self, size: int) -> "LazyColumn | None":
+        """[n, ...] -> [n / size, size, ...], not made yet; None where the rows must be made first."""
+        return None

@@ -64,9 +64,9 @@ class Dense(Column):
         """All rows as one array."""
         return self.array
 
-    def stack(self, size: int) -> "Dense":
-        array = self.array
-        return Dense(array.reshape(len(array) // size, size, *array.shape[1:]))
+    def reshape(self, shape: tuple[int, ...]) -> "Dense":
+        """The same values laid out in another shape."""
+        return Dense(self.array.reshape(shape))
 
     def lengths(self) -> int | None:
         return self.array.shape[1] if self.array.ndim > 1 else None
@@ -76,14 +76,6 @@ class Dense(Column):
             return Dense(self.array[0])
         n, b, *rest = self.array.shape
         return Dense(self.array.reshape(n * b, *rest))
-
-    def split(self, counts: Ints) -> Column:
-        if len(counts) and (counts == counts[0]).all():
-            size = int(counts[0])
-            return Dense(self.array.reshape(len(counts), size, *self.array.shape[1:]))
-        from distinput.core.ragged import Ragged
-
-        return Ragged(self, np.cumsum(counts) - counts, counts)
 
     def copied(self) -> "Dense":
         out = empty(self.array.shape, self.array.dtype)

@@ -10,6 +10,7 @@ from typing import Any, Never, final
 from distinput.core.block import Block, stack_prefix
 from distinput.core.column import StackError
 from distinput.core.nest import LEAF
+from distinput.core.trouble import trouble_of
 
 __all__ = ["Failure", "is_defect", "is_defect_within", "note_open_files", "of_all", "sound_parts", "stacked_parts"]
 
@@ -115,7 +116,7 @@ def _limit() -> str:
 
 def of_all(error: Exception) -> Exception:
     """Mark an error as one of all rows made together, so that `sound_parts` does not search for the row at fault."""
-    error._distinput_of_all = True  # type: ignore[attr-defined]
+    trouble_of(error).of_all = True
     return error
 
 
@@ -141,7 +142,7 @@ def sound_parts(size: int, make: Callable[[int, int], Block], *, tolerant: bool)
             part = make(first, end)
         except Exception as error:  # noqa: BLE001 - becomes a failure in its place, or is raised there
             whole = whole or error
-            if end - first > 1 and not getattr(error, "_distinput_of_all", False):
+            if end - first > 1 and not trouble_of(error).of_all:
                 middle = (first + end) // 2
                 waiting += [(middle, end), (first, middle)]
                 continue

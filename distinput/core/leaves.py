@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from datetime import date, timedelta
 from enum import Enum
-from functools import lru_cache
 from numbers import Number
 from typing import Any
 
@@ -19,6 +18,8 @@ from distinput.errors import InvalidArgumentError
 
 __all__ = [
     "STRING",
+    "Array",
+    "Ints",
     "array_of",
     "as_dtype",
     "as_leaf",
@@ -27,18 +28,16 @@ __all__ = [
     "dtype_name",
     "dtype_of",
     "exact",
-    "is_arrow_array",
-    "is_hugging_face",
     "is_ragged",
-    "is_stream",
-    "is_table",
-    "library_of",
     "members_of",
     "shape_of",
     "zero",
 ]
 
 STRING = np.dtype(object)
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Array = np.ndarray[Any, np.dtype[Any]]
 _NUMBERS: dict[type, type[Any]] = {bool: np.bool_, complex: np.complex128, float: np.float32}
 """What numbers of Python become, except for integers, whose size matters."""
 
@@ -332,34 +331,32 @@ def _of_others(item: Any) -> Any:
     """A member of a list, in which arrays and scalars of other libraries are NumPy's."""
     if isinstance(item, list | tuple):
         return list(map(_of_others, item))
-    if _is_numpy_or_python(type(item)):
+    if _is_numpy_or_python(type(item)) or is_ragged(item):
         return item
     found = _unmasked(item) if isinstance(item, np.ndarray) else array_of(item)
     return item if found is None else as_leaf(found)
 
 
 def array_of(value: Any) -> Any:
-    """What other libraries, and Python itself, have as an array; without a copy wherever NumPy can look at the same memory.
+    """What Python has as an array, and whatever shows NumPy one; without a copy wherever NumPy can look at the same memory.
 
-    A bytearray and a memoryview of bytes are text, as bytes are; every other buffer is an array of its numbers.
+    A bytearray and a memoryview of bytes are text, as bytes are; every other buffer is an array of its numbers. Arrays and
+    tables of Arrow, pandas and polars, which have more types than NumPy and nulls, are for `adopt` to read.
 
     Returns:
       None: it is no array.
 
     Raises:
-      TypeError: an array that is not on the host, or a column that cannot be an array.
+      TypeError: an array that is not on the host, or one that holds nulls.
 
-    Source: NumPy's interoperability protocols, the DLPack and Arrow PyCapsule interfaces, PEP 3118.
+    Source: NumPy's interoperability protocols, the DLPack interface, PEP 3118.
     """
     if isinstance(value, bytearray) or (isinstance(value, memoryview) and value.format in _BYTES and value.ndim == 1):
         return bytes(value)
-    if is_arrow_array(value):
-        return _from_arrow(value)
-    if library_of(type(value)) == "pyarrow" and hasattr(value, "as_py"):
-        return _from_arrow_scalar(value)
-    if library_of(type(value)) == "torch":
+    if type(value).__module__.partition(".")[0] == "torch":
         return _from_torch(value)
     if any(hasattr(value, name) for name in _ARRAYS):
+        _check_nulls(value)
         return np.asarray(value)
     if hasattr(value, "__dlpack__"):
         try:
@@ -374,6 +371,17 @@ def array_of(value: Any) -> Any:
 
 _BYTES = ("B", "b", "c", "@B", "<B")
 _ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
+
+
+def _check_nulls(value: Any) -> None:
+    """Refuse what NumPy would change: it makes floats of the integers of Arrow beside nulls, and objects of the rest."""
+    count = getattr(value, "null_count", 0)
+    nulls = count() if callable(count) else count
+    if hasattr(value, "__arrow_array__") and hasattr(value, "isna"):  # an array of pandas
+        nulls = int(value.isna().sum())
+    kind = str(getattr(value, "type", None) or getattr(value, "dtype", ""))
+    if isinstance(nulls, int) and nulls and not kind.lower().startswith(("float", "double", "halffloat")):
+        raise TypeError(f"cannot make an array of a {type(value).__name__}: it has {nulls} nulls; fill them first")
 
 
 def _from_torch(value: Any) -> Any:
@@ -391,97 +399,3 @@ def _from_torch(value: Any) -> Any:
         return np.asarray(value.float())
     torch = sys.modules["torch"]  # whose tensor this is
     return np.asarray(value.view(torch.int16 if dtype.itemsize == 2 else torch.uint8)).view(dtype)
-
-
-def _from_arrow(value: Any) -> Any:
-    from distinput.core.arrow import NullsError, UnsupportedTypeError, to_column
-    from distinput.core.tabular import arrow_array_of
-
-    array = arrow_array_of(value)
-    try:
-        column = to_column(array, "of the array")
-    except (NullsError, UnsupportedTypeError) as error:
-        raise TypeError(str(error)) from None
-    if hasattr(column, "whole"):
-        return column.whole()
-    from distinput.core.ragged_batches import ragged_tensor
-
-    return ragged_tensor(column)  # type: ignore[arg-type]  # all other columns of Arrow arrays are those of lists
-
-
-def _from_arrow_scalar(value: Any) -> Any:
-    from distinput.core.tabular import array_of_one
-
-    if not value.is_valid:
-        raise TypeError(f"cannot make an array of a null ({type(value).__name__}); fill it first")
-    return _from_arrow(array_of_one(value))[0]
-
-
-_NAMES = ("column_names", "columns", "schema")
-"""A class with one of these attributes has columns; those of single arrays have none of them."""
-_OWN = ("__array_interface__", "__array_struct__")
-"""A class with one of these has an array as NumPy has it, and shows it to Arrow in another form, as images of Pillow do."""
-_EXPORTS = ("__arrow_c_stream__", "__arrow_c_array__")
-"""Source: "The Arrow PyCapsule Interface" in Arrow's documentation."""
-
-
-def is_table(value: Any) -> bool:
-    """Whether a value has columns with names, recognized by what its class can do.
-
-    That is what pandas, polars, pyarrow, DuckDB and Hugging Face call a DataFrame, a Table, a relation or a Dataset, and
-    anything else with columns that exports Arrow's PyCapsules.
-
-    >>> import pyarrow as pa
-    >>> is_table(pa.table({"x": [1]})), is_table(pa.array([1])), is_table({"x": [1]})
-    (True, False, False)
-    """
-    kind: Any = type(value)
-    return _is_table_class(kind)
-
-
-def is_stream(value: Any) -> bool:
-    """Whether a value exports an Arrow stream whose rows are not in memory: a reader, a query, a dataset of this library."""
-    kind = type(value)
-    if not hasattr(kind, "__arrow_c_stream__") or library_of(kind) in ("pandas", "polars"):
-        return False
-    return not hasattr(kind, "num_rows") and not hasattr(kind, "num_chunks")
-
-
-def is_arrow_array(value: Any) -> bool:
-    """Whether a value is a single Arrow array, in one chunk or several, or exports one.
-
-    A pandas Series whose values NumPy holds is not: NumPy reads it directly. An array of pandas that knows missing values is:
-    NumPy would make others of them.
-    """
-    kind: Any = type(value)
-    if not _is_array_class(kind):
-        return False
-    return not (library_of(kind) == "pandas" and isinstance(value.dtype, np.dtype) and value.dtype.kind != "O")
-
-
-@lru_cache(maxsize=1024)
-def _is_table_class(kind: Any) -> bool:
-    if getattr(kind, "nest_leaf", False):
-        return False
-    if not any(hasattr(kind, name) for name in _EXPORTS):
-        return is_hugging_face(kind)
-    return any(hasattr(kind, name) for name in _NAMES)
-
-
-@lru_cache(maxsize=1024)
-def _is_array_class(kind: Any) -> bool:
-    if library_of(kind) == "distinput" or any(hasattr(kind, name) for name in _OWN):
-        return False
-    if library_of(kind) == "pandas" and hasattr(kind, "__arrow_array__"):
-        return True
-    return any(hasattr(kind, name) for name in _EXPORTS) and not _is_table_class(kind)
-
-
-def library_of(kind: type) -> str:
-    """The name of the library that a class is of."""
-    return kind.__module__.partition(".")[0]
-
-
-def is_hugging_face(kind: type) -> bool:
-    """Whether a class is `datasets.Dataset`, which shows its columns but exports no capsule."""
-    return hasattr(kind, "with_format") and hasattr(kind, "column_names") and hasattr(kind, "num_rows")

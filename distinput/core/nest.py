@@ -14,8 +14,6 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
-from distinput.core.leaves import is_table
-
 __all__ = ["LEAF", "NONE", "Structure", "component", "flatten", "map_leaves", "structure_of", "tuple_of"]
 
 Nest = Any
@@ -186,8 +184,7 @@ def structure_of(value: Nest, *, lists: bool = False, is_leaf: Callable[[Any], b
 
     Args:
       value: any nest.
-      lists: True: a list is a nest like a tuple (`tf.nest`); False: a list is a leaf, an array to be (`tf.data`), and a
-        table, such as a DataFrame, is a dict of its columns.
+      lists: True: a list is a nest like a tuple (`tf.nest`); False: a list is a leaf, an array to be (`tf.data`).
       is_leaf: values for which this is true are leaves, whatever their type.
 
     >>> str(structure_of({"b": 1, "a": (2, 3)}))
@@ -217,8 +214,6 @@ def structure_of(value: Nest, *, lists: bool = False, is_leaf: Callable[[Any], b
         if dataclasses.is_dataclass(x) and not isinstance(x, type) and not getattr(kind, "nest_leaf", False):
             names = tuple(f.name for f in dataclasses.fields(x))
             return Structure("dataclass", names, tuple([walk(getattr(x, n)) for n in names]), kind)
-        if not lists and is_table(x):
-            return walk(_columns_of(x))
         return LEAF
 
     return walk(value)
@@ -271,8 +266,6 @@ def _flatten_like(structure: Structure, value: Nest, leaves: list[Leaf]) -> None
         return
     members: Iterable[Any]
     if kind == "dict":
-        if not isinstance(value, Mapping) and is_table(value):
-            value = _columns_of(value)
         if (
             not isinstance(value, Mapping)
             or len(value) != len(structure.keys)
@@ -295,12 +288,6 @@ def _flatten_like(structure: Structure, value: Nest, leaves: list[Leaf]) -> None
         members = value
     for child, member in zip(structure.children, members, strict=True):
         _flatten_like(child, member, leaves)
-
-
-def _columns_of(table: Any) -> dict[str, Any]:
-    from distinput.core.tabular import arrays_of_table
-
-    return arrays_of_table(table)
 
 
 def _shape(value: Nest) -> str:

@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that are Python objects, and the best column for values as Python has them."""
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 from math import prod
 from typing import Any, final
 
 import numpy as np
 
 from distinput.core.buffers import empty
-from distinput.core.column import Array, Column, Ints, StackError
+from distinput.core.column import Column, Ints
 from distinput.core.dense import Dense
 from distinput.core.leaves import STRING, dtype_of, is_ragged, shape_of
 from distinput.core.ragged import Ragged
-from distinput.core.spec import LeafSpec
-from distinput.core.stated import as_stated
 from distinput.core.strings import Strings
 
-__all__ = ["Arrays", "Datasets", "Objects", "column_of", "column_of_values"]
+__all__ = ["Arrays", "Datasets", "Objects", "column_of_arrays"]
 
 _LARGE_ROW = 512
 """From this average size of a row on, copying it costs more than a Python object does."""
@@ -63,38 +60,13 @@ class Objects(_Items):
         items = self.items
         return Objects([items[i] for i in indices.tolist()], self.dtype)
 
-    def stack(self, size: int) -> Column:
-        parts = []
-        for group in range(len(self.items) // size):
-            members = self.items[group * size : (group + 1) * size]
-            first = shape_of(members[0])
-            for row, member in enumerate(members):
-                if shape_of(member) != first:
-                    raise StackError.of(group, first, shape_of(member), row)
-            parts.append(np.array(members, self.dtype) if self.dtype != STRING else _stack_objects(members))
-        return column_of(parts) if parts else Objects([], self.dtype)
-
     def lengths(self) -> Ints | int | None:
         if any(not shape_of(item) for item in self.items):
             return None
         return np.fromiter((shape_of(item)[0] for item in self.items), np.int64, len(self.items))
 
     def unstack(self) -> Column:
-        return column_of([row for item in self.items for row in item], self.dtype)
-
-    def split(self, counts: Ints) -> Column:
-        ends = np.cumsum(counts).tolist()
-        parts: list[Any] = []
-        for a, b in pairwise([0, *ends]):
-            members = self.items[a:b]
-            for row, member in enumerate(members):
-                if shape_of(member) != shape_of(members[0]):
-                    raise StackError.of(len(parts), shape_of(members[0]), shape_of(member), row)
-            if not members:
-                parts.append(np.empty((0,), self.dtype))
-            else:
-                parts.append(np.array(members, self.dtype) if self.dtype != STRING else _stack_objects(members))
-        return column_of(parts, self.dtype)
+        return column_of_arrays([row for item in self.items for row in item], self.dtype)
 
     def copied(self) -> Column:
         return Objects([item.copy() if isinstance(item, np.ndarray) else item for item in self.items], self.dtype)
@@ -116,14 +88,8 @@ class Arrays(_Items):
     def lengths(self) -> Ints:
         return np.fromiter(map(len, self.items), np.int64, len(self.items))
 
-    def stack(self, size: int) -> Column:
-        return Objects(self.items, self.dtype).stack(size)
-
     def unstack(self) -> Column:
         return self.joined().unstack()
-
-    def split(self, counts: Ints) -> Column:
-        return Objects(self.items, self.dtype).split(counts)
 
     def copied(self) -> Ragged:
         return self.joined()
@@ -165,12 +131,6 @@ class Datasets(_Items):
     def take(self, indices: Ints) -> "Datasets":
         return Datasets([self.items[i] for i in indices.tolist()], self.dtype)
 
-    def stack(self, size: int) -> Column:
-        raise TypeError(_NO_ROWS[self.optional])
-
-    def split(self, counts: Ints) -> Column:
-        raise TypeError(_NO_ROWS[self.optional])
-
     def copied(self) -> "Datasets":
         return self
 
@@ -183,7 +143,7 @@ class Datasets(_Items):
         return Datasets([node for item in self.items for node in item], self.dtype)
 
 
-_NO_ROWS = {
+NO_ROWS = {
     False: "a component that is a dataset cannot be batched; flat_map or zip it first",
     True: "a component that is an Optional cannot be batched; map it to its value, get_value(), first",
 }
@@ -198,32 +158,8 @@ def _shown(item: Any) -> Any:
     return handles
 
 
-def column_of_values(values: Sequence[Any], said: LeafSpec | None = None) -> Column:
-    """The best column for values as users write them, which must be of one dtype.
-
-    Args:
-      values: of any kind.
-      said: what somebody has stated of them, which numbers and lists of Python become.
-
-    Raises:
-      TypeError: a value cannot be an array, or dtypes differ.
-    """
-    kinds = set(map(type, values))
-    if len(kinds) == 1:  # nearly always; then the values need not be looked at one by one
-        (kind,) = kinds
-        if issubclass(kind, np.number | np.bool_):
-            return Dense(np.array(values, kind))
-        if kind is np.ndarray:
-            first = values[0]
-            if first.dtype.kind not in "SUOT" and first.ndim:
-                return column_of(list(values))
-        elif kind is bytes:
-            return Strings.of(values)
-    return column_of([as_stated(value, said) for value in values])
-
-
-def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
-    """The best column for leaf values (see `values.as_leaf`) of one dtype. A single array is not copied.
+def column_of_arrays(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
+    """The best column for leaf values of one dtype that are no ragged tensors. A single array is not copied.
 
     Raises:
       TypeError: the values differ in dtype.
@@ -236,10 +172,6 @@ def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
         return Strings.of(items)
     if getattr(first, "nest_leaf", False):
         return Datasets(items, STRING)
-    if is_ragged(first):
-        from distinput.core.ragged_batches import column_of_ragged
-
-        return column_of_ragged(items)
     dtype = dtype_of(first)
     for other in {item.dtype for item in items} if alike else set(map(dtype_of, items)):
         if other != dtype:
@@ -265,11 +197,3 @@ def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
         sizes = rows.lengths()
         return Ragged(Strings.of_array(np.concatenate(items)), np.cumsum(sizes) - sizes, sizes)
     return Objects(items, dtype)
-
-
-def _stack_objects(members: list[Any]) -> Array:
-    """Equal-shaped object values -> one object array [len, ...]."""
-    out = np.empty((len(members), *shape_of(members[0])), dtype=object)
-    for i, member in enumerate(members):
-        out[i] = member
-    return out

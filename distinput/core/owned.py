@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.adopt import adopt
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import FEWEST_BYTES, copy_of, is_pooled
 from distinput.core.column import Column
@@ -20,6 +21,7 @@ from distinput.core.leaves import array_of, is_ragged
 from distinput.core.nest import map_leaves, structure_of
 from distinput.core.objects import Arrays, Objects
 from distinput.core.ragged import Ragged
+from distinput.core.ragged_batches import frozen_rows
 from distinput.core.references import calibrated
 from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
@@ -126,22 +128,24 @@ class Promise:
         self._seen: OrderedDict[tuple[int, int], bytes] = OrderedDict()
 
     def __call__(self, value: Any) -> Any:
-        """The value itself.
+        """The value itself, with arrays and tables of Arrow as NumPy's.
 
         Raises:
           InvalidArgumentError: an array was changed after it had been given.
         """
         kind = type(value)
         items = value.values() if kind is dict else value if kind is tuple or kind is list else (value,)
+        foreign = False
         for item in items:
             inner = type(item)
             if inner is _ndarray:
                 if item.nbytes >= _LENT_BYTES:
                     self._check(item)
             elif inner not in _SIMPLE:
+                foreign = True
                 for leaf in structure_of(item, lists=True).flatten(item):
                     self._check(leaf)
-        return value
+        return adopt(value) if foreign else value
 
     def _check(self, leaf: Any) -> None:
         if not isinstance(leaf, np.ndarray) or leaf.nbytes < _LENT_BYTES or leaf.dtype.hasobject:
@@ -203,6 +207,9 @@ def _copied(leaf: Any) -> Any:
         return leaf
     if isinstance(leaf, list):
         return list(map(_copy_of, leaf))
+    adopted = adopt(leaf)
+    if adopted is not leaf:  # a table, or an array of Arrow, which may own the memory
+        return _copy_of(adopted)
     found = array_of(leaf)  # of another library, or a buffer, which may own the memory
     return found.copy() if isinstance(found, np.ndarray) or is_ragged(found) else leaf if found is None else found
 
@@ -222,8 +229,6 @@ def _frozen_column(column: Column) -> Column:
         flat: Any = _frozen_column(column.flat)
         return Ragged(flat, column.starts, column.sizes, column.loose)
     if column.ragged_rank is not None:
-        from distinput.core.ragged_batches import frozen_rows
-
         return frozen_rows(column, _frozen_column)
     if isinstance(column, Objects | Arrays):
         items = [_frozen_array(item) if isinstance(item, np.ndarray) else item for item in column.items]

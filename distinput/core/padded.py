@@ -99,9 +99,6 @@ class Padded(LazyColumn):
         rows = self._starts.take(numbers), self._lengths.take(numbers)
         return Padded(self._flat, *rows, counts, self._widths.take(indices), self._fill, self._late)
 
-    def stack(self, size: int) -> Column:
-        return self.materialize().stack(size)
-
     def lengths(self) -> Ints:
         return self._counts
 
@@ -110,9 +107,6 @@ class Padded(LazyColumn):
         if len(widths) and (widths == widths[0]).all():
             return Dense(flat.reshape(len(widths), int(widths[0]), *flat.shape[1:]))
         return Ragged(Dense(flat), widths.cumsum() - widths, widths)
-
-    def split(self, counts: Ints) -> Column:
-        return self.materialize().split(counts)
 
     def copied(self) -> Column:
         return self.materialize()

@@ -154,9 +154,9 @@ class Picked(LazyColumn):
     def take(self, indices: Ints) -> "Picked":
         return Picked(self.source, self.numbers.take(indices, 0))
 
-    def stack(self, size: int) -> "Dense | Picked":
+    def grouped(self, size: int) -> "Picked | None":
         if self._made is not None:
-            return self.materialize().stack(size)
+            return None
         numbers = self.numbers
         return Picked(self.source, numbers.reshape(len(numbers) // size, size, *numbers.shape[1:]))
 
@@ -168,11 +168,6 @@ class Picked(LazyColumn):
             return self.materialize().unstack()
         n, b, *rest = self.numbers.shape
         return Picked(self.source, self.numbers.reshape(n * b, *rest))
-
-    def split(self, counts: Ints) -> Column:
-        if len(counts) and (counts == counts[0]).all():
-            return self.stack(int(counts[0]))
-        return self.materialize().split(counts)
 
     def copied(self) -> Dense:
         return Dense(self._gathered())

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from distinput.core.column import Column, Ints, StackError
+from distinput.core.column import Column, Ints
 from distinput.core.dense import Dense
 from distinput.core.strings import Strings
 from distinput.kernels.ragged import gather_spans
@@ -56,29 +56,6 @@ class Ragged(Column):
     def take(self, indices: Ints) -> "Ragged":
         return Ragged(self.flat, self.starts.take(indices), self.sizes.take(indices), self.loose)
 
-    def stack(self, size: int) -> Column:
-        if self.loose:
-            return self.split(np.full(len(self) // size, size, np.int64))
-        groups = self.sizes.reshape(-1, size)
-        bad = np.flatnonzero((groups != groups[:, :1]).any(axis=1))
-        if len(bad):
-            group = groups[bad[0]]
-            row = int(np.flatnonzero(group != group[0])[0])
-            inner = self.flat.inner
-            raise StackError.of(int(bad[0]), (int(group[0]), *inner), (int(group[row]), *inner), row)
-        flat = self.gathered()
-        widths = groups[:, 0]
-        if len(widths) and (widths == widths[0]).all():
-            return _reshape(flat, (len(groups), size, int(widths[0])))
-        ends = np.cumsum(widths * size)
-        parts = [
-            _reshape(flat.rows(int(end - w * size), int(end)), (size, int(w))).whole()
-            for end, w in zip(ends, widths, strict=True)
-        ]
-        from distinput.core.objects import Objects
-
-        return Objects(parts, self.dtype)
-
     def lengths(self) -> Ints | int | None:
         return self.sizes
 
@@ -104,15 +81,6 @@ class Ragged(Column):
             return Dense(out)
         return self.flat.take(np.arange(total) + np.repeat(starts - before, sizes))
 
-    def split(self, counts: Ints) -> Column:
-        if self.loose:
-            from distinput.core.ragged_batches import RaggedBatches
-
-            return RaggedBatches(self, np.cumsum(counts) - counts, counts)
-        from distinput.core.objects import Objects
-
-        return Objects(list(self.values()), self.dtype).split(counts)
-
     def copied(self) -> "Ragged":
         return Ragged(self.gathered().copied(), np.cumsum(self.sizes) - self.sizes, self.sizes, self.loose)
 
@@ -120,9 +88,3 @@ class Ragged(Column):
     def nbytes(self) -> int:
         per_row = self.flat.nbytes / max(1, len(self.flat))
         return int(per_row * float(self.sizes.sum())) + 16 * len(self.sizes)
-
-
-def _reshape(column: Dense | Strings, shape: tuple[int, ...]) -> Dense | Strings:
-    """The rows laid out as `shape`, each with its own dimensions."""
-    full = (*shape, *column.inner)
-    return Dense(column.array.reshape(full)) if isinstance(column, Dense) else column.reshape(full)

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from distinput.core.buffers import empty
-from distinput.core.column import Array, Ints
-from distinput.core.leaves import as_leaf
+from distinput.core.leaves import Array, Ints, as_leaf
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.ragged import pad_spans
 
-__all__ = ["padded_rows", "places_of", "row_numbers", "rows_of_lists", "splits_of"]
+__all__ = ["as_ints", "padded_rows", "places_of", "row_numbers", "row_sums", "rows_of_lists", "splits_of"]
 
 _ROWS = (list, tuple, np.ndarray)
 
@@ -115,3 +114,25 @@ def padded_rows(values: Array, starts: Ints, lengths: Ints, width: int, fill: An
 
 def _bytes(array: Array) -> Any:
     return array.reshape(-1).view(np.uint8)
+
+
+def row_sums(values: Array, splits: Ints, dtype: np.dtype[Any]) -> Array:
+    """The sum of each row [m, ...] -> [n, ...]; 0 for a row without values."""
+    out = np.zeros((len(splits) - 1, *values.shape[1:]), dtype)
+    filled = splits[1:] > splits[:-1]
+    if filled.any():
+        # Between the starts of rows with values there are only their own values, since the others have none.
+        out[filled] = np.add.reduceat(values, splits[:-1][filled], axis=0, dtype=dtype)
+    return out
+
+
+def as_ints(what: str, given: Any) -> Ints:
+    """A vector of integers; `what` names it in the error.
+
+    Raises:
+      InvalidArgumentError: it is none.
+    """
+    made = np.asarray(given)
+    if made.ndim != 1 or (made.size and made.dtype.kind not in "iu"):
+        raise InvalidArgumentError(f"RaggedTensor: {what} must be a vector of integers, got {given!r}")
+    return made.astype(np.int64, copy=False)

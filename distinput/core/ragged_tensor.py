@@ -5,22 +5,21 @@ The layout is that of Arrow's lists: the rows one after the other, and where eac
 rows of different lengths; then the values are a ragged tensor again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any, NoReturn, Self, SupportsIndex
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from distinput.core.column import Array, Ints
-from distinput.core.leaves import STRING, as_dtype, as_leaf, dtype_name, zero
-from distinput.core.ragged_forms import RaggedForms, as_ints, as_values
-from distinput.core.ragged_rows import padded_rows, places_of, row_numbers, rows_of_lists, splits_of
+from distinput.core.leaves import STRING, Array, Ints, as_dtype, as_leaf, dtype_name, is_ragged, zero
+from distinput.core.ragged_rows import as_ints, padded_rows, places_of, row_numbers, row_sums, rows_of_lists, splits_of
 from distinput.core.shape import TensorShape
 from distinput.core.sparse_tensor import SparseTensor
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["RaggedTensor", "without_rows"]
+__all__ = ["RaggedTensor", "arrow_rows", "counts_over", "fixed_size_lists", "sums_over", "without_rows"]
 
 Values = Any
 """An array [m, ...], or a `RaggedTensor` of m rows."""
@@ -28,7 +27,7 @@ Values = Any
 _set = object.__setattr__
 
 
-class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
+class RaggedTensor(NDArrayOperatorsMixin):
     """Rows of different lengths: row i is `values[row_splits[i]:row_splits[i + 1]]`; the counterpart of `tf.RaggedTensor`.
 
     It is one leaf of an element, as an array is: `ragged_batch`, `parse_example` of batches and lists of lists in tables give
@@ -81,7 +80,7 @@ class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
 
         Source: `tf.RaggedTensor.from_row_splits`.
         """
-        made = as_values(values)
+        made = _as_values(values)
         splits = as_ints("row_splits", row_splits)
         if not len(splits) or splits[0] != 0 or (splits[1:] < splits[:-1]).any() or splits[-1] != len(made):
             raise InvalidArgumentError(
@@ -106,7 +105,7 @@ class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
 
         Source: `tf.RaggedTensor.from_row_lengths`.
         """
-        made = as_values(values)
+        made = _as_values(values)
         lengths = as_ints("row_lengths", row_lengths)
         if (lengths < 0).any() or lengths.sum() != len(made):
             raise InvalidArgumentError(
@@ -141,6 +140,182 @@ class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
         for counts in reversed(lengths):
             made = RaggedTensor(made, splits_of(counts))
         return made  # type: ignore[no-any-return]
+
+    @staticmethod
+    def from_value_rowids(values: Any, value_rowids: Any, nrows: int | None = None) -> "RaggedTensor":
+        """From values and the number of the row of each.
+
+        Args:
+          values: an array [m, ...] or what becomes one, or a `RaggedTensor` of m rows.
+          value_rowids: [m] integers, at least 0, not falling.
+          nrows: how many rows there are; None: up to that of the last value.
+
+        Raises:
+          InvalidArgumentError: the numbers are not that, or not below `nrows`.
+
+        >>> import distinput as di
+        >>> di.RaggedTensor.from_value_rowids([1, 2, 3], [0, 0, 2], nrows=4).to_list()
+        [[1, 2], [], [3], []]
+
+        Source: `tf.RaggedTensor.from_value_rowids`.
+        """
+        made, rows = _as_values(values), as_ints("value_rowids", value_rowids)
+        least = int(rows[-1]) + 1 if len(rows) else 0
+        if len(rows) != len(made) or (np.diff(rows, prepend=0) < 0).any():
+            raise InvalidArgumentError(
+                f"RaggedTensor: value_rowids must be at least 0, not fall, and be one for each of the {len(made)} values, got "
+                f"{_shown(rows)}"
+            )
+        if nrows is not None and nrows < least:
+            raise InvalidArgumentError(f"RaggedTensor: nrows must be at least {least}, the rows of values, got {nrows}")
+        counts = np.bincount(rows, minlength=least if nrows is None else int(nrows))
+        return RaggedTensor(made, splits_of(counts))
+
+    @staticmethod
+    def from_row_starts(values: Any, row_starts: Any) -> "RaggedTensor":
+        """From values and where each row begins; the last one ends with the values.
+
+        Raises:
+          InvalidArgumentError: the starts fall, or do not go from 0 to at most the number of values.
+
+        >>> import distinput as di
+        >>> di.RaggedTensor.from_row_starts([1, 2, 3], [0, 2, 2]).to_list()
+        [[1, 2], [], [3]]
+
+        Source: `tf.RaggedTensor.from_row_starts`.
+        """
+        made, starts = _as_values(values), as_ints("row_starts", row_starts)
+        splits = np.append(starts, len(made))
+        if splits[0] != 0 or (splits[1:] < splits[:-1]).any():
+            raise InvalidArgumentError(
+                f"RaggedTensor: row_starts must not fall, and go from 0 to at most the {len(made)} values, got "
+                f"{_shown(starts)}"
+            )
+        return RaggedTensor(made, splits)
+
+    @staticmethod
+    def from_row_limits(values: Any, row_limits: Any) -> "RaggedTensor":
+        """From values and where each row ends.
+
+        Raises:
+          InvalidArgumentError: the limits fall, or the last one is not the number of values.
+
+        >>> import distinput as di
+        >>> di.RaggedTensor.from_row_limits([1, 2, 3], [2, 2, 3]).to_list()
+        [[1, 2], [], [3]]
+
+        Source: `tf.RaggedTensor.from_row_limits`.
+        """
+        made, limits = _as_values(values), as_ints("row_limits", row_limits)
+        splits = np.insert(limits, 0, 0)
+        if splits[-1] != len(made) or (splits[1:] < splits[:-1]).any():
+            raise InvalidArgumentError(
+                f"RaggedTensor: row_limits must be at least 0, not fall, and end with the {len(made)} values, got "
+                f"{_shown(limits)}"
+            )
+        return RaggedTensor(made, splits)
+
+    @staticmethod
+    def from_uniform_row_length(values: Any, uniform_row_length: int, nrows: int | None = None) -> "RaggedTensor":
+        """From values and the length that all rows have. The shape still has None there, which is TensorFlow's length.
+
+        Args:
+          values: an array [m, ...] or what becomes one, or a `RaggedTensor` of m rows.
+          uniform_row_length: at least 0.
+          nrows: how many rows there are, needed where the length is 0; None: m / `uniform_row_length`.
+
+        Raises:
+          InvalidArgumentError: the rows do not have m values together.
+
+        >>> import distinput as di
+        >>> di.RaggedTensor.from_uniform_row_length([1, 2, 3, 4], 2).to_list()
+        [[1, 2], [3, 4]]
+
+        Source: `tf.RaggedTensor.from_uniform_row_length`.
+        """
+        made, width = _as_values(values), int(uniform_row_length)
+        rows = (len(made) // width if width > 0 else 0) if nrows is None else int(nrows)
+        if width < 0 or rows < 0 or rows * width != len(made):
+            raise InvalidArgumentError(
+                f"RaggedTensor: uniform_row_length times nrows must be the {len(made)} values, got {width} times {rows}"
+            )
+        return RaggedTensor(made, np.arange(rows + 1) * width)
+
+    @staticmethod
+    def from_tensor(tensor: Any, lengths: Any = None, padding: Any = None, ragged_rank: int = 1) -> "RaggedTensor":
+        """From an array of at least two dimensions, whole or without its padding.
+
+        Args:
+          tensor: [n, m, ...].
+          lengths: [n] how many values of each row count, cut to 0 and m; with a `ragged_rank` of r, of the rows of axis r.
+          padding: a value; those that equal it at the ends of rows are left out.
+          ragged_rank: how many dimensions become ragged; those before the last one keep their rows whole.
+
+        Raises:
+          InvalidArgumentError: there are too few dimensions, lengths for other rows, or both of `lengths` and `padding`.
+
+        >>> import distinput as di
+        >>> di.RaggedTensor.from_tensor([[1, 2, 0], [0, 0, 0], [3, 0, 4]], padding=0).to_list()
+        [[1, 2], [], [3, 0, 4]]
+
+        Source: `tf.RaggedTensor.from_tensor`.
+        """
+        made = _as_values(tensor)
+        if is_ragged(made):
+            raise InvalidArgumentError(
+                "RaggedTensor: from_tensor takes an array, got a RaggedTensor, which is one already"
+            )
+        if lengths is not None and padding is not None:
+            raise InvalidArgumentError("RaggedTensor: from_tensor takes lengths or padding, but not both")
+        if not 1 <= ragged_rank < made.ndim:
+            raise InvalidArgumentError(
+                f"RaggedTensor: ragged_rank must be from 1 to {made.ndim - 1} for an array of {made.ndim} dimensions, which "
+                f"must be 2 or more, got {ragged_rank}"
+            )
+        n, m = made.shape[:2]
+        flat = made.reshape(n * m, *made.shape[2:])
+        if ragged_rank > 1:
+            inner = RaggedTensor.from_tensor(flat, lengths, padding, ragged_rank - 1)
+            return RaggedTensor(inner, np.arange(n + 1) * m)
+        if padding is not None:
+            fill = as_leaf(padding) if made.dtype == STRING else padding
+            kept = np.asarray(made != fill, bool).any(tuple(range(2, made.ndim)))
+            counts = (kept * np.arange(1, m + 1)).max(1, initial=0)
+        elif lengths is not None:
+            counts = np.clip(as_ints("lengths", lengths), 0, m)
+            if len(counts) != n:
+                raise InvalidArgumentError(
+                    f"RaggedTensor: there must be a length for each of {n} rows, got {len(counts)}"
+                )
+        else:
+            return RaggedTensor(flat, np.arange(n + 1) * m)
+        return RaggedTensor(flat[row_numbers(np.arange(n) * m, counts)], splits_of(counts))
+
+    @staticmethod
+    def from_sparse(st_input: SparseTensor) -> "RaggedTensor":
+        """From a sparse tensor of two dimensions whose rows have no gaps. Its rows may come in any order, but not their values.
+
+        Raises:
+          InvalidArgumentError: it has another rank, or a row has gaps.
+
+        >>> import distinput as di
+        >>> di.RaggedTensor.from_sparse(di.SparseTensor([[0, 0], [0, 1], [2, 0]], [1, 2, 3], [3, 5])).to_list()
+        [[1, 2], [], [3]]
+
+        Source: `tf.RaggedTensor.from_sparse`.
+        """
+        places, values = np.asarray(st_input.indices), np.asarray(st_input.values)
+        if len(st_input.dense_shape) != 2:
+            raise InvalidArgumentError(
+                f"RaggedTensor: from_sparse takes two dimensions, got the shape {list(st_input.shape)}"
+            )
+        order = np.argsort(places[:, 0], kind="stable")
+        counts = np.bincount(places[:, 0], minlength=int(st_input.dense_shape[0]))
+        if (places[order, 1] != row_numbers(np.zeros_like(counts), counts)).any():
+            raise InvalidArgumentError(
+                "RaggedTensor: from_sparse takes rows without gaps, whose values come in order from column 0 on; use to_dense"
+            )
+        return RaggedTensor(values[order], splits_of(counts))
 
     @property
     def values(self) -> Values:
@@ -201,6 +376,75 @@ class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
         splits = self._row_splits
         return splits[1:] - splits[:-1]
 
+    def row_starts(self) -> Ints:
+        """[n] where each row begins in the values."""
+        return self.row_splits[:-1]
+
+    def row_limits(self) -> Ints:
+        """[n] where each row ends in the values."""
+        return self.row_splits[1:]
+
+    def value_rowids(self) -> Ints:
+        """[m] the number of the row of each value.
+
+        >>> import distinput as di
+        >>> di.RaggedTensor.from_list([[7, 8], [], [9]]).value_rowids().tolist()
+        [0, 0, 2]
+        """
+        return np.repeat(np.arange(self.nrows()), self.row_lengths())
+
+    def nested_row_lengths(self) -> tuple[Ints, ...]:
+        """The lengths of the rows of all ragged dimensions, the outermost first."""
+        return tuple(np.diff(splits) for splits in self.nested_row_splits)
+
+    def bounding_shape(self, axis: Any = None, out_type: Any = None) -> Any:
+        """The shape of the smallest array that holds all rows, or its size along some axes.
+
+        Args:
+          axis: an int, or several; None: all.
+          out_type: the dtype; None: int64.
+
+        Raises:
+          InvalidArgumentError: an axis that is not there.
+
+        >>> import distinput as di
+        >>> di.RaggedTensor.from_list([[7, 8], [], [9]]).bounding_shape().tolist()
+        [3, 2]
+
+        Source: `tf.RaggedTensor.bounding_shape`.
+        """
+        sizes = self.dense_shape.astype(np.int64 if out_type is None else as_dtype(out_type))
+        try:
+            return sizes if axis is None else sizes[np.asarray(axis)]
+        except IndexError:
+            raise InvalidArgumentError(
+                f"RaggedTensor: axis must be from {-len(sizes)} to {len(sizes) - 1}, got {axis!r}"
+            ) from None
+
+    def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
+        """The same values with the axes from `outer_axis` to `inner_axis` made one: an array, where none is ragged then.
+
+        Raises:
+          InvalidArgumentError: an axis that is not there, or the outer one is behind the inner one.
+
+        >>> import distinput as di
+        >>> rows = di.RaggedTensor.from_list([[[1, 2], []], [], [[3]]])
+        >>> rows.merge_dims(1, 2).to_list(), rows.merge_dims(0, 2).tolist()
+        ([[1, 2], [], [3]], [1, 2, 3])
+
+        Source: `tf.RaggedTensor.merge_dims`.
+        """
+        rank = self.ndim
+        for name, axis in (("outer_axis", outer_axis), ("inner_axis", inner_axis)):
+            if not -rank <= axis < rank:
+                raise InvalidArgumentError(f"RaggedTensor: {name} must be from {-rank} to {rank - 1}, got {axis}")
+        outer, inner = outer_axis % rank, inner_axis % rank
+        if outer > inner:
+            raise InvalidArgumentError(
+                f"RaggedTensor: outer_axis must not be behind inner_axis, got {outer_axis} and {inner_axis}"
+            )
+        return _merged(self, outer, inner)
+
     def with_values(self, values: Values) -> "RaggedTensor":
         """The same rows with other values, as many as before.
 
@@ -209,7 +453,7 @@ class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
 
         Source: `tf.RaggedTensor.with_values`.
         """
-        made = as_values(values)
+        made = _as_values(values)
         if len(made) != self._row_splits[-1]:
             raise InvalidArgumentError(
                 f"RaggedTensor: with_values must be given {self._row_splits[-1]} values, got {len(made)}"
@@ -337,9 +581,7 @@ class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
         Source: `tf.reduce_sum`.
         """
         del out
-        from distinput.core.ragged_sums import axes_of, sums_over
-
-        return sums_over(self, axes_of(self, axis), self.dtype if dtype is None else as_dtype(dtype))
+        return sums_over(self, _axes_of(self, axis), self.dtype if dtype is None else as_dtype(dtype))
 
     def mean(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         """The mean over an axis or several, as `sum`; NaN where there are no values. Integers become float64.
@@ -351,9 +593,7 @@ class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
         Source: `tf.reduce_mean`.
         """
         del out
-        from distinput.core.ragged_sums import axes_of, mean_over
-
-        return mean_over(self, axes_of(self, axis), None if dtype is None else as_dtype(dtype))
+        return _mean_over(self, _axes_of(self, axis), None if dtype is None else as_dtype(dtype))
 
     def copy(self) -> "RaggedTensor":
         """The same rows in memory of their own."""
@@ -453,9 +693,7 @@ class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
         """The rows as an Arrow array of lists; copied only where Arrow has another layout (text)."""
-        from distinput.core.to_arrow import ragged_to_arrow
-
-        return ragged_to_arrow(self).__arrow_c_array__(requested_schema)
+        return _to_arrow(self).__arrow_c_array__(requested_schema)
 
     def __repr__(self) -> str:
         shown = self.to_list() if self._row_splits[-1] <= _SHOWN_VALUES and len(self) <= _SHOWN_VALUES else None
@@ -485,3 +723,149 @@ def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
             return values.astype(object)
         raise TypeError(f"RaggedTensor: values of dtype {values.dtype} are no strings")
     return values.astype(dtype, copy=False)
+
+
+def _merged(values: Any, outer: int, inner: int) -> Any:
+    """An array or a ragged tensor with these axes made one."""
+    if outer == inner:
+        return values
+    if not is_ragged(values):
+        shape = values.shape
+        return values.reshape(*shape[:outer], prod(shape[outer : inner + 1]), *shape[inner + 1 :])
+    if outer == 0:
+        return _merged(values.values, 0, inner - 1)
+    below, splits = values.values, values.row_splits
+    if outer > 1:
+        return type(values)(_merged(below, outer - 1, inner - 1), splits)
+    while inner > 1 and is_ragged(below):
+        splits, below, inner = below.row_splits[splits], below.values, inner - 1
+    if inner > 1:
+        splits, below = splits * prod(below.shape[1:inner]), _merged(below, 0, inner - 1)
+    return type(values)(below, splits)
+
+
+def _shown(numbers: Ints) -> str:
+    return str(numbers[:20].tolist()) + (" ..." if len(numbers) > 20 else "")
+
+
+def _as_values(values: Any) -> Any:
+    """The values of rows as an array, or as the ragged tensor that they are.
+
+    Raises:
+      InvalidArgumentError: a scalar.
+    """
+    if is_ragged(values):
+        return values
+    made = as_leaf(values)
+    if not isinstance(made, np.ndarray):
+        raise InvalidArgumentError(f"RaggedTensor: values must be an array with a first axis, got {values!r}")
+    return made
+
+
+def _axes_of(ragged: RaggedTensor, axis: Any) -> tuple[int, ...]:
+    """The axes that the argument `axis` names, from 0 on.
+
+    Raises:
+      InvalidArgumentError: one of them is not there.
+    """
+    rank = ragged.ndim
+    given = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if not given or not all(isinstance(a, SupportsIndex) and -rank <= int(a) < rank for a in given):
+        raise InvalidArgumentError(f"RaggedTensor: axis must be from {-rank} to {rank - 1}, or a tuple, got {axis!r}")
+    return tuple({int(a) % rank for a in given})
+
+
+def sums_over(ragged: RaggedTensor, axes: Collection[int], dtype: np.dtype[Any]) -> Any:
+    """The sum over some axes: an array, or a ragged tensor where a ragged dimension is left.
+
+    Over the rows, axis 0, the sum has a value for each place of the longest row; rows that are shorter add nothing there.
+
+    Args:
+      ragged: the values.
+      axes: from 0 to below the rank, at least one.
+      dtype: in which to add.
+
+    Raises:
+      InvalidArgumentError: what is left would be ragged in a way that no array or ragged tensor of the same rows is.
+
+    >>> rows = RaggedTensor.from_list([[3, 1, 4], [], [1, 5]])
+    >>> [np.asarray(sums_over(rows, axes, rows.dtype)).tolist() for axes in ((0,), (1,), (0, 1))]
+    [[4, 6, 4], [8, 0, 6], 14]
+    """
+    values = ragged.values
+    below = [axis - 1 for axis in axes if axis >= 1]
+    if 0 in axes and 1 in axes:
+        return _over(values, below, dtype)
+    if not {0, 1} & set(axes):
+        return RaggedTensor(_over(values, below, dtype), ragged.row_splits)
+    if isinstance(values, RaggedTensor):
+        raise InvalidArgumentError(
+            f"RaggedTensor: a sum over axes {sorted(axes)} of {ragged.ragged_rank} ragged dimensions is not there; sum over "
+            "the last of them, or over axis 0 and all of them"
+        )
+    inner = [axis for axis in below if axis]
+    flat = _over(values, inner, dtype) if inner else values
+    if 0 in axes:
+        padded = RaggedTensor(flat, ragged.row_splits).to_padded(0)
+        return np.add.reduce(padded, axis=0, dtype=dtype)
+    return row_sums(flat, ragged.row_splits, dtype)
+
+
+def counts_over(ragged: RaggedTensor, axes: Collection[int]) -> Any:
+    """How many values `sums_over` adds to each of its results."""
+    return sums_over(ragged.with_flat_values(np.ones(ragged.flat_values.shape, np.int64)), axes, np.dtype(np.int64))
+
+
+def _mean_over(ragged: RaggedTensor, axes: Collection[int], dtype: np.dtype[Any] | None) -> Any:
+    """The mean over some axes, as `sums_over`; NaN where there are no values.
+
+    Args:
+      ragged: the values.
+      axes: from 0 to below the rank, at least one.
+      dtype: of the mean; None: that of the values, or float64 for integers.
+    """
+    wanted = dtype if dtype is not None else ragged.dtype if ragged.dtype.kind in "fc" else np.dtype(np.float64)
+    total, counts = sums_over(ragged, axes, wanted), counts_over(ragged, axes)
+    if isinstance(total, RaggedTensor):
+        return RaggedTensor(_quotient(total.flat_values, counts.flat_values, wanted), total.row_splits)
+    return _quotient(total, counts, wanted)
+
+
+def _quotient(total: Any, counts: Any, dtype: np.dtype[Any]) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):  # on purpose: no warning
+        return np.true_divide(total, counts).astype(dtype)[()]
+
+
+def _over(values: Any, axes: Collection[int], dtype: np.dtype[Any]) -> Any:
+    if isinstance(values, RaggedTensor):
+        return sums_over(values, axes, dtype)
+    return np.add.reduce(values, axis=tuple(axes), dtype=dtype)
+
+
+def _to_arrow(ragged: RaggedTensor) -> Any:
+    """The rows as an Arrow array of lists."""
+    import pyarrow as pa
+
+    values = ragged.values
+    flat = _to_arrow(values) if isinstance(values, RaggedTensor) else arrow_rows(values)
+    return pa.LargeListArray.from_arrays(pa.array(ragged.row_splits), flat)
+
+
+def arrow_rows(values: Array) -> Any:
+    """The rows of an array [n, ...] as an Arrow array [n]; those of more than one dimension become fixed-size lists."""
+    import pyarrow as pa
+
+    if values.dtype == STRING:
+        flat = pa.array(values.reshape(-1).tolist(), pa.large_binary())
+    else:
+        flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+    return fixed_size_lists(flat, values.shape[1:])
+
+
+def fixed_size_lists(flat: Any, shape: tuple[int, ...]) -> Any:
+    """Values of an Arrow array as rows of this shape."""
+    import pyarrow as pa
+
+    for size in reversed(shape):
+        flat = pa.FixedSizeListArray.from_arrays(flat, size)
+    return flat

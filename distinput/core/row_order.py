@@ -8,9 +8,9 @@ import numpy as np
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Column, Ints
-from distinput.core.concat import concat_columns
 from distinput.core.dense import Dense
 from distinput.core.picked import in_order
+from distinput.core.regroup import concat_columns
 
 __all__ = ["check_rows", "put_in_order"]
 

@@ -8,13 +8,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.chunked import chunked
+from distinput.core.column import Column
 from distinput.core.failure import Failure
+from distinput.core.regroup import as_ragged_tensors, loose_rows
 from distinput.core.spec import RaggedTensorSpec, Spec
 from distinput.core.state import Mark, State
 
-__all__ = ["PACE_SECONDS", "RowQueue", "Stream", "passing_over", "stackable"]
+__all__ = ["PACE_SECONDS", "RowQueue", "Stream", "loosened", "passing_over", "stackable"]
 
 Stream = Iterator[tuple[Block, State]]
 
@@ -197,9 +199,24 @@ def stackable(stream: Stream, spec: Spec | None) -> Stream:
     """The stream, with what the spec calls rows of ragged tensors marked as such, so that their batches are ragged."""
     if spec is None or not any(isinstance(leaf, RaggedTensorSpec) for leaf in spec.leaves):
         return stream
-    from distinput.core.ragged_batches import loosened
-
     return ((block if type(block) is Failure else loosened(block, spec), state) for block, state in stream)
+
+
+def loosened(block: Block, spec: Spec) -> Block:
+    """The same elements, with what the spec calls rows of ragged tensors marked as such, so that their batches are ragged.
+
+    Raises:
+      InvalidArgumentError: rows differ in another dimension too.
+    """
+    columns: list[Column] = [
+        _of_spec(column, leaf) if isinstance(leaf, RaggedTensorSpec) else column
+        for column, leaf in zip(block.columnar().columns, spec.leaves, strict=True)
+    ]
+    return ColumnBlock(block.structure, columns, block.size)
+
+
+def _of_spec(column: Column, leaf: RaggedTensorSpec) -> Column:
+    return as_ragged_tensors(column, leaf.ragged_rank) if leaf.ragged_rank else loose_rows(column)
 
 
 def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mark, Callable[[int], Mark]]]:

@@ -5,23 +5,22 @@ import copy
 import threading
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import get_ident
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 from distinput.core.failure import Failure, note_open_files
+from distinput.core.pool import Pool
 from distinput.core.read_ahead_budget import ReadAheadBudget
 from distinput.core.rows import Stream
 from distinput.core.state import State
 from distinput.core.threads import Threads
+from distinput.core.trouble import Step, trouble_of
 from distinput.kernels.flag import Flag
 from distinput.url_secrets import scrub, without_secrets
 
-if TYPE_CHECKING:
-    from distinput.core.pool import Pool
-
-__all__ = ["OpCounters", "Run"]
+__all__ = ["Asked", "OpCounters", "Run"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,24 +28,6 @@ R = TypeVar("R")
 
 _AHEAD, _AHEAD_BYTES = 3, 32 << 20
 """Parts of files that may be decoded ahead: many threads decode one, but the last of them often has more to do."""
-
-
-class Step(Protocol):
-    """What a run needs to know about a node."""
-
-    @property
-    def op(self) -> str:
-        """Its name."""
-
-    @property
-    def origin(self) -> Hashable:
-        """The line that made it."""
-
-    def where(self) -> str:
-        """Both, for a note on an error."""
-
-    def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
-        """Which record an error is about, for a note; None if it is not known, "" if it is the next one to be read."""
 
 
 @dataclass
@@ -104,40 +85,103 @@ class OpCounters:
         """So many elements wait in its buffer; a run that is recorded takes note of it."""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of the steps below one of an iteration; steps hand it down as a part of the run.
+
+    Args:
+      by_element: the consumer looks at single elements, so a block may hold any number of rows not gathered or copied yet.
+      run_ahead: how many elements functions may be ahead of those that were asked for; None: as many as a block holds.
+      tolerant: a stream goes on after an error, with a `Failure` in place of the element; otherwise it raises.
+      past_damage: a reader goes on behind a damaged record where its format can; otherwise with the next file.
+      sampling: elements are read to see what they look like; what can be read only once is kept for the pass that comes.
+      requested: called by a reader that has requested the last bytes of the last file that it knows of: another one may begin.
+      foreign: the ids of steps of which this is not asked, but `outside`.
+      outside: what was asked before a step began to leave its own errors out.
+    """
+
+    by_element: bool = False
+    run_ahead: int | None = None
+    tolerant: bool = False
+    past_damage: bool = False
+    sampling: bool = False
+    requested: Callable[[], None] | None = None
+    foreign: frozenset[int] = frozenset()
+    outside: "Asked | None" = None
+
+
 class Run:
-    """One iteration: its thread pools, its cancellation and its counters. Closing it leaves nothing behind.
+    """One iteration: its thread pools, its cancellation and its counters, which all steps share, and what is asked of a step.
+
+    Closing it leaves nothing behind. `asking` and what is named after a question give the same run with another one asked.
 
     Args:
       steps: those that get a counter each; others, of datasets made on the way, share one for each line that makes them.
       ram_budget: bytes that may wait in buffers whose sizes AUTOTUNE chooses.
       run_ahead: how many elements functions may be ahead of those that were asked for; None: as many as a block holds.
+
+    Attributes:
+      asked: what is asked of the steps that this run is handed to.
     """
 
     clock: ClassVar[Callable[[], float]] = staticmethod(perf_counter)
 
     def __init__(self, steps: Iterable[Step] = (), ram_budget: int = 256 << 20, run_ahead: int | None = None) -> None:
+        self.asked = Asked(run_ahead=run_ahead)
         self.counters: dict[Hashable, OpCounters] = {id(step): OpCounters() for step in steps}
-        self.ram_budget, self.run_ahead = ram_budget, run_ahead
+        self.ram_budget = ram_budget
         self.resumed = False
         """True if it did not begin at the first element."""
         self.read_ahead = ReadAheadBudget(_AHEAD, _AHEAD_BYTES)
         """Shared by all readers."""
         self.cancelled = Flag()
-        self.by_element = False
-        """True if the consumer looks at single elements, so a block may hold any number of rows not gathered or copied yet."""
         self._reading: list[Callable[[], str]] = []
-        self.tolerant = False
-        """True if a stream goes on after an error, with a `Failure` in place of the element; otherwise it raises."""
-        self.sampling = False
-        """True if elements are read to see what they look like; what can be read only once is kept for the pass that comes."""
-        self.past_damage = False
-        """True if a reader goes on behind a damaged record where its format can; otherwise with the next file."""
-        self.requested: Callable[[], None] | None = None
-        """Called by a reader that has requested the last bytes of the last file that it knows of: another one may begin."""
-        self._foreign: frozenset[int] = frozenset()
-        self._outside: Run | None = None
         self._threads = Threads()
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
+
+    @property
+    def by_element(self) -> bool:
+        """See `Asked`; as the next ones."""
+        return self.asked.by_element
+
+    @property
+    def run_ahead(self) -> int | None:
+        """How many elements functions may be ahead."""
+        return self.asked.run_ahead
+
+    @property
+    def tolerant(self) -> bool:
+        """Whether a stream goes on after an error."""
+        return self.asked.tolerant
+
+    @property
+    def past_damage(self) -> bool:
+        """Whether a reader goes on behind a damaged record."""
+        return self.asked.past_damage
+
+    @property
+    def sampling(self) -> bool:
+        """Whether elements are read to see what they look like."""
+        return self.asked.sampling
+
+    @property
+    def requested(self) -> Callable[[], None] | None:
+        """What a reader calls when it has requested all that it reads."""
+        return self.asked.requested
+
+    def asking(self, **changes: Any) -> Self:
+        """The same run, of which something else is asked.
+
+        Args:
+          **changes: fields of `Asked`.
+
+        >>> run = Run()
+        >>> run.asking(tolerant=True).tolerant, run.tolerant
+        (True, False)
+        """
+        run = copy.copy(self)
+        run.asked = replace(self.asked, **changes)
+        return run
 
     @property
     def reading(self) -> Callable[[], str] | None:
@@ -152,62 +196,47 @@ class Run:
         """Elements for which a function may be called before the first of them is asked for, at most `most`."""
         return most if self.run_ahead is None else min(most, self.run_ahead + 1)
 
-    def one_by_one(self) -> "Run":
+    def one_by_one(self) -> Self:
         """The same run for steps below one that has as many elements under way as may be ahead."""
-        if not self.run_ahead:
-            return self
-        made = copy.copy(self)
-        made.run_ahead = 0
-        return made
+        return self.asking(run_ahead=0) if self.run_ahead else self
 
-    def aside(self) -> "Run":
+    def aside(self) -> Self:
         """The same run for steps that go ahead of the others: `reading` is their own."""
-        made = copy.copy(self)
-        made._reading = []
-        return made
+        run = copy.copy(self)
+        run._reading = []
+        return run
 
-    def telling(self, requested: Callable[[], None]) -> "Run":
+    def telling(self, requested: Callable[[], None]) -> Self:
         """The same run for steps that tell when all that they read has been requested."""
-        made = copy.copy(self)
-        made.requested = requested
-        return made
+        return self.asking(requested=requested)
 
-    def by_block(self) -> "Run":
+    def by_block(self) -> Self:
         """The same run for steps whose consumers look at all rows of a block at once."""
-        if not self.by_element:
-            return self
-        made = copy.copy(self)
-        made.by_element = False
-        return made
+        return self.asking(by_element=False) if self.by_element else self
 
-    def tolerating(self, tolerant: bool = True) -> "Run":
+    def tolerating(self, tolerant: bool = True) -> Self:
         """The same run for steps that go on after an error, or that do not."""
-        if self.tolerant == tolerant:
-            return self
-        made = copy.copy(self)
-        made.tolerant = tolerant
-        return made
+        return self if self.tolerant == tolerant else self.asking(tolerant=tolerant)
 
-    def skipping(self, foreign: frozenset[int]) -> "Run":
+    def skipping(self, foreign: frozenset[int]) -> Self:
         """The same run for a step that goes on after its own errors; for steps that it reads from it is as it was.
 
         Args:
           foreign: the ids of those steps.
         """
-        made = copy.copy(self)
-        made.tolerant = made.past_damage = True
-        made._foreign, made._outside = foreign, self
-        return made
+        return self.asking(tolerant=True, past_damage=True, foreign=foreign, outside=self.asked)
 
-    def at(self, step: Step) -> "Run":
+    def at(self, step: Step) -> Self:
         """The same run for `step`, which may be one that a step with `skipping` reads from."""
-        outside = self._outside
-        if outside is None or id(step) not in self._foreign:
+        outside = self.asked.outside
+        if outside is None or id(step) not in self.asked.foreign:
             return self
-        made = copy.copy(self)
-        made.tolerant, made.past_damage = outside.tolerant, outside.past_damage
-        made._foreign, made._outside = outside._foreign, outside._outside
-        return made
+        return self.asking(
+            tolerant=outside.tolerant,
+            past_damage=outside.past_damage,
+            foreign=outside.foreign,
+            outside=outside.outside,
+        )
 
     def goes_past(self, of_records: bool) -> bool:
         """Whether a reader goes on behind a record that cannot be read.
@@ -215,7 +244,7 @@ class Run:
         Args:
           of_records: whether errors of the format are of single records, so that `ignore_errors` drops these alone.
         """
-        return self.past_damage or (self.tolerant and of_records)
+        return self.asked.past_damage or (self.tolerant and of_records)
 
     def counter(self, step: Step) -> OpCounters:
         """Where `step` is counted."""
@@ -248,9 +277,10 @@ class Run:
 
     def annotate(self, error: BaseException, where: Callable[[], str]) -> None:
         """Say with an error where it happened, unless a step further in has said so."""
-        if getattr(error, "_distinput_noted", False):
+        trouble = trouble_of(error)
+        if trouble.located:
             return
-        error._distinput_noted = True  # type: ignore[attr-defined]  # the innermost op is the one at fault
+        trouble.located = True  # the innermost op is the one at fault
         with suppress(
             OSError
         ):  # where no more files can be opened, the module that words it may not have been loaded yet
@@ -260,11 +290,12 @@ class Run:
 
     def _note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
         """Say with an error of a step which record it is about, or how far was read if that is not known."""
-        if getattr(error, "_distinput_read", False):
+        trouble = trouble_of(error)
+        if trouble.told:
             return
-        error._distinput_read = True  # type: ignore[attr-defined]  # the innermost step knows
+        trouble.told = True  # the innermost step knows
         told: str | None = None
-        if state is not None and self._outside is None:  # what leaves errors out asks itself
+        if state is not None and self.asked.outside is None:  # what leaves errors out asks itself
             with suppress(Exception):  # of looking for it, such as that the file is gone
                 told = step.told_record(error, state, ahead)
         if told:
@@ -304,14 +335,15 @@ class Run:
                 if type(item[0]) is Failure:
                     self.annotate(item[0].error, step.where)
                     self._note_record(item[0].error, step, state, -1)
-                    if not hasattr(item[0].error, "_distinput_step"):
-                        item[0].error._distinput_step = step  # type: ignore[attr-defined]
+                    trouble = trouble_of(item[0].error)
+                    trouble.step = trouble.step or step
                 yield item
         except Exception as error:
             self.annotate(error, step.where)
             self._note_record(error, step, state, 0)
-            if self.tolerant and not getattr(error, "_distinput_last", False):
-                error._distinput_last = True  # type: ignore[attr-defined]
+            trouble = trouble_of(error)
+            if self.tolerant and not trouble.last:
+                trouble.last = True
                 error.add_note(f"no element can follow: {step.op} does not go on after this error")
             raise
         finally:
@@ -319,7 +351,7 @@ class Run:
             if close is not None:
                 close()
 
-    def pool(self, threads: int) -> "AbstractContextManager[Pool]":
+    def pool(self, threads: int) -> AbstractContextManager[Pool]:
         """A thread pool for one stream; see `Threads.pool`."""
         return self._threads.pool(threads)
 

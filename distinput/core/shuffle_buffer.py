@@ -6,9 +6,9 @@ import numpy as np
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Array, Column, Ints
-from distinput.core.concat import concat_columns
 from distinput.core.dense import Dense
 from distinput.core.leaves import STRING
+from distinput.core.regroup import concat_columns
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.strings import Strings
 from distinput.kernels.shuffle import drain_rows, drain_steps, exchange_rows, shuffle_steps

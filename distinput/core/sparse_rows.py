@@ -10,11 +10,11 @@ from typing import Any, final
 
 import numpy as np
 
-from distinput.core.column import Array, Column, Ints, StackError
-from distinput.core.concat import as_ragged, concat_columns
+from distinput.core.column import Array, Column, Ints, SelfGrouped, StackError
 from distinput.core.dense import Dense
 from distinput.core.nest import Structure
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import as_ragged, concat_columns
 from distinput.core.sparse_tensor import SparseTensor
 from distinput.errors import InvalidArgumentError
 
@@ -22,7 +22,7 @@ __all__ = ["SparseRows", "folded", "unfolded"]
 
 
 @final
-class SparseRows(Column):
+class SparseRows(SelfGrouped):
     """Rows that are sparse tensors of one rank.
 
     Args:
@@ -61,9 +61,6 @@ class SparseRows(Column):
     def take(self, indices: Ints) -> "SparseRows":
         return SparseRows(*[column.take(indices) for column in self.columns])
 
-    def stack(self, size: int) -> "SparseRows":
-        return self.split(np.full(len(self) // size, size, np.int64))
-
     def lengths(self) -> Ints | None:
         if self._of_one_rank():
             sizes = self._sizes()
@@ -71,7 +68,7 @@ class SparseRows(Column):
         firsts = [shape[:1] for shape in self.shapes.values()]
         return np.concatenate(firsts) if all(map(len, firsts)) else None
 
-    def split(self, counts: Ints) -> "SparseRows":
+    def grouped_by(self, counts: Ints) -> "SparseRows":
         """[n] of shape [...] -> [len(counts)] of shape [count, ...]; each dimension is the largest of its group.
 
         Raises:
@@ -95,7 +92,7 @@ class SparseRows(Column):
         return _spans(indices, found.flat, sizes, largest)
 
     def _split_by_group(self, counts: Ints) -> "SparseRows":
-        """As `split`, where each group may have a rank of its own."""
+        """As `grouped_by`, where each group may have a rank of its own."""
         shapes = [tuple(shape.tolist()) for shape in self.shapes.values()]
         groups = []
         for number, (end, count) in enumerate(zip(np.cumsum(counts).tolist(), counts.tolist(), strict=True)):
@@ -103,7 +100,7 @@ class SparseRows(Column):
             for row, shape in enumerate(members):
                 if len(shape) != len(members[0]):
                     raise StackError.of(number, members[0], shape, row)
-            groups.append(self.rows(end - count, end).split(np.array([count])).columns)
+            groups.append(self.rows(end - count, end).grouped_by(np.array([count])).columns)
         return SparseRows(*[concat_columns(parts) for parts in zip(*groups, strict=True)])
 
     def unstack(self) -> "SparseRows":

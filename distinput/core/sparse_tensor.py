@@ -5,12 +5,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from distinput.core.leaves import as_leaf, zero
+from distinput.core.leaves import Array, as_leaf, zero
 from distinput.errors import InvalidArgumentError
 
 __all__ = ["SparseTensor", "sparse_rows"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _INT64 = np.dtype(np.int64)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from distinput.core.leaves import STRING, as_leaf, members_of
 from distinput.core.nest import component
+from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.spec import ElementsSpec, LeafSpec, Spec
 from distinput.errors import InvalidArgumentError
 
@@ -54,8 +55,6 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
         return as_leaf(value)
     listed = isinstance(value, list | tuple | range)
     if leaf.ragged_rank and listed:
-        from distinput.core.ragged_tensor import RaggedTensor
-
         return RaggedTensor.from_list(value, leaf.dtype, leaf.ragged_rank)
     members = members_of(value) if listed else [value]
     if not members:

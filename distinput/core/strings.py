@@ -88,9 +88,6 @@ class Strings(Column):
         made = None if self.made is None else self.made.take(indices, 0)
         return Strings(self.data, self.starts.take(indices, 0), self.sizes.take(indices, 0), made)
 
-    def stack(self, size: int) -> "Strings":
-        return self.reshape((len(self.starts) // size, size, *self.inner))
-
     def lengths(self) -> int | None:
         return self.starts.shape[1] if self.starts.ndim > 1 else None
 
@@ -102,13 +99,6 @@ class Strings(Column):
         """The same strings laid out in another shape."""
         made = None if self.made is None else self.made.reshape(shape)
         return Strings(self.data, self.starts.reshape(shape), self.sizes.reshape(shape), made)
-
-    def split(self, counts: Ints) -> Column:
-        if len(counts) and (counts == counts[0]).all():
-            return self.reshape((len(counts), int(counts[0]), *self.inner))
-        from distinput.core.ragged import Ragged
-
-        return Ragged(self, np.cumsum(counts) - counts, counts)
 
     def copied(self) -> "Strings":
         return self.compact()

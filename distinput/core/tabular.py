@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and Arrow arrays of other libraries, read through pyarrow; `leaves.is_table` says what a table is.
+"""Tables and Arrow arrays of other libraries: which values are such, and how they are read through pyarrow.
 
 pyarrow is imported when the first table is read; none of the other libraries is imported.
 
@@ -7,14 +7,91 @@ Source: "The Arrow PyCapsule Interface" in Arrow's documentation.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import is_hugging_face, library_of
-from distinput.core.ragged_batches import ragged_tensor
+__all__ = [
+    "array_of_one",
+    "arrow_array_of",
+    "is_arrow_array",
+    "is_hugging_face",
+    "is_stream",
+    "is_table",
+    "library_of",
+    "table_of",
+]
 
-__all__ = ["array_of_one", "arrays_of_table", "arrow_array_of", "table_of"]
+
+_NAMES = ("column_names", "columns", "schema")
+"""A class with one of these attributes has columns; those of single arrays have none of them."""
+_OWN = ("__array_interface__", "__array_struct__")
+"""A class with one of these has an array as NumPy has it, and shows it to Arrow in another form, as images of Pillow do."""
+_EXPORTS = ("__arrow_c_stream__", "__arrow_c_array__")
+"""Source: "The Arrow PyCapsule Interface" in Arrow's documentation."""
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value has columns with names, recognized by what its class can do.
+
+    That is what pandas, polars, pyarrow, DuckDB and Hugging Face call a DataFrame, a Table, a relation or a Dataset, and
+    anything else with columns that exports Arrow's PyCapsules.
+
+    >>> import pyarrow as pa
+    >>> is_table(pa.table({"x": [1]})), is_table(pa.array([1])), is_table({"x": [1]})
+    (True, False, False)
+    """
+    kind: Any = type(value)
+    return _is_table_class(kind)
+
+
+def is_stream(value: Any) -> bool:
+    """Whether a value exports an Arrow stream whose rows are not in memory: a reader, a query, a dataset of this library."""
+    kind = type(value)
+    if not hasattr(kind, "__arrow_c_stream__") or library_of(kind) in ("pandas", "polars"):
+        return False
+    return not hasattr(kind, "num_rows") and not hasattr(kind, "num_chunks")
+
+
+def is_arrow_array(value: Any) -> bool:
+    """Whether a value is a single Arrow array, in one chunk or several, or exports one.
+
+    A pandas Series whose values NumPy holds is not: NumPy reads it directly. An array of pandas that knows missing values is:
+    NumPy would make others of them.
+    """
+    kind: Any = type(value)
+    if not _is_array_class(kind):
+        return False
+    return not (library_of(kind) == "pandas" and isinstance(value.dtype, np.dtype) and value.dtype.kind != "O")
+
+
+@lru_cache(maxsize=1024)
+def _is_table_class(kind: Any) -> bool:
+    if getattr(kind, "nest_leaf", False):
+        return False
+    if not any(hasattr(kind, name) for name in _EXPORTS):
+        return is_hugging_face(kind)
+    return any(hasattr(kind, name) for name in _NAMES)
+
+
+@lru_cache(maxsize=1024)
+def _is_array_class(kind: Any) -> bool:
+    if library_of(kind) == "distinput" or any(hasattr(kind, name) for name in _OWN):
+        return False
+    if library_of(kind) == "pandas" and hasattr(kind, "__arrow_array__"):
+        return True
+    return any(hasattr(kind, name) for name in _EXPORTS) and not _is_table_class(kind)
+
+
+def library_of(kind: type) -> str:
+    """The name of the library that a class is of."""
+    return kind.__module__.partition(".")[0]
+
+
+def is_hugging_face(kind: type) -> bool:
+    """Whether a class is `datasets.Dataset`, which shows its columns but exports no capsule."""
+    return hasattr(kind, "with_format") and hasattr(kind, "column_names") and hasattr(kind, "num_rows")
 
 
 def arrow_array_of(value: Any) -> Any:
@@ -67,30 +144,6 @@ def table_of(value: Any) -> Any:
         table = pa.table(value)
     _check_names(table.column_names)
     return table
-
-
-def arrays_of_table(value: Any) -> dict[str, Any]:
-    """The columns of a table as arrays by name; a struct is a dict of them.
-
-    Raises:
-      TypeError: a column cannot be an array.
-    """
-    from distinput.core.arrow import NullsError, UnsupportedTypeError, columns_of, without_rows
-
-    table = table_of(value).combine_chunks()
-    try:
-        found = {}
-        for batch in table.to_batches() or [without_rows(table.schema)]:
-            found = columns_of(batch, {})
-    except (NullsError, UnsupportedTypeError) as error:
-        raise TypeError(f"a table whose columns are not all arrays: {error}") from None
-    return {name: _whole(column, name) for name, column in found.items()}
-
-
-def _whole(column: Any, name: str) -> Any:
-    if isinstance(column, Mapping):
-        return {key: _whole(inner, f"{name}.{key}") for key, inner in column.items()}
-    return column.whole() if hasattr(column, "whole") else ragged_tensor(column)
 
 
 def _of_pandas(frame: Any) -> Any:

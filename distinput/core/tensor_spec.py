@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.leaves import STRING, as_dtype, as_leaf, dtype_of, is_ragged, shape_of, zero
+from distinput.core.ragged_tensor import RaggedTensor, without_rows
 from distinput.core.shape import TensorShape
 from distinput.core.type_spec import TypeSpec
 
@@ -207,8 +208,6 @@ class RaggedTensorSpec(TensorSpec):
     @property
     def value_type(self) -> type:
         """`RaggedTensor`."""
-        from distinput.core.ragged_tensor import RaggedTensor
-
         return RaggedTensor
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
@@ -408,8 +407,6 @@ def no_rows(leaf: TensorSpec, inner: tuple[int, ...]) -> Any:
         return SparseTensor(np.empty((0, len(shape)), np.int64), zero(leaf.dtype, (0,)), shape)
     if not leaf.ragged_rank:
         return zero(leaf.dtype, (0, *inner))
-    from distinput.core.ragged_tensor import without_rows
-
     return without_rows(leaf.dtype, leaf.ragged_rank, inner[leaf.ragged_rank :])
 
 

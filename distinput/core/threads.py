@@ -9,10 +9,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from distinput.core.pool import Pool
+from distinput.core.pool import Pool
 
 __all__ = ["Threads"]
 
@@ -27,10 +25,8 @@ class Threads:
         self._lock = threading.RLock()
 
     @contextmanager
-    def pool(self, threads: int) -> "Iterator[Pool]":
+    def pool(self, threads: int) -> Iterator[Pool]:
         """A thread pool for one stream. When the stream ends, it takes no more tasks, and drops those not begun."""
-        from distinput.core.pool import Pool  # most runs have none, and it takes a while to load
-
         made = Pool(threads)
         with self._lock:
             self._pools = [pool for pool in self._pools if _alive(pool)]
@@ -79,5 +75,5 @@ class Threads:
                 thread.join(None if until is None else max(0.0, until - monotonic()))
 
 
-def _alive(pool: "Pool") -> bool:
+def _alive(pool: Pool) -> bool:
     return any(thread.is_alive() for thread in pool.threads)

@@ -11,13 +11,12 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.column import Column
 from distinput.core.dense import Dense
-from distinput.core.leaves import STRING
 from distinput.core.ragged import Ragged
 from distinput.core.ragged_batches import RaggedBatches
-from distinput.core.ragged_tensor import RaggedTensor
+from distinput.core.ragged_tensor import arrow_rows, fixed_size_lists
 from distinput.core.strings import Strings
 
-__all__ = ["column_to_arrow", "ragged_to_arrow", "to_arrow"]
+__all__ = ["column_to_arrow", "to_arrow"]
 
 
 def to_arrow(block: Block) -> Any:
@@ -45,9 +44,9 @@ def column_to_arrow(column: Column) -> Any:
 
     column = column.materialize()
     if isinstance(column, Dense):
-        return _nested(pa.array(np.ascontiguousarray(column.array).reshape(-1)), column.array.shape[1:])
+        return arrow_rows(column.array)
     if isinstance(column, Strings):
-        return _nested(_binary(column), column.starts.shape[1:])
+        return fixed_size_lists(_binary(column), column.starts.shape[1:])
     if isinstance(column, Ragged | RaggedBatches):
         starts, sizes = column.starts, column.sizes
         flat = column.flat
@@ -57,31 +56,6 @@ def column_to_arrow(column: Column) -> Any:
         end = starts[-1:] + sizes[-1:] if len(starts) else np.zeros(1, np.int64)
         return pa.LargeListArray.from_arrays(pa.array(np.concatenate((starts, end))), column_to_arrow(flat))
     return pa.array([item.tolist() if isinstance(item, np.ndarray) else item for item in column.values()])
-
-
-def ragged_to_arrow(ragged: RaggedTensor) -> Any:
-    """The rows of a ragged tensor as an Arrow array of lists.
-
-    >>> ragged_to_arrow(RaggedTensor.from_list([[1], [], [2, 3]])).to_pylist()
-    [[1], [], [2, 3]]
-    """
-    import pyarrow as pa
-
-    values = ragged.values
-    if isinstance(values, RaggedTensor):
-        flat = ragged_to_arrow(values)
-    else:
-        flat = column_to_arrow(Strings.of_array(values) if values.dtype == STRING else Dense(values))
-    return pa.LargeListArray.from_arrays(pa.array(ragged.row_splits), flat)
-
-
-def _nested(flat: Any, shape: tuple[int, ...]) -> Any:
-    """Values as rows of this shape."""
-    import pyarrow as pa
-
-    for size in reversed(shape):
-        flat = pa.FixedSizeListArray.from_arrays(flat, size)
-    return flat
 
 
 def _binary(column: Strings) -> Any:

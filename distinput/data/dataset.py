@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Never, TypeAlias, TypeVar, overload
 import numpy as np
 
 from distinput import ops
-from distinput.core.leaves import is_stream, is_table
 from distinput.core.nest import structure_of
 from distinput.core.spec import DatasetSpec
+from distinput.core.tabular import is_stream, is_table
 from distinput.data.element import T_co
 from distinput.data.transformations import Transformations
 from distinput.errors import InvalidArgumentError
@@ -529,7 +529,7 @@ class Dataset(Transformations[T_co]):
         """
         from distinput.data.saving import load
 
-        return load(path, element_spec, compression, reader_func, wait)
+        return Dataset(load(path, element_spec, compression, reader_func, wait))
 
     @overload
     @staticmethod

@@ -2,18 +2,15 @@
 """What `Dataset.explain` says: the pipeline as described, the rules that changed it, as it runs, and who reads what."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distinput.partition.shard_plan import ShardPlan
-from distinput.plan.node import walk
+from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy
 from distinput.plan.policy import Policy
 from distinput.plan.render import render
 from distinput.rewrite import rewrite
 from distinput.sharding.planning import shard_plan
-
-if TYPE_CHECKING:
-    from distinput.data.handle import DatasetHandle
 
 __all__ = ["Explanation", "explanation_of"]
 
@@ -58,21 +55,30 @@ class Explanation:
 
 
 def explanation_of(
-    dataset: "DatasetHandle[Any]",
+    node: Node,
+    runs: Node,
     num_workers: int | None = None,
     replicas_per_worker: int = 1,
     policy: AutoShardPolicy | Policy | None = None,
 ) -> Explanation:
-    """What is to be said of a dataset; the arguments are those of `Dataset.explain`.
+    """What is to be said of a pipeline.
+
+    Args:
+      node: as the user described it.
+      runs: as the iterations of the dataset run it, whose steps have notes.
+      num_workers: as the other arguments, those of `Dataset.explain`.
+      replicas_per_worker: of each worker.
+      policy: how the workers share.
 
     >>> import distinput as di
-    >>> explanation_of(di.data.Dataset.range(9).repeat(2).take(5).take(3)).rules
+    >>> node = di.data.Dataset.range(9).repeat(2).take(5).take(3).node
+    >>> explanation_of(node, node).rules
     ('take_of_take',)
     """
-    running, fired = rewrite(dataset.node)
-    described = render(dataset.node)
-    notes = tuple([f"{step}: {note}" for step in walk(dataset._runs().node) for note in step.notes])
-    plan = None if num_workers is None else shard_plan(dataset.node, num_workers, replicas_per_worker, policy)
+    running, fired = rewrite(node)
+    described = render(node)
+    notes = tuple([f"{step}: {note}" for step in walk(runs) for note in step.notes])
+    plan = None if num_workers is None else shard_plan(node, num_workers, replicas_per_worker, policy)
     return Explanation(described, tuple(fired), render(running) if fired else described, notes, plan)
 
 

@@ -243,7 +243,7 @@ class DatasetHandle(Generic[T_co]):
         """
         from distinput.data.explanation import explanation_of
 
-        return str(explanation_of(self, num_workers, replicas_per_worker, policy))
+        return str(explanation_of(self._node, self._runs().node, num_workers, replicas_per_worker, policy))
 
     def __repr__(self) -> str:
         from distinput.plan.summary import summary

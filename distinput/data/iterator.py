@@ -72,10 +72,8 @@ class DatasetIterator(Generic[T_co]):
         self._made_seal: Seal | None = None
         self._seeds, self._stores = drawn_seeds(plan), stores(plan)
         self._make_run = make_run
-        self._run = run_of(node, make_run)
-        self._run.by_element = True
+        self._run = run_of(node, make_run).asking(by_element=True, tolerant=place.get("tolerant", False))
         self._lock = RLock()
-        self._run.tolerant = place.get("tolerant", False)
         self._run.resumed = bool(place["skip"]) or place["at"] != node.start(place["epoch"])
         self._epoch: int = place["epoch"]
         self._kept: list[int | None] | None = place.get("kept")  # as the state had it, until there is a block
@@ -189,9 +187,8 @@ class DatasetIterator(Generic[T_co]):
             raise failure
         self._iteration.close(_PATIENCE)  # unless the error did that
         place, counters = self._place(), self._run.counters
-        run = run_of(self._node, self._make_run)
-        run.counters, run.by_element, run.resumed = counters, True, True
-        run.tolerant = place.get("tolerant", False)
+        run = run_of(self._node, self._make_run).asking(by_element=True, tolerant=place.get("tolerant", False))
+        run.counters, run.resumed = counters, True
         hand, iteration = _hand_at(place, None), Iteration(self._node, place["at"], run)
         self._run, self._iteration, self._hand = run, iteration, hand
         self._failure, self._torn, self._pulling = None, None, False

@@ -3,6 +3,7 @@
 
 from typing import Any, Generic, TypeVar
 
+from distinput.core.adopt import adopt
 from distinput.core.buffers import copy_of
 from distinput.core.leaves import as_leaves
 from distinput.core.nest import structure_of
@@ -61,6 +62,7 @@ class Optional(Generic[T_co]):
 
         Source: `tf.experimental.Optional.from_value`.
         """
+        value = adopt(value)
         structure = structure_of(value)
         leaves = as_leaves(structure.flatten(value), structure.paths)
         shown = [leaf.to_user() if getattr(leaf, "nest_leaf", False) else copy_of(leaf) for leaf in leaves]

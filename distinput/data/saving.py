@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from distinput.core.spec import Spec
-from distinput.data.dataset import Dataset
 from distinput.data.handle import DatasetHandle
 from distinput.data.writing import Request, write
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
@@ -14,6 +13,7 @@ from distinput.files.paths import as_paths
 from distinput.formats.elements import Elements
 from distinput.ops.saved import saved_elements
 from distinput.plan.check import callable_argument
+from distinput.plan.node import Node
 from distinput.writers.elements import ElementsWriter, codec_of
 from distinput.writers.manifest import MANIFEST, WrittenFiles, read_written
 
@@ -54,8 +54,8 @@ def load(
     compression: str | None,
     reader_func: Callable[[Any], Any] | None,
     wait: bool,
-) -> Dataset[Any]:
-    """The saved elements."""
+) -> Node:
+    """The step that reads the saved elements."""
     directory = as_paths(path)[0]
     if reader_func is not None:
         callable_argument("load", "reader_func", reader_func)
@@ -80,6 +80,6 @@ def load(
         )
     given = None if element_spec is None else Spec.of(element_spec)
     try:
-        return Dataset(saved_elements(manifest, given, reader_func))
+        return saved_elements(manifest, given, reader_func)
     except (DataLossError, InvalidArgumentError, TypeError) as error:
         raise type(error)(f"load: {directory}: {error}") from error

@@ -13,10 +13,10 @@ from distinput.core.arrow import without_rows
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import Bytes
 from distinput.core.column import Column, Ints
-from distinput.core.concat import concat_columns
 from distinput.core.dense import Dense
 from distinput.core.picked import Memory, RowArray, chosen
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import concat_columns
 from distinput.core.row_order import check_rows
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec, TensorSpec

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import STRING, as_leaf
+from distinput.core.adopt import leaf_of
+from distinput.core.leaves import STRING
 from distinput.errors import InvalidArgumentError
 
 __all__ = ["decode_csv"]
@@ -95,7 +96,7 @@ def _shaped(values: list[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
 
 
 def _default(place: int, value: Any) -> np.ndarray[Any, Any]:
-    leaf = as_leaf(value)
+    leaf = leaf_of(value)
     found = np.asarray(leaf, STRING) if isinstance(leaf, bytes) else np.asarray(leaf)
     if found.dtype not in _DTYPES or found.size > 1:
         raise InvalidArgumentError(

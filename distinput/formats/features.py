@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.leaves import STRING, as_dtype, as_leaf
+from distinput.core.adopt import leaf_of
+from distinput.core.leaves import STRING, as_dtype
 from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
@@ -402,7 +403,7 @@ def as_feature_array(value: Any, dtype: np.dtype[Any]) -> Array:
       InvalidArgumentError: it is of another type.
     """
     what, kinds = _DEFAULTS[dtype]
-    made = np.asarray(as_leaf(value) if dtype == STRING else value)
+    made = np.asarray(leaf_of(value) if dtype == STRING else value)
     if made.size and made.dtype.kind not in kinds:
         shown = "string" if dtype == STRING else dtype
         raise InvalidArgumentError(f"default_value must be {what} for a feature of {shown}, got {value!r}")
@@ -411,7 +412,7 @@ def as_feature_array(value: Any, dtype: np.dtype[Any]) -> Array:
     if made.dtype == STRING:
         return made
     out = np.empty((), object)  # NumPy's own kind of text cuts off zeros at the end
-    out[()] = as_leaf(value)
+    out[()] = leaf_of(value)
     return out
 
 

@@ -20,10 +20,11 @@ import numpy as np
 from distinput.core.column import Column, Ints
 from distinput.core.dense import Dense
 from distinput.core.leaves import STRING, as_leaf, is_ragged, shape_of, zero
-from distinput.core.objects import Arrays, Datasets, Objects, column_of
+from distinput.core.objects import Arrays, Datasets, Objects
 from distinput.core.ragged import Ragged
-from distinput.core.ragged_batches import RaggedBatches, column_of_ragged, loose_rows
+from distinput.core.ragged_batches import RaggedBatches, column_of_ragged
 from distinput.core.ragged_tensor import RaggedTensor
+from distinput.core.regroup import column_of, loose_rows
 from distinput.core.spec import LeafSpec, OptionalSpec, RaggedTensorSpec, Spec, TensorSpec, no_rows
 from distinput.core.strings import Strings
 from distinput.errors import DataLossError

@@ -11,6 +11,7 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.spec import Spec
 from distinput.core.strings import Strings
+from distinput.core.trouble import trouble_of
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression, compression_of
 from distinput.files.source import stamp_of
@@ -105,8 +106,9 @@ class TarSamples(TarSpans):
                 cut = int(spans.sizes[found.size :].sum())
                 yield found, samples.after(after.get("byte", 0) - cut, after["row"] - (block.size - found.size))
             if error is not None:
-                again = _keys_again(samples, path, stamp_of(path)) if hasattr(error, "_distinput_key") else ()
-                key = getattr(error, "_distinput_key", None) or next(iter(again), b"")
+                keys = trouble_of(error).keys
+                again = () if keys is None else _keys_again(samples, path, stamp_of(path))
+                key = next(iter((*(keys or ()), *again)), b"")
                 if key in again:
                     raise apart(path, key) from error
                 raise error

@@ -14,6 +14,7 @@ from distinput.core.column import Column
 from distinput.core.dense import Dense
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.strings import Strings
+from distinput.core.trouble import trouble_of
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.formats.format import Position
 from distinput.kernels import tar_header as tar
@@ -127,7 +128,7 @@ def apart(path: str, key: bytes) -> InvalidArgumentError:
 def _of_key(key: bytes | None, said: str) -> InvalidArgumentError:
     """An error of a sample, which says in which; None: this one, or those before, are no whole samples."""
     error = InvalidArgumentError(said)
-    error._distinput_key = key  # type: ignore[attr-defined]
+    trouble_of(error).keys = (key,) if key else ()
     return error
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import STRING, as_dtype, as_leaf
+from distinput.core.adopt import leaf_of
+from distinput.core.leaves import STRING, as_dtype
 from distinput.core.sparse_tensor import SparseTensor
 from distinput.errors import InvalidArgumentError
 from distinput.formats.decoded_example import message_of
@@ -58,7 +59,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> bytes:
     Source: `tf.io.serialize_tensor`.
     """
     del name
-    leaf = as_leaf(tensor)
+    leaf = leaf_of(tensor)
     array = np.asarray(leaf, object) if isinstance(leaf, bytes) else np.asarray(leaf)
     shape = b"".join([field(2, b"\x08" + varint(size) if size else b"") for size in array.shape])
     if array.dtype == STRING:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.adopt import adopt
 from distinput.core.block import Block
 from distinput.core.calls import calls_of, element_text
 from distinput.core.leaves import as_leaves, dtype_of
@@ -220,7 +221,7 @@ class _Link:
 
     @staticmethod
     def of(value: Any, claim: Claim, ask: Callable[[], Spec] | None) -> "_Link":
-        value = tuple(value) if type(value) is list else value
+        value = adopt(tuple(value) if type(value) is list else value)
         structure = structure_of(value)
         raw = structure.flatten(value)
         leaves = as_leaves(raw, structure.paths)
@@ -272,7 +273,7 @@ class _Link:
         Raises:
           TypeError: it does not fit the claim, or cannot be an array; the message names `given`, the function's argument.
         """
-        value = tuple(value) if type(value) is list else value
+        value = adopt(tuple(value) if type(value) is list else value)
         structure = self.spec.structure
         own = structure_of(value)
         if own != structure:

@@ -22,6 +22,7 @@ from distinput.core.leaves import dtype_of, shape_of
 from distinput.core.nest import Structure, structure_of
 from distinput.core.objects import Datasets
 from distinput.core.ragged import Ragged
+from distinput.core.ragged_batches import ragged_spec
 from distinput.core.rows import Stream
 from distinput.core.spec import DatasetSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec, merge_specs, opened
 from distinput.core.state import Mark
@@ -289,8 +290,6 @@ def _leaf_of(column: Column) -> LeafSpec:
     if isinstance(column, Datasets):
         return column.items[0].leaf_spec if column.optional else DatasetSpec(())
     if column.ragged_rank is not None:
-        from distinput.core.ragged_batches import ragged_spec
-
         return ragged_spec(column)
     if column.inner is not None:
         return TensorSpec(column.inner, column.dtype)

@@ -18,6 +18,7 @@ from distinput.core.random import key_of, unseeded
 from distinput.core.rows import RowQueue
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
+from distinput.core.trouble import trouble_of
 from distinput.functions.convention import calling
 from distinput.functions.inference import infer
 from distinput.functions.samples import parts_of
@@ -197,7 +198,7 @@ def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> tuple[N
         return call(element), element
     except Exception as error:
         note_element(error, element)
-        error._distinput_mark = mark  # type: ignore[attr-defined]
+        trouble_of(error).mark = mark
         if not run.tolerant:
             raise
         return Failure(error), element

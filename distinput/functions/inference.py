@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.adopt import adopt
 from distinput.core.nest import Structure
 from distinput.core.spec import ElementsSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
 from distinput.errors import InvalidArgumentError
@@ -108,7 +109,7 @@ def _specs(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[Spec
     """The specs of what `call` returns for elements, skipping those on which it fails."""
     for result in _results(call, elements):
         try:
-            yield Spec.of_value(result)
+            yield Spec.of_value(adopt(result))
         except SelfReferenceError:
             raise
         except Exception:  # noqa: BLE001 - the element may be made up
@@ -164,7 +165,7 @@ def _shown(call: Callable[[Any], Any], source: Node) -> Spec | None:
     failure: Exception | None = None
     for count, element in enumerate(real_elements(source)):
         try:
-            return Spec.of_value(call(element))
+            return Spec.of_value(adopt(call(element)))
         except SelfReferenceError:
             raise
         except Exception as error:  # noqa: BLE001 - raised if no element shows more

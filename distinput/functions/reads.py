@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from distinput.core.adopt import adopt
 from distinput.core.block import Block
 from distinput.core.failure import of_all
 from distinput.core.owned import Promise, owned
@@ -35,8 +36,8 @@ class Reads:
         self.source, self.length, self.copy, self.said = source, length, copy, said
         plain = type(source) in (list, tuple)  # no function runs that could change an item
         self.lends = plain or not copy
-        self._looked_at: Callable[[Any], Any] | None = (
-            None if plain else owned if copy else Promise("from_source: the source")
+        self._looked_at: Callable[[Any], Any] = (
+            adopt if plain else owned if copy else Promise("from_source: the source")
         )
         self._many: Callable[[list[int]], Sequence[Any]] | None = getattr(source, "__getitems__", None)
 
@@ -53,7 +54,7 @@ class Reads:
         self.check_length()
         indices = [int(index) for index in rows.elements()]
         items = map(self.source.__getitem__, indices) if self._many is None else self._together(indices)
-        return items if self._looked_at is None else map(self._looked_at, items)
+        return map(self._looked_at, items)
 
     def check_length(self) -> None:
         """Refuse a source that has another length than it had when the dataset was made.

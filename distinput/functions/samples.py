@@ -13,7 +13,9 @@ import numpy as np
 from distinput.core.block import ColumnBlock
 from distinput.core.failure import Failure
 from distinput.core.leaves import STRING, as_leaf, zero
-from distinput.core.objects import column_of
+from distinput.core.ragged_rows import splits_of
+from distinput.core.ragged_tensor import RaggedTensor
+from distinput.core.regroup import column_of
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, LeafSpec, OptionalSpec, Spec, TensorSpec
 from distinput.plan.in_memory import InMemory, Rows
@@ -137,9 +139,6 @@ def _made_up_sparse(leaf: TensorSpec, shape: tuple[int, ...], value: int, size: 
 
 def _made_up_ragged(leaf: TensorSpec, value: int, size: int, fill: str) -> Any:
     """A ragged tensor: rows of unknown lengths have `size` values or a few less."""
-    from distinput.core.ragged_rows import splits_of
-    from distinput.core.ragged_tensor import RaggedTensor
-
     assert leaf.shape is not None
     assert leaf.ragged_rank is not None
     rows = size if leaf.shape[0] is None else leaf.shape[0]
@@ -159,8 +158,7 @@ def real_elements(source: Node) -> Iterator[Any]:
     node = _at_once(source)
     failures: list[Exception] = []
     found = False
-    with Run(run_ahead=0) as run:
-        run.tolerant = run.sampling = True
+    with Run(run_ahead=0).asking(tolerant=True, sampling=True) as run:
         stream = node.open(node.start(0), run)
         try:
             for block, _ in stream:

@@ -16,6 +16,8 @@ from distinput.core.leaves import STRING, dtype_name, dtype_of, is_ragged, shape
 from distinput.core.nest import Structure
 from distinput.core.objects import Arrays, Datasets, Objects
 from distinput.core.ragged import Ragged
+from distinput.core.ragged_batches import frozen_rows, ragged_spec
+from distinput.core.regroup import loose_rows
 from distinput.core.spec import DatasetSpec, ElementsSpec, LeafSpec, OptionalSpec, Spec, TensorSpec, shape_fits
 
 __all__ = ["Misfit", "described", "first_misfit", "widened"]
@@ -46,8 +48,6 @@ def _wider(column: Column, leaf: LeafSpec) -> Column:
         return column
     column = column.materialize()  # another dtype is another array
     if column.ragged_rank is not None:
-        from distinput.core.ragged_batches import frozen_rows
-
         return frozen_rows(column, lambda rows: _wider(rows, leaf))
     if isinstance(column, Dense):
         return Dense(column.array.astype(leaf.dtype))
@@ -62,8 +62,6 @@ def _loose(column: Column) -> Column:
     """Rows that the signature calls those of ragged tensors: their batches are ragged."""
     if column.lengths() is None or isinstance(column, Datasets):
         return column
-    from distinput.core.ragged_batches import loose_rows
-
     return loose_rows(column)
 
 
@@ -128,8 +126,6 @@ def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
 
 def _ragged_misfit(column: Column, leaf: TensorSpec) -> int | None:
     """As `_misfit`, where the column or the spec is one of ragged tensors."""
-    from distinput.core.ragged_batches import ragged_spec
-
     if column.ragged_rank is None:
         return 0
     found = ragged_spec(column)

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.leaves import is_hugging_face
 from distinput.core.owned import frozen
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.core.table_reading import Reading
+from distinput.core.tabular import is_hugging_face
 from distinput.data.dataset import Dataset
 from distinput.errors import DataLossError, EngineMissing, InvalidArgumentError
 from distinput.files.table import FileTable

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from weakref import WeakSet
 
 from distinput.core.begun import Begun
-from distinput.core.leaves import is_stream
 from distinput.core.owned import frozen
 from distinput.core.rows import Stream
 from distinput.core.run import Run
@@ -16,7 +15,7 @@ from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.core.table_reading import Reading
-from distinput.core.tabular import table_of
+from distinput.core.tabular import is_stream, table_of
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.plan.node import Node
 

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.adopt import leaf_of
 from distinput.core.block import Block, concat_blocks
 from distinput.core.calls import called
 from distinput.core.column import Ints
 from distinput.core.failure import Failure
-from distinput.core.leaves import as_leaf, shape_of
+from distinput.core.leaves import shape_of
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
@@ -127,7 +128,7 @@ class BucketBySequenceLength(Keyed):
         late = run.late(self) if run.by_element else None
 
         def bucket_of(result: Any) -> int:
-            length = as_leaf(result)
+            length = leaf_of(result)
             if shape_of(length):
                 raise InvalidArgumentError(
                     f"bucket_by_sequence_length: element_length_func must return one number, got {length!r}"

@@ -10,16 +10,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.adopt import adopt, leaf_of
 from distinput.core.begun import Begun
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.calls import bytes_of
 from distinput.core.column import Column
 from distinput.core.dense import Dense
 from distinput.core.failure import Failure
-from distinput.core.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
+from distinput.core.leaves import STRING, dtype_of, is_ragged, shape_of
 from distinput.core.nest import Structure, component, structure_of
-from distinput.core.objects import column_of
 from distinput.core.owned import Promise, kept, lent, owned
+from distinput.core.ragged_tensor import RaggedTensor
+from distinput.core.regroup import column_of
 from distinput.core.rows import PACE_SECONDS, Stream, stackable
 from distinput.core.run import Run
 from distinput.core.shape import Dims
@@ -181,7 +183,13 @@ class Generator(Node):
         """The leaves of an element, cast and checked."""
         structure = self.signature.structure
         try:
-            given = structure.flatten(_as_nest(element, structure))
+            element = adopt(_as_nest(element, structure))
+        except TypeError as error:
+            raise TypeError(
+                f"from_generator: `generator` yielded an element that could not be converted: {error} (element {row})"
+            ) from None
+        try:
+            given = structure.flatten(element)
         except TypeError as error:
             raise TypeError(
                 f"from_generator: `generator` yielded an element that does not match the expected structure {structure}: "
@@ -339,8 +347,6 @@ def _optional(leaf: Any, spec: OptionalSpec, row: int) -> Any:
 
 def _ragged(leaf: Any, spec: TensorSpec, row: int) -> Any:
     """A ragged tensor, or lists of lists, as the signature says."""
-    from distinput.core.ragged_tensor import RaggedTensor
-
     try:
         value = leaf if is_ragged(leaf) else RaggedTensor.from_list(leaf, spec.dtype, spec.ragged_rank)
         value = value.astype(spec.dtype)
@@ -397,7 +403,7 @@ def _given(args: Any) -> tuple[Any, ...]:
     if not isinstance(args, tuple | list):
         raise TypeError(f"from_generator: args must be a tuple, got {args!r}")
     try:
-        return tuple([arg if getattr(arg, "nest_leaf", False) else as_leaf(arg) for arg in args])
+        return tuple([arg if getattr(arg, "nest_leaf", False) else leaf_of(arg) for arg in args])
     except TypeError as error:
         raise TypeError(
             f"from_generator: args must be numbers, text or arrays: {error}; bind others with a lambda"

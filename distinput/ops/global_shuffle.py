@@ -11,9 +11,9 @@ import numpy as np
 from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.buffers import empty
 from distinput.core.column import Column, Ints
-from distinput.core.concat import joined_columns
 from distinput.core.failure import sound_parts
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import joined_columns
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sizes import picked_rows, rows_within

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.adopt import leaf_of
 from distinput.core.block import Block
 from distinput.core.calls import called
 from distinput.core.failure import Failure
-from distinput.core.leaves import as_leaf
 from distinput.core.nest import LEAF
 from distinput.core.owned import owned
 from distinput.core.rows import Stream
@@ -139,7 +139,7 @@ class GroupByReducer(Node):
 
     def _final(self, value: Any) -> Any:
         result = calling(self.finalize_func)(value)
-        return as_leaf(result) if type(result) is list else result
+        return leaf_of(result) if type(result) is list else result
 
 
 def _failed(error: Exception, run: Run) -> Failure:

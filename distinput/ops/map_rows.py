@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
+from distinput.core.adopt import leaf_of
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Ints
 from distinput.core.dense import Dense
 from distinput.core.failure import Failure, of_all, sound_parts
-from distinput.core.leaves import STRING, as_leaf, is_ragged, shape_of
+from distinput.core.leaves import STRING, is_ragged, shape_of
 from distinput.core.nest import component, structure_of
 from distinput.core.objects import Arrays
 from distinput.core.owned import owned
 from distinput.core.ragged import Ragged
+from distinput.core.ragged_batches import ragged_tensor, rows_column
 from distinput.core.rows import Stream, passing_over, stackable
 from distinput.core.run import Run
 from distinput.core.sizes import block_rows
@@ -116,7 +118,7 @@ class MapRows(OneForOne):
         columns: list[Column] = []
         plain = () if self.signature is None else [type(leaf) is TensorSpec for leaf in self.signature.leaves]
         for place, (leaf, path) in enumerate(zip(structure.flatten(result), structure.paths, strict=True)):
-            value = as_leaf(leaf)
+            value = leaf_of(leaf)
             shape = shape_of(value)
             if not shape or shape[0] != block.size:
                 raise of_all(
@@ -251,8 +253,6 @@ def _whole(column: Column) -> Any:
     if isinstance(column, Strings):
         return column.objects()
     if isinstance(column, Ragged | Arrays) or column.ragged_rank is not None:
-        from distinput.core.ragged_batches import ragged_tensor
-
         return ragged_tensor(column.joined() if isinstance(column, Arrays) else column)  # type: ignore[arg-type]
     return list(column.values())
 
@@ -260,7 +260,5 @@ def _whole(column: Column) -> Any:
 def _column(value: Any) -> Column:
     """The rows of an array or of a ragged tensor."""
     if is_ragged(value):
-        from distinput.core.ragged_batches import rows_column
-
         return rows_column(value)
     return Dense(value) if value.dtype != STRING else Strings.of_array(value)

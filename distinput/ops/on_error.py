@@ -10,6 +10,7 @@ from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
+from distinput.core.trouble import trouble_of
 from distinput.errors import (
     AbortedError,
     CancelledError,
@@ -134,12 +135,13 @@ class OnError(SameElements):
 
     def _record(self, error: Exception, after: State) -> dict[str, Any]:
         """What is written down of an element that failed."""
-        file, position = getattr(error, "_distinput_place", (None, None))
+        trouble = trouble_of(error)
+        file, position = trouble.place or (None, None)
         place = self.input.place_of(after, -1) or {} if file is None else {"file": file, "row": 0, **(position or {})}
         notes = [note for note in getattr(error, "__notes__", ()) if note.startswith("on ")]
-        step = getattr(error, "_distinput_step", self.subject)
+        step = trouble.step or self.subject
         record = {"file": None, "row": None, **place, "op": step.op, "made_at": str(step.origin)}
-        lost, rest = getattr(error, "_distinput_lost", (1, False))
+        lost, rest = trouble.lost
         if rest or lost != 1:
             record |= {"lost": lost, "rest_of_file": rest}
         return {**record, "error": type(error).__name__, "message": str(error), "element": notes[0] if notes else None}
@@ -156,7 +158,7 @@ class OnError(SameElements):
 
 def _is_own(error: Exception, foreign: frozenset[int]) -> bool:
     """Whether an error is of the step below and says something about an element."""
-    step = getattr(error, "_distinput_step", None)
+    step: Any = trouble_of(error).step
     if isinstance(error, _NEVER) or (step is not None and id(step) in foreign):
         return False
     reads = step is not None and step.reads_files
@@ -164,7 +166,7 @@ def _is_own(error: Exception, foreign: frozenset[int]) -> bool:
 
 
 def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}{_lost_with(*getattr(error, '_distinput_lost', (1, False)))}"
+    return f"{type(error).__name__}: {error}{_lost_with(*trouble_of(error).lost)}"
 
 
 def _lost_with(lost: int | None, rest: bool) -> str:

@@ -12,9 +12,9 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Ints
 from distinput.core.failure import Failure, sound_parts
 from distinput.core.leaves import STRING
-from distinput.core.objects import column_of
 from distinput.core.ragged import Ragged
 from distinput.core.ragged_batches import RaggedBatches
+from distinput.core.regroup import column_of, split
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
@@ -154,7 +154,7 @@ class ParseExample(OneForOne):
 def _batched(column: Column, counts: Ints, feature: Feature) -> Column:
     """Values of records in batches of so many; those of sequences are padded to the longest of the batch, as in TensorFlow."""
     if not isinstance(column, Ragged):
-        return column.split(counts)
+        return split(column, counts)
     made = RaggedBatches(column, np.cumsum(counts) - counts, counts)
     if not isinstance(feature, FixedLenSequenceFeature):
         return made

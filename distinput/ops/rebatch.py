@@ -13,6 +13,7 @@ from distinput.core.column import Ints, StackError
 from distinput.core.failure import Failure, sound_parts, stacked_parts
 from distinput.core.leaves import shape_of
 from distinput.core.nest import LEAF, component
+from distinput.core.regroup import split
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.sparse_rows import unfolded
@@ -303,7 +304,7 @@ class LegacyRebatch(Node):
             counts, _ = row_counts("distribute", ColumnBlock(LEAF, [column], block.size))
             size = -(-counts // pieces)
             each = np.clip(counts[:, None] - size[:, None] * np.arange(pieces), 0, size[:, None]).reshape(-1)
-            columns.append(column.unstack().split(each))
+            columns.append(split(column.unstack(), each))
         return ColumnBlock(block.structure, unfolded(columns), block.size * pieces)
 
 

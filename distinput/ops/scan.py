@@ -10,11 +10,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from distinput.core.adopt import adopt, leaf_of
 from distinput.core.block import Block
 from distinput.core.calls import MOST_CALLS, applied
 from distinput.core.failure import Failure
 from distinput.core.json_values import MalformedJson, items_of, member, of_kind
-from distinput.core.leaves import as_leaf, dtype_code, dtype_of
+from distinput.core.leaves import dtype_code, dtype_of
 from distinput.core.nest import structure_of
 from distinput.core.owned import kept, owned
 from distinput.core.rows import Stream
@@ -40,8 +41,9 @@ class Carry:
 
     def __init__(self, op: str, initial: Any) -> None:
         self.op = op
+        initial = adopt(initial)
         self.structure = structure_of(initial)
-        leaves = [as_leaf(leaf) for leaf in self.structure.flatten(initial)]
+        leaves = [leaf_of(leaf) for leaf in self.structure.flatten(initial)]
         if any(getattr(leaf, "nest_leaf", False) for leaf in leaves):
             raise TypeError(f"{op}: the carried value must be a nest of arrays, got {initial!r}")
         self.dtypes = [dtype_of(leaf) for leaf in leaves]
@@ -55,10 +57,11 @@ class Carry:
         """
         if type(value) is list and not self.structure.is_leaf:
             value = tuple(value)
+        value = adopt(value)
         structure = structure_of(value)
         if structure != self.structure:
             raise TypeError(f"{self.op}: the carried value must keep its structure {self.structure}, got {structure}")
-        leaves = [as_leaf(leaf) for leaf in structure.flatten(value)]
+        leaves = [leaf_of(leaf) for leaf in structure.flatten(value)]
         for leaf, dtype, path in zip(leaves, self.dtypes, structure.paths, strict=True):
             if dtype_of(leaf) != dtype:
                 raise TypeError(
@@ -126,7 +129,7 @@ class Scan(Node):
     def _parts(self, result: Any) -> tuple[Any, Any]:
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(f"scan: scan_func must return (state, output), got {result!r}")
-        output = as_leaf(result[1]) if type(result[1]) is list else result[1]
+        output = leaf_of(result[1]) if type(result[1]) is list else result[1]
         return self.carry.checked(result[0]), output
 
     @cached_property

@@ -12,7 +12,7 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column
 from distinput.core.dense import Dense
 from distinput.core.failure import Failure, sound_parts
-from distinput.core.objects import column_of
+from distinput.core.regroup import column_of
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.sizes import balanced_slice

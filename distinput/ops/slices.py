@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distinput.core.adopt import adopt, leaf_of
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Ints
 from distinput.core.dense import Dense
 from distinput.core.digest import Digest, common_folder, texts_of, word_of
-from distinput.core.leaves import STRING, as_leaf, as_leaves, is_arrow_array, is_ragged, is_table, library_of, shape_of
+from distinput.core.leaves import STRING, as_leaves, is_ragged, shape_of
 from distinput.core.nest import Structure, component, structure_of
-from distinput.core.objects import Datasets, column_of
+from distinput.core.objects import Datasets
 from distinput.core.owned import look_of
+from distinput.core.ragged_batches import rows_column
+from distinput.core.regroup import column_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, array_spec, dense_shape_spec
 from distinput.core.state import State
 from distinput.core.strings import Strings
+from distinput.core.tabular import arrow_array_of, is_arrow_array, is_table, library_of, table_of
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec
 from distinput.plan.node import Node
@@ -132,14 +136,15 @@ def _nodes_word(column: Datasets) -> str:
 
 def from_tensors(tensors: Any) -> Slices:
     """The source of `Dataset.from_tensors`."""
-    structure = structure_of(tensors)  # in which tables are dicts of arrays
+    tensors = adopt(tensors)
+    structure = structure_of(tensors)
     columns: list[Column] = []
     for leaf in structure.flatten(tensors):
         listed = _listed(leaf)
         if listed is not None:
             columns.append(Datasets([listed], STRING))
             continue
-        value = as_leaf(leaf)
+        value = leaf_of(leaf)
         columns.append(column_of([value.copy() if isinstance(value, np.ndarray) or is_ragged(value) else value]))
     made = Slices(ColumnBlock(structure, columns, 1), "1 element")
     return replace(made, leaves=_with_sizes(structure, columns, made.spec.leaves)) if structure.sparse else made
@@ -183,7 +188,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
             columns.append(Datasets(list(listed), STRING))
             sizes.append(len(listed))
             continue
-        value = as_leaf(leaf)
+        value = leaf_of(leaf)
         held = getattr(value, "nest_leaf", False)
         if held or not shape_of(value):
             raise InvalidArgumentError(
@@ -211,7 +216,7 @@ def _rows_of_sparse(leaf: Any, path: str, who: str) -> Any:
     from distinput.core.sparse_rows import SparseRows
 
     try:
-        return SparseRows(*[column_of([as_leaf(part)]) for part in leaf]).unstack()
+        return SparseRows(*[column_of([leaf_of(part)]) for part in leaf]).unstack()
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{who}: {component(path)}: {error}") from None
 
@@ -283,8 +288,6 @@ def _with_columns(tensors: Any, who: str) -> Any:
 
 def _columns(table: Any, who: str) -> dict[str, Any]:
     """The columns of a table by name; a struct is a dict of columns."""
-    from distinput.core.tabular import table_of
-
     try:
         read = table_of(table)
     except (TypeError, ValueError) as error:
@@ -294,8 +297,6 @@ def _columns(table: Any, who: str) -> dict[str, Any]:
 
 
 def _of_arrow(value: Any, name: str, who: str) -> Any:
-    from distinput.core.tabular import arrow_array_of
-
     return _from_arrow(arrow_array_of(value), name, who)
 
 
@@ -317,8 +318,6 @@ def _from_arrow(array: Any, name: str, who: str, structs: bool = False) -> Any:
 
 def _slices_of(array: Any) -> Column:
     if is_ragged(array):
-        from distinput.core.ragged_batches import rows_column
-
         return rows_column(array)
     return Strings.of_array(array) if array.dtype == STRING else Dense(array)
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.adopt import adopt
 from distinput.core.block import Block, concat_blocks
 from distinput.core.column import Ints
 from distinput.core.cores import cores
@@ -124,7 +125,7 @@ class Source(OneForOne):
         for index in indices:
             try:
                 (item,) = self.reads.results(Range(index, index + 1).fetch(np.zeros(1, np.int64), 0))
-                spec = Spec.of_value(item)
+                spec = Spec.of_value(adopt(item))
             except Exception as error:  # noqa: BLE001 - raised if no item can be read; otherwise when its turn comes
                 failure = failure or _at(error, index)
                 continue

@@ -13,9 +13,8 @@ from distinput.core.column import Ints
 from distinput.core.dense import Dense
 from distinput.core.failure import Failure, sound_parts
 from distinput.core.nest import Structure, structure_of
-from distinput.core.objects import column_of
-from distinput.core.ragged_batches import loosened
-from distinput.core.rows import Stream
+from distinput.core.regroup import column_of
+from distinput.core.rows import Stream, loosened
 from distinput.core.run import Run
 from distinput.core.sparse_tensor import SparseTensor
 from distinput.core.spec import RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec

@@ -8,12 +8,11 @@ import numpy as np
 
 from distinput.core.arrow import FillError, NullsError, UnsupportedTypeError, to_column, without_rows, without_views
 from distinput.core.column import Ints
-from distinput.core.leaves import is_arrow_array, is_stream, is_table, library_of
 from distinput.core.nest import LEAF
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import Spec
 from distinput.core.table_reading import Reading, zero_of
-from distinput.core.tabular import arrow_array_of, table_of
+from distinput.core.tabular import arrow_array_of, is_arrow_array, is_stream, is_table, library_of, table_of
 from distinput.errors import InvalidArgumentError
 from distinput.ops.arrow_stream import ArrowStream, StreamSource
 from distinput.ops.slices import from_tensor_slices, slices_of

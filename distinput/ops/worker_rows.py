@@ -10,7 +10,7 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Ints
-from distinput.core.objects import column_of
+from distinput.core.regroup import column_of
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.sizes import block_rows

@@ -15,6 +15,7 @@ from distinput.core.rows import RowQueue, Stream, stackable
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec
 from distinput.core.state import State
+from distinput.core.trouble import trouble_of
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.grouped import Grouped
@@ -169,7 +170,7 @@ def differing(error: StackError) -> InvalidArgumentError:
         f"Cannot batch tensors with different shapes{error.where}: {error}; pad them with padded_batch, or bring them to one "
         "shape"
     )
-    made._distinput_row = error.row  # type: ignore[attr-defined]
+    trouble_of(made).row = error.row
     return made
 
 

@@ -5,8 +5,7 @@ A step that may drop elements says so (`Node.thins`). For the others the number 
 an input, so the bounds of the inputs give theirs.
 """
 
-from distinput.plan.counted import over_counts
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node, over_counts
 
 __all__ = ["cardinality_bounds"]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from distinput.core.state import State
+from distinput.core.trouble import trouble_of
 from distinput.plan.needs import Needs
 from distinput.plan.node import Node
 from distinput.plan.record_places import Provenance, record_in_words
@@ -67,7 +68,7 @@ class Grouped(Node):
         return replace(records, more=records.more or len(members) > _MOST)
 
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
-        row = getattr(error, "_distinput_row", None)
+        row = trouble_of(error).row
         if row is None:
             return super().told_record(error, state, ahead)
         return record_in_words(self.input.records_at(state["input"], state["skip"] + ahead * self.step + row))

@@ -15,7 +15,9 @@ from distinput.core.dense import Dense
 from distinput.core.leaves import shape_of
 from distinput.core.objects import Arrays, Datasets, Objects
 from distinput.core.owned import frozen
+from distinput.core.picked import picked
 from distinput.core.ragged import Ragged
+from distinput.core.ragged_batches import ragged_spec
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.shape import TensorShape
@@ -89,8 +91,6 @@ class Rows(InMemory):
         return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        from distinput.core.picked import picked
-
         return picked(self.block, rows)
 
     def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
@@ -117,8 +117,6 @@ def leaf_spec(column: Column) -> LeafSpec:
     if column.inner is not None:
         return TensorSpec(column.inner, column.dtype)
     if column.ragged_rank is not None:
-        from distinput.core.ragged_batches import ragged_spec
-
         return ragged_spec(column)
     if isinstance(column, Ragged):
         return TensorSpec((None, *column.flat.inner), column.dtype)  # also where all lengths are equal, by chance

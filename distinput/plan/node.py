@@ -3,7 +3,7 @@
 
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.needs import Needs
 from distinput.plan.record_places import RecordPlaces
 
-__all__ = ["INFINITE", "UNKNOWN", "Node", "allow_depth", "walk"]
+__all__ = ["INFINITE", "UNKNOWN", "Counted", "Node", "allow_depth", "over_counts", "walk"]
 
 INFINITE = -1
 UNKNOWN = -2
@@ -113,8 +113,6 @@ class Node(RecordPlaces["Node"]):
         """
         if not self.inputs:
             return self.cardinality
-        from distinput.plan.counted import over_counts
-
         below = [source.count_elements() for source in self.inputs]
         if UNKNOWN in below and self.cardinality == UNKNOWN:
             return UNKNOWN
@@ -316,3 +314,41 @@ def _depth(node: Node) -> int:
             waiting.pop()
     found: int = vars(node)["_depth"]
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(Node):
+    """A stand-in for an input of which only the number of elements matters.
+
+    The elements are the input's; their number was found out by looking further than `cardinality` does.
+    """
+
+    input: Node
+    number: int
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def cardinality(self) -> int:
+        return self.number
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        return self.input.open(state, run)
+
+
+def over_counts(node: Node, counts: Sequence[int]) -> Node:
+    """The same step over inputs of so many elements, each a number, `INFINITE` or `UNKNOWN`."""
+    known = [
+        source if n in (UNKNOWN, source.cardinality) else Counted(source, n)
+        for source, n in zip(node.inputs, counts, strict=True)
+    ]
+    same = all(new is old for new, old in zip(known, node.inputs, strict=True))
+    return node if same else node.with_inputs(tuple(known))

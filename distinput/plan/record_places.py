@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from distinput.core.state import State
+from distinput.core.trouble import trouble_of
 from distinput.plan.tree import Tree
 
 __all__ = ["Provenance", "RecordPlaces", "record_in_words"]
@@ -88,11 +89,11 @@ class RecordPlaces(Tree[P]):
         """Which record an error of this step is about, in words; None: not known; empty: the next one to be read.
 
         Args:
-          error: it may hold the state before the element that a function failed on (`core.calls`).
+          error: its trouble may hold the mark of the element that a function failed on.
           state: one of this step.
           ahead: how many elements the one at fault is behind that state.
         """
-        mark = getattr(error, "_distinput_mark", None)
+        mark = trouble_of(error).mark
         if mark is None:
             return record_in_words(self.records_at(state, ahead))
         return record_in_words(self.input_at(state).records_at(mark["input"], mark["skip"]))

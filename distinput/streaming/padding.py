@@ -14,19 +14,19 @@ import numpy as np
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Array, Column, Ints, LazyColumn
-from distinput.core.concat import concat_columns
 from distinput.core.dense import Dense
 from distinput.core.leaves import STRING, shape_of
-from distinput.core.objects import Arrays, column_of
+from distinput.core.objects import Arrays
 from distinput.core.padded import GROUP_BYTES, Late, Padded, as_bytes, groups, room
 from distinput.core.ragged import Ragged
-from distinput.core.shape import Dims
+from distinput.core.regroup import column_of, concat_columns, split, stack
 from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.kernels.ragged import pad_spans
 
 __all__ = ["Padding"]
 
+Dims = tuple[int | None, ...]
 _Spans = tuple[Array, Ints, Ints]
 """A contiguous array [m, ...], and for each row where it begins in the array and how long it is, [n]."""
 
@@ -112,7 +112,7 @@ class Padding:
 def _batches(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints, late: Late | None) -> Column | None:
     """A leaf of many batches, up to the first with a row that is too long; None if rows must be looked at one by one."""
     if column.inner is not None and _fits(shape, column.inner):
-        return column.split(counts)
+        return split(column, counts)
     spans = None if isinstance(column, LazyColumn) else _spans(column)  # that is gathered a batch at a time
     if spans is None or not _fits(shape[1:], spans[0].shape[1:]):
         return None
@@ -128,7 +128,7 @@ def _batch(columns: Sequence[Column], shape: Dims, fill: Any) -> Column:
     shapes = {column.inner for column in columns}
     if len(shapes) == 1 and None not in shapes and _whole_shape(shape, shapes) in shapes:
         whole = concat_columns(columns)
-        return whole.stack(len(whole))
+        return stack(whole, len(whole))
     spans = [each for each in map(_spans, columns) if each is not None]
     if len(spans) == len(columns) and len({flat.shape[1:] for flat, _, _ in spans}) == 1:
         inner = spans[0][0].shape[1:]

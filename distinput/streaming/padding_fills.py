@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import as_leaf, dtype_name, dtype_of, shape_of, zero
+from distinput.core.adopt import leaf_of
+from distinput.core.leaves import dtype_name, dtype_of, shape_of, zero
 from distinput.core.nest import Structure, component
 from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import InvalidArgumentError
@@ -65,7 +66,7 @@ def _fill(op: str, given: Any, leaf: TensorSpec, path: str) -> Any:
     if isinstance(given, tuple | dict):
         raise TypeError(f"{op}: padding_values must be nested as the element, got {given!r} for {path}")
     try:
-        value = as_leaf(given)
+        value = leaf_of(given)
     except TypeError as error:
         raise TypeError(f"{op}: the padding value of {path} must be a scalar: {error}") from None
     if isinstance(value, Node):

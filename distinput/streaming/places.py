@@ -9,6 +9,7 @@ from distinput.core.failure import Failure, is_defect
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.state import Mark, State
+from distinput.core.trouble import trouble_of
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.source import stamp_of
 from distinput.formats.portion import Portion
@@ -152,9 +153,10 @@ def failure_at(error: Exception, place: ReadingPlace, behind: Any = None) -> Fai
         position = place["position"]
         if "fragment" in place and "row" not in place["fragment"].start:  # rows are counted from its beginning
             position = {**(position or {}), "row": None}
-        error._distinput_place = place["path"], position  # type: ignore[attr-defined]
+        trouble = trouble_of(error)
+        trouble.place = place["path"], position
         if "error" not in place:
-            error._distinput_lost = _lost(place, position, behind), behind is None  # type: ignore[attr-defined]
+            trouble.lost = _lost(place, position, behind), behind is None
     return Failure(error)
 
 

@@ -285,7 +285,7 @@ class Checkpoint:
         """The workers that save and restore together."""
         return self._crew(tracked(self._checkpoint_children()))
 
-    def _managed_in(self, folder: str | os.PathLike[str], max_to_keep: int) -> CheckpointManager:
+    def _managed_in(self, folder: str | os.PathLike[str], max_to_keep: int) -> "CheckpointManager[Checkpoint]":
         """A manager of this checkpoint."""
         return CheckpointManager(self, folder, max_to_keep)
 

@@ -4,16 +4,13 @@
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from distinput.errors import FailedPreconditionError
 from distinput.files.folder import join_path, remove_file
 from distinput.plan.check import integer
 from distinput.train.checkpoint_file import file_of
 from distinput.train.record import CheckpointIndex, latest_name, note_whole
-
-if TYPE_CHECKING:
-    from distinput.train.checkpoint import Checkpoint
 
 __all__ = ["CheckpointManager"]
 
@@ -23,7 +20,25 @@ _STALE_SECONDS = 5.0
 _HOUR = 3600.0
 
 
-class CheckpointManager:
+class Saved(Protocol):
+    """What a manager asks of a checkpoint."""
+
+    @property
+    def save_counter(self) -> Any:
+        """A variable that counts how often it was saved."""
+
+    def restore(self, save_path: str | os.PathLike[str] | None) -> Any:
+        """Bring back what was saved."""
+
+    def _write(self, path: str, then: Callable[[], Any]) -> Any: ...
+
+    def _crew_now(self) -> Any: ...
+
+
+C = TypeVar("C", bound=Saved)
+
+
+class CheckpointManager(Generic[C]):
     """Saves checkpoints in a folder, keeps the latest of them, and finds the latest that is not damaged.
 
     Only one manager at a time may save in a folder. It keeps its list there, in a JSON file named `checkpoint`, with which the
@@ -58,7 +73,7 @@ class CheckpointManager:
 
     def __init__(
         self,
-        checkpoint: "Checkpoint",
+        checkpoint: C,
         directory: str | os.PathLike[str],
         max_to_keep: int | None,
         keep_checkpoint_every_n_hours: float | None = None,
@@ -83,7 +98,7 @@ class CheckpointManager:
         self._latest: str | None = None
 
     @property
-    def checkpoint(self) -> "Checkpoint":
+    def checkpoint(self) -> C:
         """What is saved.
 
         Source: `tf.train.CheckpointManager.checkpoint`.
@@ -244,7 +259,7 @@ class CheckpointManager:
         """
 
     def _is_chief(self) -> bool:
-        return self._checkpoint._crew_now().is_chief
+        return bool(self._checkpoint._crew_now().is_chief)
 
     def _step(self) -> int | None:
         counter = self._step_counter

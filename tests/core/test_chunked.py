@@ -16,10 +16,11 @@ from distinput.core.chunked import ChunkedBlock, chunked
 from distinput.core.column import Column
 from distinput.core.dense import Dense
 from distinput.core.nest import structure_of
-from distinput.core.objects import Objects, column_of
+from distinput.core.objects import Objects
 from distinput.core.owned import frozen
 from distinput.core.picked import Picked
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import column_of
 from distinput.core.rows import RowQueue
 from distinput.core.strings import Strings
 

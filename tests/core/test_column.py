@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.core.column import Column, LazyColumn, StackError
-from distinput.core.concat import concat_columns
 from distinput.core.dense import Dense
 from distinput.core.leaves import STRING
-from distinput.core.objects import Arrays, Datasets, Objects, column_of
+from distinput.core.objects import Arrays, Datasets, Objects
 from distinput.core.padded import Padded
 from distinput.core.picked import Picked
 from distinput.core.ragged import Ragged
 from distinput.core.ragged_batches import RaggedBatches
+from distinput.core.regroup import column_of, concat_columns, split, stack
 from distinput.core.sparse_rows import SparseRows
 from distinput.core.strings import Strings
 
@@ -128,11 +128,11 @@ def test_stacked_rows_are_groups_and_come_apart_again(data: st.DataObject) -> No
     bad = [place for place, group in enumerate(groups) if len({np.shape(row) for row in group}) > 1]
     if bad:
         with pytest.raises(StackError) as error:
-            column.stack(size)
+            stack(column, size)
         assert error.value.group == bad[0]
         assert error.value.first != error.value.other
         return
-    stacked = column.stack(size)
+    stacked = stack(column, size)
     assert len(stacked) == len(groups)
     for group, found in zip(groups, stacked.values(), strict=True):
         assert found.shape == (size, *np.shape(group[0]))
@@ -151,7 +151,7 @@ def test_rows_are_split_by_counts(data: st.DataObject) -> None:
         counts.append(data.draw(st.integers(1, left)))
         left -= counts[-1]
     ends = np.cumsum(counts)
-    found = made_of(rows, data).split(np.array(counts))
+    found = split(made_of(rows, data), np.array(counts))
     assert len(found) == len(counts)
     for group, end, count in zip(found.values(), ends, counts, strict=True):
         assert len(group) == count

@@ -7,6 +7,7 @@ import pytest
 import distinput.core.dense as module
 from distinput.core.dense import Dense
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import split
 
 
 @pytest.mark.parametrize("index", [-1, 3])
@@ -23,7 +24,7 @@ def test_a_row_that_is_not_there_cannot_be_taken(monkeypatch: pytest.MonkeyPatch
 
 def test_equal_counts_split_without_a_copy_and_others_into_spans() -> None:
     column = Dense(np.arange(12).reshape(6, 2))
-    even, uneven = column.split(np.array([3, 3])), column.split(np.array([4, 0, 2]))
+    even, uneven = split(column, np.array([3, 3])), split(column, np.array([4, 0, 2]))
     assert isinstance(even, Dense)
     assert even.array.shape == (2, 3, 2)
     assert np.shares_memory(even.array, column.array)

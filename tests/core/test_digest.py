@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from distinput.core import digest
 from distinput.core.dense import Dense
 from distinput.core.digest import Digest, common_folder, evenly, texts_of, word_of
-from distinput.core.objects import column_of
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import column_of
 from distinput.core.strings import Strings
 
 DIFFERENT: list[list[Any]] = [

@@ -175,16 +175,6 @@ def test_what_no_array_can_hold_is_refused() -> None:
         as_leaf(object())
 
 
-@pytest.mark.needs("pandas", "polars")
-def test_series_that_no_array_can_hold_are_refused() -> None:
-    import pandas as pd
-    import polars as pl
-
-    for given, message in ((pl.Series([1, None]), "has 1 nulls"), (pd.Series([1, "a"]), "Arrow cannot hold")):
-        with pytest.raises(TypeError, match=message):
-            as_leaf(given)
-
-
 def test_tensors_are_read_without_their_gradients_and_in_any_dtype() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("ml_dtypes")
@@ -194,25 +184,6 @@ def test_tensors_are_read_without_their_gradients_and_in_any_dtype() -> None:
     assert (str(leaf.dtype), leaf.tolist()) == ("bfloat16", [[1.5, 3], [2, 4]])
     tensor[0, 0] = 9
     assert leaf[0, 0] == 9  # the same memory
-
-
-def test_arrow_arrays_of_lists_are_ragged() -> None:
-    for lists in ([[1], [2, 3]], [[[1], []], [], [[2, 3]]]):
-        assert as_leaf(pa.array(lists)).to_list() == lists
-
-
-def test_text_of_arrow_becomes_bytes() -> None:
-    assert as_leaf(pa.array(["a", "ä"])).tolist() == [b"a", "ä".encode()]
-
-
-@pytest.mark.needs("pandas", "polars")
-def test_lists_and_text_of_series_are_those_of_arrow() -> None:
-    import pandas as pd
-    import polars as pl
-
-    assert as_leaf(pl.Series([[1], [2, 3]])).to_list() == [[1], [2, 3]]
-    for given in (pl.Series(["a", "ä"]), pd.Series(["a", "ä"]), pd.Series(["a", "ä"], dtype=object)):
-        assert as_leaf(given).tolist() == [b"a", "ä".encode()]
 
 
 @pytest.mark.parametrize("value", [[2**64], [1, 2**64], [-(2**63) - 1]])

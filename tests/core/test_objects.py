@@ -9,8 +9,9 @@ import pytest
 from distinput.core.column import Column
 from distinput.core.dense import Dense
 from distinput.core.leaves import STRING, as_leaf
-from distinput.core.objects import Arrays, Datasets, Objects, column_of, column_of_values
+from distinput.core.objects import Arrays, Datasets, Objects
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import column_of, column_of_values, split, stack
 from distinput.core.strings import Strings
 
 
@@ -72,7 +73,7 @@ def test_datasets_are_shown_as_their_handles_and_cannot_be_batched() -> None:
     assert several.row(0).tolist() == ["its handle", "its handle"]
     assert several.lengths().tolist() == [2, 1]  # type: ignore[union-attr]
     assert len(several.unstack()) == 3
-    for call in (lambda: column.stack(1), lambda: column.split(np.array([2]))):
+    for call in (lambda: stack(column, 1), lambda: split(column, np.array([2]))):
         with pytest.raises(TypeError, match="flat_map or zip it first"):
             call()
 

@@ -2,6 +2,7 @@
 """Batches that are padded late are, whatever is done with them, the batches that NumPy pads at once."""
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -17,6 +18,7 @@ from distinput.core.column import Column, StackError
 from distinput.core.nest import LEAF
 from distinput.core.objects import Objects
 from distinput.core.padded import Padded, groups
+from distinput.core.regroup import split, stack
 from distinput.kernels.ragged import pad_spans
 
 INNER = [(), (3,), (2, 2)]
@@ -65,10 +67,10 @@ def equal(left: Any, right: Any) -> None:
     assert left.tobytes() == right.tobytes()
 
 
-def outcome(column: Column, name: str, *arguments: Any) -> tuple[list[Any], str]:
-    """What a method gives, or its error."""
+def outcome(call: Callable[..., Column], *arguments: Any) -> tuple[list[Any], str]:
+    """What a call gives, or its error."""
     try:
-        return [np.asarray(value).tolist() for value in getattr(column, name)(*arguments).values()], ""
+        return [np.asarray(value).tolist() for value in call(*arguments).values()], ""
     except StackError as error:
         return [], str(error)
 
@@ -88,11 +90,11 @@ def test_batches_padded_late_are_those_padded_at_once(data: st.DataObject) -> No
         same(left, right)
         if len(right):
             size = data.draw(st.sampled_from([n for n in range(1, len(right) + 1) if len(right) % n == 0]))
-            assert outcome(left, "stack", size) == outcome(right, "stack", size)
+            assert outcome(stack, left, size) == outcome(stack, right, size)
             cut = data.draw(st.integers(0, len(right)))
             counts = np.array([cut, len(right) - cut])
-            assert outcome(left, "split", counts) == outcome(right, "split", counts)
-            assert outcome(left, "unstack") == outcome(right, "unstack")
+            assert outcome(split, left, counts) == outcome(split, right, counts)
+            assert outcome(left.unstack) == outcome(right.unstack)
         twice = [concat_blocks([ColumnBlock(LEAF, [column], len(column))] * 2).columns[0] for column in (left, right)]
         assert len(twice[0]) == len(twice[1])
         for a, b in zip(twice[0].values(), twice[1].values(), strict=True):

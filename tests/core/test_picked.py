@@ -17,6 +17,7 @@ from distinput.core.column import Column, LazyColumn
 from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
 from distinput.core.picked import Memory, Picked, picked
+from distinput.core.regroup import split, stack
 from distinput.core.row_order import put_in_order
 
 INNER = [(), (3,), (2, 2), (0,)]
@@ -89,12 +90,13 @@ def test_picked_rows_are_those_copied_at_once(data: st.DataObject) -> None:
                     left, right = left.take(indices), right.take(indices)
                 case "stack" if len(right):
                     size = data.draw(st.sampled_from([n for n in range(1, len(right) + 1) if len(right) % n == 0]))
-                    left, right = left.stack(size), right.stack(size)
+                    left, right = stack(left, size), stack(right, size)
                 case "unstack" if right.lengths() is not None:
                     left, right = left.unstack(), right.unstack()
                 case "split" if len(right):
                     cut = data.draw(st.integers(0, len(right)))
-                    same(left.split(np.array([cut, len(right) - cut])), right.split(np.array([cut, len(right) - cut])))
+                    counts = np.array([cut, len(right) - cut])
+                    same(split(left, counts), split(right, counts))
                 case "materialize":
                     made = left.materialize()
                     assert not isinstance(made, LazyColumn)

@@ -121,7 +121,7 @@ def test_workers_in_the_middle_of_a_message_are_not_used_again(
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("distinput.core.segments.Channel.receive", interrupted)
+    monkeypatch.setattr("distinput.core.segments.SegmentConnection.receive", interrupted)
     with pytest.raises(KeyboardInterrupt):
         workers.receive(0, always)
     assert not workers.alive

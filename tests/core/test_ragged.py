@@ -10,6 +10,7 @@ from distinput.core.column import StackError
 from distinput.core.dense import Dense
 from distinput.core.objects import Objects
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import stack
 from distinput.core.strings import Strings
 
 
@@ -33,15 +34,15 @@ def test_rows_in_any_order_lie_side_by_side_once_gathered(flat: Any) -> None:
 
 def test_groups_of_equal_rows_are_stacked_group_by_group() -> None:
     lists = ragged(Dense(np.arange(10)), [0, 2, 4, 7], [2, 2, 3, 3])
-    stacked = lists.stack(2)
+    stacked = stack(lists, 2)
     assert isinstance(stacked, Objects)
     assert [row.tolist() for row in stacked.values()] == [[[0, 1], [2, 3]], [[4, 5, 6], [7, 8, 9]]]
     with pytest.raises(StackError) as error:
-        lists.rows(1, 3).stack(2)
+        stack(lists.rows(1, 3), 2)
     assert (error.value.group, error.value.first, error.value.other) == (0, (2,), (3,))
 
 
 def test_groups_of_one_width_are_one_array() -> None:
-    stacked = ragged(Dense(np.arange(8)), [0, 4, 2, 6], [2, 2, 2, 2]).stack(2)
+    stacked = stack(ragged(Dense(np.arange(8)), [0, 4, 2, 6], [2, 2, 2, 2]), 2)
     assert isinstance(stacked, Dense)
     assert stacked.array.tolist() == [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]

@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 from distinput.core.block import ColumnBlock
 from distinput.core.column import Column
-from distinput.core.concat import concat_columns
 from distinput.core.dense import Dense
 from distinput.core.digest import word_of
 from distinput.core.nest import LEAF
-from distinput.core.objects import Objects, column_of
+from distinput.core.objects import Objects
 from distinput.core.owned import frozen
 from distinput.core.ragged import Ragged
-from distinput.core.ragged_batches import RaggedBatches, as_ragged_tensors, loosened
+from distinput.core.ragged_batches import RaggedBatches
 from distinput.core.ragged_tensor import RaggedTensor
+from distinput.core.regroup import as_ragged_tensors, column_of, concat_columns, split, stack
+from distinput.core.rows import loosened
 from distinput.core.spec import RaggedTensorSpec, Spec
 from distinput.core.strings import Strings
 from distinput.core.to_arrow import column_to_arrow
@@ -63,24 +64,24 @@ def test_rows_are_chosen_grouped_and_taken_apart_as_lists_are(batches: Any, data
     assert [row.tolist() for row in taken.unstack().values()] == rows
     assert taken.lengths().tolist() == [len(batches[i]) for i in order]  # type: ignore[union-attr]
     assert lists(concat_columns([taken, whole])) == [*[batches[i] for i in order], *batches]
-    assert lists(whole.stack(1)) == [[batch] for batch in batches]
-    assert lists(taken.unstack().stack(1)) == [[row] for row in rows]
+    assert lists(stack(whole, 1)) == [[batch] for batch in batches]
+    assert lists(stack(taken.unstack(), 1)) == [[row] for row in rows]
     counts = np.array([len(order), 0], np.int64)
-    assert lists(taken.split(counts)) == [[batches[i] for i in order], []]
+    assert lists(split(taken, counts)) == [[batches[i] for i in order], []]
     assert column_to_arrow(taken).to_pylist() == [batches[i] for i in order]
 
 
 def test_slices_and_batches_move_no_values() -> None:
     flat = np.arange(6)
     rows = Ragged(Dense(flat), np.array([0, 2, 3]), np.array([2, 1, 3]), loose=True)
-    made = rows.split(np.array([2, 1]))
-    for item in [*made.values(), made.rows(1, 2).row(0), made.stack(2).row(0)]:
+    made = split(rows, np.array([2, 1]))
+    for item in [*made.values(), made.rows(1, 2).row(0), stack(made, 2).row(0)]:
         assert np.shares_memory(item.flat_values, flat)
 
 
 def test_rows_in_any_order_are_gathered() -> None:
     rows = Ragged(Dense(np.arange(6)), np.array([3, 0, 2]), np.array([3, 2, 1]), loose=True)
-    assert lists(rows.split(np.array([2, 1]))) == [[[3, 4, 5], [0, 1]], [[2]]]
+    assert lists(split(rows, np.array([2, 1]))) == [[[3, 4, 5], [0, 1]], [[2]]]
 
 
 @pytest.mark.parametrize("rank", [1, 2])
@@ -106,13 +107,13 @@ def test_arrays_that_differ_under_the_ragged_dimensions() -> None:
 
 def test_only_loose_rows_are_stacked_raggedly() -> None:
     rows = Ragged(Dense(np.arange(4)), np.array([0, 2]), np.array([2, 2]))
-    assert isinstance(rows.stack(2), Dense)
+    assert isinstance(stack(rows, 2), Dense)
     (loose,) = (
         loosened(ColumnBlock(LEAF, [rows], 2), Spec(LEAF, (RaggedTensorSpec((None,), int, 0),))).columnar().columns
     )
-    assert lists(loose.stack(2)) == [[[0, 1], [2, 3]]]
+    assert lists(stack(loose, 2)) == [[[0, 1], [2, 3]]]
     for same in (loose.rows(0, 1), loose.take(np.array([1])), loose.copied(), concat_columns([loose, rows])):
-        assert same.split(np.array([1, len(same) - 1])).ragged_rank == 1
+        assert split(same, np.array([1, len(same) - 1])).ragged_rank == 1
 
 
 @pytest.mark.parametrize(

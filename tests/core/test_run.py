@@ -196,8 +196,7 @@ def test_how_many_functions_may_be_called_at_once(run_ahead: int | None, wanted:
 
 
 def test_variants_change_one_thing_and_share_the_rest() -> None:
-    run = Run(run_ahead=5)
-    run.by_element = True
+    run = Run(run_ahead=5).asking(by_element=True)
     variants = [run.one_by_one(), run.by_block(), run.tolerating(), run.aside()]
     assert [(each.run_ahead, each.by_element, each.tolerant) for each in variants] == [
         (0, True, False), (5, False, False), (5, True, True), (5, True, False),

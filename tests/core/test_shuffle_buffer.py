@@ -15,8 +15,9 @@ from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.column import Column
 from distinput.core.dense import Dense
 from distinput.core.nest import structure_of
-from distinput.core.objects import Objects, column_of
+from distinput.core.objects import Objects
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import column_of
 from distinput.core.shuffle_buffer import ShuffleBuffer
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.strings import Strings

@@ -12,7 +12,7 @@ from distinput.core.arrow import to_column
 from distinput.core.block import Block
 from distinput.core.dense import Dense
 from distinput.core.nest import LEAF, structure_of
-from distinput.core.objects import column_of
+from distinput.core.regroup import column_of
 from distinput.core.to_arrow import column_to_arrow, to_arrow
 
 ROWS: dict[str, list[Any]] = {

@@ -9,7 +9,7 @@ from distinput.data.explanation import explanation_of
 
 def test_its_parts_are_those_that_are_printed() -> None:
     ds = di.data.Dataset.range(9).repeat(2).map(lambda x: x + 1).take(5).take(3).batch(2)
-    told = explanation_of(ds, num_workers=2)
+    told = explanation_of(ds.node, ds._runs().node, num_workers=2)
     parts = json.loads(json.dumps(told.to_dict()))
     printed = ds.explain(num_workers=2)
     assert parts["rules"] == ["take_of_take"]
@@ -20,6 +20,7 @@ def test_its_parts_are_those_that_are_printed() -> None:
 
 
 def test_what_no_rule_changes_runs_as_described() -> None:
-    told = explanation_of(di.data.Dataset.range(9))
+    node = di.data.Dataset.range(9).node
+    told = explanation_of(node, node)
     assert (told.rules, told.runs, told.shards) == ((), told.described, None)
     assert str(told) == "described:\n  range(first=0, stop=9)  int64  x9\nrules: none"

@@ -5,8 +5,7 @@ import pytest
 
 import distinput as di
 from distinput.data.dataset import Dataset
-from distinput.plan.counted import Counted, over_counts
-from distinput.plan.node import INFINITE, UNKNOWN
+from distinput.plan.node import INFINITE, UNKNOWN, Counted, over_counts
 
 RANGE = di.data.Dataset.range
 

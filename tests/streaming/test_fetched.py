@@ -21,11 +21,10 @@ def blocks(dataset: di.data.Dataset, *, by_element: bool) -> list[Any]:
     """The blocks of one pass."""
     node = rewrite(dataset.node)[0]
     with (
-        Run() as run,
+        Run().asking(by_element=by_element) as run,
         mock.patch.object(module, "PACE_SECONDS", 1e9),
         mock.patch.object(sizes, "_GATHERED_BYTES", 4000),
     ):
-        run.by_element = by_element
         return [block for block, _ in node.open(node.start(0), run)]
 
 
@@ -58,6 +57,9 @@ def test_rows_that_are_copied_stay_few(change: Any) -> None:
 def test_a_choice_that_takes_long_stays_small() -> None:
     dataset = di.data.Dataset.from_tensor_slices(IMAGES).global_shuffle(seed=1).batch(5)
     node = rewrite(dataset.node)[0]
-    with Run() as run, mock.patch.object(module, "PACE_SECONDS", 0), mock.patch.object(sizes, "_GATHERED_BYTES", 4000):
-        run.by_element = True
+    with (
+        Run().asking(by_element=True) as run,
+        mock.patch.object(module, "PACE_SECONDS", 0),
+        mock.patch.object(sizes, "_GATHERED_BYTES", 4000),
+    ):
         assert max(len(block) for block, _ in node.open(node.start(0), run)) <= 4

@@ -10,8 +10,9 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column
 from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
-from distinput.core.objects import Arrays, Objects, column_of
+from distinput.core.objects import Arrays, Objects
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import column_of
 from distinput.core.spec import TensorSpec
 from distinput.streaming.packing import SequencePacking, spans_of
 

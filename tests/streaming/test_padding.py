@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.concat import concat_columns
 from distinput.core.nest import LEAF
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import concat_columns
 from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.streaming.padding import Padding

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.adopt import adopt, leaf_of
 from distinput.core.block import Block
-from distinput.core.leaves import as_leaf
 from distinput.core.nest import map_leaves, structure_of
 from distinput.core.owned import kept
 from distinput.data.dataset import Dataset
@@ -102,7 +102,7 @@ def from_list(elements: list[Any], name: str | None = None) -> Dataset[Any]:
         raise InvalidArgumentError("from_list: elements must not be empty; for an empty dataset use Dataset.range(0)")
     if isinstance(elements[0], Dataset):
         return Dataset.from_tensor_slices(elements, name)
-    items = [kept(map_leaves(_leaf, element, lists=False)) for element in elements]
+    items = [kept(map_leaves(_leaf, adopt(element), lists=False)) for element in elements]
     try:
         block = Block.of_elements(structure_of(items[0]), items)
         return Dataset(slices_of(block, f"{len(items)} items", name=name))
@@ -111,7 +111,7 @@ def from_list(elements: list[Any], name: str | None = None) -> Dataset[Any]:
 
 
 def _leaf(value: Any) -> Any:
-    return as_leaf(getattr(value, "node", value))
+    return leaf_of(getattr(value, "node", value))
 
 
 def sample_from_datasets(

@@ -8,8 +8,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from distinput.core.pool import Pool, Task
 from distinput.core.rows import Stream
-from distinput.core.run import OpCounters, Run, Step
+from distinput.core.run import OpCounters, Run
 from distinput.core.state import State
+from distinput.core.trouble import Step
 from distinput.data.recording.trace import Trace
 
 __all__ = ["TracedRun"]

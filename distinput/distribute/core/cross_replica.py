@@ -8,8 +8,7 @@ import numpy as np
 
 from distinput.core.leaves import is_ragged
 from distinput.core.ragged_rows import splits_of
-from distinput.core.ragged_sums import counts_over, sums_over
-from distinput.core.ragged_tensor import RaggedTensor
+from distinput.core.ragged_tensor import RaggedTensor, counts_over, sums_over
 from distinput.distribute.core.reducer import Reducer
 from distinput.distribute.core.reduction import ReduceOp, check_axis, mean_of_rows, reduce_undistributed, wide_dtype
 from distinput.distribute.core.replicas import Replicas

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.leaves import zero
+from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.distribute.core.values import PerReplica
@@ -126,8 +127,6 @@ class StepPadding:
             return part
         self._check(there)
         if leaf.ragged_rank:
-            from distinput.core.ragged_tensor import RaggedTensor
-
             splits = np.concatenate((part.row_splits, np.repeat(part.row_splits[-1:], self._rows - there)))
             return RaggedTensor(part.values, splits)  # rows without values
         made = zero(leaf.dtype, (self._rows, *part.shape[1:]))

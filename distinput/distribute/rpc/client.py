@@ -13,7 +13,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from distinput.core.leaves import STRING, as_leaf, dtype_name
+from distinput.core.adopt import leaf_of
+from distinput.core.leaves import STRING, dtype_name
 from distinput.core.nest import structure_of
 from distinput.core.spec import TensorSpec
 from distinput.distribute.rpc.encoding import OK, StatusOrResult, code_of, decoded, encoded, error_of
@@ -238,7 +239,7 @@ def _arranged(method: str, outcome: Reply, specs: Any) -> Reply:
             None,
         )
     for leaf, spec in zip(leaves, each, strict=True):
-        array = np.asarray(as_leaf(leaf))
+        array = np.asarray(leaf_of(leaf))
         dtype = STRING if array.dtype.kind in "SUO" else array.dtype
         if isinstance(spec, TensorSpec) and not spec.fits(array.shape, dtype):
             given = f"{dtype_name(dtype)}{list(array.shape)}"

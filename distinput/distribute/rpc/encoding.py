@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from distinput import errors
+from distinput.core.adopt import leaf_of
 from distinput.core.json_values import MalformedJson, items_of, json_value, member, of_kind
-from distinput.core.leaves import as_leaf
 from distinput.distribute.collectives.array_bytes import as_array, describe, from_bytes, parse, to_bytes
 from distinput.errors import InvalidArgumentError
 
@@ -191,7 +191,7 @@ def _structure(value: Any, arrays: list[Array]) -> Any:
         return {"tuple": [_structure(part, arrays) for part in value]}
     if isinstance(value, list) and not _is_plain(value):
         return {"list": [_structure(part, arrays) for part in value]}
-    leaf = as_leaf(value)
+    leaf = leaf_of(value)
     if isinstance(leaf, bytes):
         made = np.empty((), object)
         made[()] = leaf

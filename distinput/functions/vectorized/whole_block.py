@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.adopt import adopt
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import copy_of
 from distinput.core.dense import Dense
@@ -111,7 +112,10 @@ def _as_element(value: Any, said: Spec | None) -> Any:
 def _constant(value: Any, spec: LeafSpec | None) -> Any:
     if isinstance(value, list) and any(map(_is_leaf, value)):
         raise Refused("it returns a list of arrays inside of its result")
-    return as_stated(np.asarray(value) if isinstance(value, np.ndarray) else value, spec)
+    adopted = adopt(value)
+    if isinstance(adopted, dict):
+        raise Refused("it returns a table")
+    return as_stated(np.asarray(adopted) if isinstance(adopted, np.ndarray) else adopted, spec)
 
 
 def _column(leaf: Any, size: int, taken: set[int]) -> Any:

@@ -12,9 +12,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from distinput.core.dense import Dense
-from distinput.core.objects import column_of
 from distinput.core.ragged import Ragged
 from distinput.core.ragged_tensor import RaggedTensor
+from distinput.core.regroup import column_of
 from distinput.core.strings import Strings
 from distinput.data.dataset import Dataset
 from distinput.data.experimental.sql_dataset import SqlDataset

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.core.column import Column
-from distinput.core.concat import concat_columns, concatenated
 from distinput.core.dense import Dense
-from distinput.core.objects import Objects, column_of
+from distinput.core.objects import Objects
 from distinput.core.ragged import Ragged
+from distinput.core.regroup import column_of, concat_columns, concatenated
 from distinput.core.strings import Strings
 
 ROWS: dict[str, st.SearchStrategy[Any]] = {
