@@ -111,13 +111,13 @@ def _example(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(autouse=True)
 def _open_tables() -> Iterator[None]:
     """What a test or an example registers is unknown to the next one."""
-    from distinput.core.registry import Registry
     from distinput.data.dataset import Dataset
     from distinput.data.registration import OPS
     from distinput.distribute.devices import BACKENDS
     from distinput.distribute.engines import ENGINES
     from distinput.distribute.seats import SEATS
     from distinput.formats import FORMATS
+    from distinput.names.registry import Registry
     from distinput.rewrite.rules import FIRST, RULES
     from distinput.sharding.policies import POLICIES
 

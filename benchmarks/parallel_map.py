@@ -178,7 +178,7 @@ def _handing(size: int, count: int) -> Case:
 
 
 def _handed(size: int, count: int) -> Work:
-    from distinput.core.processes import Processes, Workforce
+    from distinput.run.processes import Processes, Workforce
 
     workforce = Workforce(lambda: Processes(Handing(size), 1, "benchmark"))
 

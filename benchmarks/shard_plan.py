@@ -33,7 +33,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
 
 def table(n: int) -> Any:
     """Names and sizes as they come from a listing; the largest file is no larger than a tenth of a worker's mean load."""
-    from distinput.core.strings import Strings
+    from distinput.columns.strings import Strings
     from distinput.files.table import FileTable
 
     sizes = np.random.default_rng(SEED).lognormal(15, 1.5, n).astype(np.int64)
@@ -48,7 +48,7 @@ def _case(name: str, n: int, what: str) -> Case:
     def ours() -> Work:
         from distinput.formats.text import TextLines
         from distinput.formats.tfrecord import TFRecords
-        from distinput.partition.file_assignment import assign_files
+        from distinput.sharding.file_assignment import assign_files
 
         files = table(n)
         form: Any = TextLines() if what == "text" else TFRecords()

@@ -95,7 +95,7 @@ def _by_kernels(files: list[str], padded: bool) -> Work:
 
     Nothing can stop or be saved here, and no record may be damaged, long or lack a feature.
     """
-    from distinput.core.bytes_objects import objects_between
+    from distinput.columns.strings import objects_between
     from distinput.kernels.example import locate_features
     from distinput.kernels.example_columns import ANY
     from distinput.kernels.example_values import BYTES, FLOAT, INT64

@@ -10,7 +10,7 @@ from importlib import import_module
 from os.path import dirname, isdir, join
 from typing import TYPE_CHECKING, Any
 
-from distinput.core.ragged_tensor import RaggedTensor
+from distinput.values.ragged_tensor import RaggedTensor
 
 __all__ = [
     "IndexedSlices",
@@ -82,10 +82,10 @@ _CORNERS = (
 _LAZY = {
     name: module
     for module, names in {
-        "core.ragged_tensor": "RaggedTensor",
-        "core.shape": "TensorShape",
-        "core.sparse_tensor": "SparseTensor",
-        "core.spec": "OptionalSpec RaggedTensorSpec SparseTensorSpec TensorSpec",
+        "values.ragged_tensor": "RaggedTensor",
+        "values.shape": "TensorShape",
+        "values.sparse_tensor": "SparseTensor",
+        "values.spec": "OptionalSpec RaggedTensorSpec SparseTensorSpec TensorSpec",
         "distribute.variables": "IndexedSlices Variable VariableAggregation VariableSynchronization",
         "dtypes": "bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 string uint8 uint16 uint32 uint64",
         "python_function": "function",
@@ -99,9 +99,6 @@ if TYPE_CHECKING:
     from distinput import data, distribute, errors, inspect, interop, io, random, tpu, train
     from distinput import reports as reports
     from distinput import testing as testing
-    from distinput.core.shape import TensorShape
-    from distinput.core.sparse_tensor import SparseTensor
-    from distinput.core.spec import OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
     from distinput.distribute.variables import IndexedSlices, Variable, VariableAggregation, VariableSynchronization
     from distinput.dtypes import (
         bool,
@@ -120,8 +117,8 @@ if TYPE_CHECKING:
         uint32,
         uint64,
     )
-    from distinput.python_function import function
-    from distinput.tensors import (
+    from distinput.tf.python_function import function
+    from distinput.tf.tensors import (
         Tensor,
         constant,
         convert_to_tensor,
@@ -132,6 +129,9 @@ if TYPE_CHECKING:
         reduce_sum,
         reshape,
     )
+    from distinput.values.shape import TensorShape
+    from distinput.values.sparse_tensor import SparseTensor
+    from distinput.values.spec import OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 
 
 if not TYPE_CHECKING:  # which would take every name for one that is there
@@ -165,7 +165,7 @@ sys.meta_path.append(_Moved)
 
 
 def _absent(name: str) -> str:
-    from distinput.data.absent import absent  # for messages alone
+    from distinput.tf.absent import absent  # for messages alone
 
     return absent("distinput", name, {*__all__, *_CORNERS})
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from distinput.core.leaves import STRING
+from distinput.values.leaves import STRING
 
 __all__ = [
     "bool",

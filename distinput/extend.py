@@ -8,18 +8,14 @@ entry point of the group `distinput.extensions`: it is imported when somebody fi
 
 from typing import Any
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF, Structure, structure_of
-from distinput.core.ragged import Ragged
-from distinput.core.ragged_batches import RaggedBatches
-from distinput.core.regroup import split, stack
-from distinput.core.rows import RowQueue, Stream, passing_over
-from distinput.core.run import Run
-from distinput.core.spec import Spec, TensorSpec
-from distinput.core.state import State
-from distinput.core.strings import Strings
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.ragged import Ragged, RaggedBatches
+from distinput.columns.regroup import split, stack
+from distinput.columns.rows import RowQueue, Stream, passing_over
+from distinput.columns.state import State
+from distinput.columns.strings import Strings
 from distinput.data.registration import dataset_of, register_op, step
 from distinput.distribute.collectives.channel import Channel, ChannelLost, Handle
 from distinput.distribute.collectives.collectives import Collectives
@@ -29,15 +25,14 @@ from distinput.formats import register_format
 from distinput.formats.format import Format, Fragment, Position
 from distinput.formats.span_format import Found, Piece, SpanFormat
 from distinput.ops.slices import from_tensor_slices
-from distinput.plan.batching import Batching
-from distinput.plan.grouped import Grouped
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
-from distinput.plan.one_for_one import OneForOne
-from distinput.plan.policy import Decision, Policy, Share
-from distinput.plan.same_elements import SameElements
+from distinput.plan.families import Batching, Grouped, OneForOne, SameElements
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
+from distinput.plan.options import Decision, Policy, Share
 from distinput.rewrite.rules import register_rule
+from distinput.run.run import Run
 from distinput.sharding.policies import register_policy
+from distinput.values.nest import LEAF, Structure, structure_of
+from distinput.values.spec import Spec, TensorSpec
 
 __all__ = [
     "INFINITE",

@@ -4,7 +4,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from distinput.data.absent import absent
 from distinput.decoders.image import decode_image, decode_jpeg, decode_png
 from distinput.files.local_cache import cache_remote
 from distinput.files.mounts import mount, unmount
@@ -20,14 +19,15 @@ from distinput.formats.features import (
 )
 from distinput.formats.sequence_example import parse_sequence_example, parse_single_sequence_example
 from distinput.formats.tfrecord import TFRecordOptions, TFRecordWriter
+from distinput.tf.absent import absent
 from distinput.writers.manifest import verify_files
 
 if TYPE_CHECKING:
     from distinput.files.whole_files import matching_files, read_file, write_file
     from distinput.formats.arrow_ipc import write_arrow
-    from distinput.formats.csv_records import decode_csv
+    from distinput.formats.csv_fields import decode_csv
     from distinput.formats.decoded_example import decode_example, decode_json_example
-    from distinput.formats.indexed_tfrecord import write_tfrecord_index
+    from distinput.formats.indexed import write_index
     from distinput.formats.parquet import write_parquet
     from distinput.formats.raw_bytes import decode_base64, decode_compressed, decode_raw, encode_base64
     from distinput.formats.tensor_message import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         serialize_sparse,
         serialize_tensor,
     )
-    from distinput.formats.write_index import write_index
+    from distinput.formats.tfrecord import write_tfrecord_index
 
 __all__ = [
     "FixedLenFeature",
@@ -85,7 +85,7 @@ __all__ = [
 _LOADED_LATER = {
     "decode_base64": "formats.raw_bytes",
     "decode_compressed": "formats.raw_bytes",
-    "decode_csv": "formats.csv_records",
+    "decode_csv": "formats.csv_fields",
     "decode_example": "formats.decoded_example",
     "decode_json_example": "formats.decoded_example",
     "decode_raw": "formats.raw_bytes",
@@ -99,9 +99,9 @@ _LOADED_LATER = {
     "serialize_tensor": "formats.tensor_message",
     "write_arrow": "formats.arrow_ipc",
     "write_file": "files.whole_files",
-    "write_index": "formats.write_index",
+    "write_index": "formats.indexed",
     "write_parquet": "formats.parquet",
-    "write_tfrecord_index": "formats.indexed_tfrecord",
+    "write_tfrecord_index": "formats.tfrecord",
 }
 """Names and the modules that have them, loaded when they are first named."""
 

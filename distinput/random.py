@@ -3,9 +3,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from distinput.core.random import set_global_seed
-from distinput.data.absent import absent
 from distinput.plan.check import integer
+from distinput.tf.absent import absent
+from distinput.values.random import set_global_seed
 
 __all__ = ["set_seed"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.core.random import set_global_seed
 from distinput.data import Dataset
+from distinput.values.random import set_global_seed
 
 N = 20
 

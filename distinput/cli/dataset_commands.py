@@ -13,22 +13,20 @@ from distinput.cli.commands import FAILED, FINE
 from distinput.cli.loading import WHERE, add_dataset, is_name, load, load_dataset, user_code
 from distinput.cli.output import Progress, print_json, print_table
 from distinput.cli.visible import visible
-from distinput.core.quantities import bytes_text, number_text, seconds_text
 from distinput.data.dataset import Dataset
-from distinput.data.explanation import explanation_of
-from distinput.data.recording.recording import recorded
+from distinput.data.export import explanation_of
+from distinput.data.recording import recorded
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.inspect.files import open_files
-from distinput.partition.plan_summary import LeastAndMost, PlanSummary, summary_of
+from distinput.names.words import bytes_text, number_text, seconds_text
 from distinput.plan.node import INFINITE
-from distinput.plan.options import AutoShardPolicy
-from distinput.plan.policy import Policy
+from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.reports import Graph, graph_of, mermaid_of, svg_of
-from distinput.reports.bench import Bench, bench
-from distinput.reports.trials import TriedChange, trials
+from distinput.reports.bench import Bench, TriedChange, bench, trials
 from distinput.sharding.planning import shard_plan
 from distinput.sharding.policies import policy_named
+from distinput.sharding.shard_plan import LeastAndMost, PlanSummary, summary_of
 
 if TYPE_CHECKING:
     from distinput.distribute.input.distributed_dataset import DistributedDataset

@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import Any
 
 from distinput.cli.arguments import suggest
-from distinput.core.meant import meant
 from distinput.data.dataset import Dataset
 from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError, NotFoundError, UnknownError
+from distinput.names.words import meant
 
 __all__ = ["WHERE", "add_dataset", "is_name", "load", "load_dataset", "user_code"]
 

@@ -11,9 +11,7 @@ from distinput.cli.arguments import add_json
 from distinput.cli.commands import COMMANDS, FINE, FOUND, USAGE, Command
 from distinput.cli.main import parser_of
 from distinput.cli.output import print_json, print_table
-from distinput.diagnosis import Diagnosis, diagnose
-from distinput.diagnosis.diagnosis import ENGINES, PURPOSES
-from distinput.diagnosis.packages import Package
+from distinput.diagnosis import ENGINES, PURPOSES, Diagnosis, Package, diagnose
 from distinput.testing.judge import command as judging
 
 __all__ = [

@@ -6,9 +6,8 @@ from enum import Enum
 from typing import Any
 
 from distinput.cluster.cluster_spec import ClusterSpec
-from distinput.cluster.resolver import ClusterResolver, LaunchedClusterResolver
+from distinput.cluster.resolver import ClusterResolver, Environ, LaunchedClusterResolver, natural, text
 from distinput.cluster.topology import Sighting
-from distinput.cluster.variables import Environ, natural, text
 
 __all__ = ["KubernetesClusterResolver", "KubernetesExecutableLocation"]
 

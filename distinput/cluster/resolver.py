@@ -1,14 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """The base class of cluster resolvers, and that of resolvers that read a launcher's variables."""
 
+import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.topology import Sighting
-from distinput.cluster.variables import Environ, current
 
-__all__ = ["ClusterResolver", "LaunchedClusterResolver", "with_rpc_layer"]
+__all__ = ["ClusterResolver", "Environ", "LaunchedClusterResolver", "current", "natural", "text", "with_rpc_layer"]
+
+
+# ----------------------------------------------------------------------------
+# Environment variables, read with an error that names the variable.
+# ----------------------------------------------------------------------------
+
+
+Environ = Mapping[str, str]
+
+
+def current(environ: Environ | None) -> Environ:
+    """The mapping given, or the current environment of this process."""
+    return os.environ if environ is None else environ
+
+
+def text(environ: Environ, name: str) -> str | None:
+    """The value of a variable; None if it is missing or empty."""
+    value = environ.get(name, "").strip()
+    return value or None
+
+
+def natural(environ: Environ, name: str, source: str, least: int = 0) -> int | None:
+    """The integer in a variable; None if it is missing or empty.
+
+    Raises:
+      ValueError: the value is not an integer, or is below `least`.
+    """
+    value = text(environ, name)
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdigit()) or int(value) < least:
+        raise ValueError(f"{source}: {name} must be an integer, at least {least}, got {environ[name]!r}")
+    return int(value)
 
 
 def with_rpc_layer(address: str, rpc_layer: str | None) -> str:

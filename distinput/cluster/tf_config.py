@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from distinput.cluster.cluster_spec import ClusterSpec
-from distinput.cluster.resolver import ClusterResolver, with_rpc_layer
+from distinput.cluster.resolver import ClusterResolver, Environ, current, with_rpc_layer
 from distinput.cluster.topology import Sighting
-from distinput.cluster.variables import Environ, current
 
 __all__ = ["TFConfigClusterResolver"]
 

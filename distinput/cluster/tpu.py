@@ -7,9 +7,8 @@ from typing import Any, Self
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver, with_rpc_layer
 from distinput.errors import EngineMissing
-from distinput.tpu.hardware_feature import HardwareFeatures
 from distinput.tpu.system import TPUSystemMetadata, initialize_tpu_system, system_metadata
-from distinput.tpu.topology import Topology
+from distinput.tpu.topology import HardwareFeatures, Topology
 
 __all__ = ["TPUClusterResolver"]
 

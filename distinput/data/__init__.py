@@ -4,13 +4,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from distinput.core.spec import DatasetSpec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
 from distinput.data.iterator import DatasetIterator as Iterator
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE as INFINITE_CARDINALITY
 from distinput.plan.node import UNKNOWN as UNKNOWN_CARDINALITY
+from distinput.values.spec import DatasetSpec, TensorSpec
 
 if TYPE_CHECKING:
     from distinput.data import experimental
@@ -99,7 +99,7 @@ if not TYPE_CHECKING:  # a type checker that saw this would accept every name
 
 
 def _absent(name: str) -> str:
-    from distinput.data.absent import absent  # for messages only
+    from distinput.tf.absent import absent  # for messages only
 
     return absent("distinput.data", name, __all__)
 

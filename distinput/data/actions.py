@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 import numpy as np
 
 from distinput import ops
-from distinput.core.nest import map_leaves
 from distinput.data.element import T_co
 from distinput.data.handle import DatasetHandle
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import callable_argument
+from distinput.values.nest import map_leaves
 
 if TYPE_CHECKING:
     from os import PathLike
     from typing import TextIO
 
     from distinput.data.progress import ShownPass
-    from distinput.data.recording.recording import Recording
+    from distinput.data.recording import Recording
     from distinput.writers.manifest import WrittenFiles
 
 __all__ = ["Actions"]
@@ -212,7 +212,7 @@ class Actions(DatasetHandle[T_co]):
 
         Source: the Arrow PyCapsule interface.
         """
-        from distinput.core.record_batches import arrow_schema
+        from distinput.arrow.record_batches import arrow_schema
 
         return arrow_schema(self._node.spec).__arrow_c_schema__()
 
@@ -307,7 +307,7 @@ class Actions(DatasetHandle[T_co]):
         >>> recording.delivered
         32
         """
-        from distinput.data.recording.recording import recorded
+        from distinput.data.recording import recorded
 
         recording = recorded(self, seconds, elements)
         recording.write_report(path, num_workers)
@@ -339,8 +339,7 @@ class Actions(DatasetHandle[T_co]):
         >>> sum(x for x in di.data.Dataset.range(10).progress("adding"))
         np.int64(45)
         """
-        from distinput.data.progress import ShownPass
-        from distinput.data.progress_bar import ProgressBar
+        from distinput.data.progress import ProgressBar, ShownPass
 
         low, high = self.cardinality_bounds()
         bar = ProgressBar(low, high, what, unit, kind, stream)

@@ -6,7 +6,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from distinput.core.column import Ints
+from distinput.columns.column import Ints
 from distinput.plan.node import INFINITE
 
 __all__ = ["is_integer", "row_of", "rows_of"]

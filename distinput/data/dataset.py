@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Never, TypeAlias, TypeVar, overload
 import numpy as np
 
 from distinput import ops
-from distinput.core.nest import structure_of
-from distinput.core.spec import DatasetSpec
-from distinput.core.tabular import is_stream, is_table
+from distinput.arrow.tabular import is_stream, is_table
 from distinput.data.element import T_co
 from distinput.data.transformations import Transformations
 from distinput.errors import InvalidArgumentError
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import callable_argument, integer, taken
 from distinput.plan.node import Node
+from distinput.values.nest import structure_of
+from distinput.values.spec import DatasetSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,7 +120,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.counter`.
         """
-        return Dataset(ops.counter.Counter(start, step, dtype, name=name))
+        return Dataset(ops.range.Counter(start, step, dtype, name=name))
 
     @staticmethod
     def random(
@@ -481,8 +481,8 @@ class Dataset(Transformations[T_co]):
         Source: `tf.data.Dataset.list_files`.
         """
         from distinput.files.directory import list_files
+        from distinput.files.mounts import stored
         from distinput.files.paths import as_paths
-        from distinput.files.storage import stored
 
         patterns, storage = stored(as_paths(file_pattern), storage_options, filesystem)
         names = list_files(patterns)
@@ -727,7 +727,7 @@ class Dataset(Transformations[T_co]):
 
         def __getattr__(self, name: str) -> Any:
             """The method of an op that the extension of an installed package adds; see `distinput.extend`."""
-            from distinput.data.extension import method_of_an_extension
+            from distinput.data.registration import method_of_an_extension
 
             return method_of_an_extension(self, name)
 

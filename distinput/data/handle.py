@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, overload
 
 import numpy as np
 
-from distinput.core.html import html
-from distinput.core.run import OpCounters, Run
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.data.element import T_co
-from distinput.data.iterator import BlockIterator, DatasetIterator, resumed
-from distinput.data.passes import Passes
+from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, resumed
+from distinput.names.words import html
 from distinput.plan.check import at_least
 from distinput.plan.node import INFINITE, Node, allow_depth
 from distinput.rewrite import Running
+from distinput.run.run import OpCounters, Run
 
 if TYPE_CHECKING:
     from distinput.data.stats import Stats
-    from distinput.plan.options import AutoShardPolicy, Options
-    from distinput.plan.policy import Policy
+    from distinput.plan.options import AutoShardPolicy, Options, Policy
     from distinput.streaming.by_position import Positions
 
 __all__ = ["DatasetHandle"]
@@ -90,7 +88,7 @@ class DatasetHandle(Generic[T_co]):
         >>> ds.cardinality_bounds(), ds.take(20).batch(8).cardinality_bounds()
         ((0, 100), (0, 3))
         """
-        from distinput.plan.bounds import cardinality_bounds
+        from distinput.plan.counted import cardinality_bounds
 
         return cardinality_bounds(self._node)
 
@@ -241,12 +239,12 @@ class DatasetHandle(Generic[T_co]):
             repeat(count=2)  int64  x18
               range(first=0, stop=9)  int64  x9
         """
-        from distinput.data.explanation import explanation_of
+        from distinput.data.export import explanation_of
 
         return str(explanation_of(self._node, self._runs().node, num_workers, replicas_per_worker, policy))
 
     def __repr__(self) -> str:
-        from distinput.plan.summary import summary
+        from distinput.plan.text import summary
 
         return f"<{type(self).__name__} {summary(self._node)}>"
 

@@ -1,30 +1,199 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iterators of a dataset, whose position can be saved after any element."""
 
+import os
+import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import compress, repeat
 from operator import length_hint
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self
 
-from distinput.core.block import ColumnBlock
-from distinput.core.failure import Failure
-from distinput.core.run import OpCounters, Run
-from distinput.core.state import State
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.failure import Failure
+from distinput.columns.state import State
 from distinput.data.element import T_co
-from distinput.data.hand import NONE, Hand
-from distinput.data.iteration import Iteration
 from distinput.data.optional import Optional
-from distinput.data.passes import Passes
 from distinput.errors import AbortedError, CancelledError, OutOfRangeError, StateError, UnavailableError
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
-from distinput.rewrite.running import Running
+from distinput.rewrite.rules import Running
+from distinput.run.run import OpCounters, Run
+from distinput.run.threads import Ending
 
 if TYPE_CHECKING:
     from distinput.data.seal import Seal
     from distinput.data.stats import Stats
 
-__all__ = ["BlockIterator", "DatasetIterator", "HandMark", "resumed", "run_of"]
+
+__all__ = ["NONE", "BlockIterator", "DatasetIterator", "Hand", "HandMark", "Iteration", "Passes", "resumed", "run_of"]
+
+
+# ----------------------------------------------------------------------------
+# An iteration: the stream that is being read, and the run that its threads share.
+# ----------------------------------------------------------------------------
+
+
+class Iteration(Ending):
+    """What an iterator reads from. It does not refer to the iterator, so dropping the iterator ends the iteration.
+
+    Args:
+      node: the tree that runs.
+      state: the position to begin at.
+      run: its threads and counters.
+    """
+
+    __slots__ = ("run", "stream")
+
+    def __init__(self, node: Node, state: State, run: Run) -> None:
+        self.run = run
+        self.stream = node.open(state, run)
+        self.begun()
+
+    def end(self, patience: float | None) -> None:
+        self.run.cancel()
+        try:
+            if not getattr(self.stream, "gi_running", False):  # otherwise the thread that is in it finds it cancelled
+                self.stream.close()  # type: ignore[attr-defined]
+        finally:
+            self.run.close(patience)
+
+
+# ----------------------------------------------------------------------------
+# What an iterator has in hand: the elements of one block, and the place after each of them.
+#
+# An iterator takes over a block by putting another hand in the place of the one before. After that, only C code changes it:
+# it
+# counts down with each element that is taken. So an interrupt finds the iterator before an element or behind it, never
+# between.
+# ----------------------------------------------------------------------------
+
+
+NONE: Iterator[Any] = iter(())
+"""No elements."""
+
+_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""True if only one thread at a time runs inside an iterator written in C."""
+
+
+@dataclass(slots=True)
+class Hand:
+    """The elements of a block, of which some were taken.
+
+    Args:
+      at: the state of the tree before the block.
+      after: the state of the tree after it.
+      over: how many elements have to be passed over before the first one that is delivered.
+      before: elements before the block, if they are known; elements that an error stands for are missing.
+      passed: the code of an error that was raised, and comes once more on the way.
+      since: whether there were elements since then.
+      size: elements of the block.
+      left: its length hint is the number of elements that were not taken.
+      parts: the elements, in iterators of which each is used up before the next one. Each element that is taken must take one
+        from `left`.
+    """
+
+    at: State
+    after: State
+    over: int = 0
+    before: int | None = None
+    passed: str | None = None
+    since: bool = False
+    size: int = 0
+    left: Iterator[Any] = NONE
+    parts: Iterator[Iterator[Any]] = NONE
+
+    def part(self) -> Iterator[Any] | None:
+        """The next part of the elements; None if there is none."""
+        for part in self.parts:
+            return compress(part, self.left)
+        return None
+
+    def drop(self) -> None:
+        """Let go of a block that is used up, so that its memory can be reused for the next one."""
+        self.left = self.parts = NONE
+
+    def behind(self, after: State, over: int, *, passed: str | None, since: bool) -> Self:
+        """Behind this block, with none in hand."""
+        before = None if self.before is None else self.before + self.size
+        return type(self)(self.after, after, over, before, passed, since)
+
+    def hold(self, block: Block, over: int) -> Iterator[Any]:
+        """Take a block, of which the first elements are passed over; the first part of the others.
+
+        Several threads may take elements from a part at a time, and each goes to one of them.
+        """
+        size, rows = block.size, block.rows(over, block.size)
+        parts = (rows.shared_parts() if _GIL else None) or iter((_Turns(rows.elements()),))
+        elements: Iterator[Any] = next(parts)
+        if length_hint(elements, -1) == rows.size:
+            self.left = elements  # all of them
+        else:
+            self.left = repeat(True, rows.size)
+            elements = compress(elements, self.left)
+        self.size, self.parts = size, parts
+        return elements
+
+    def place(self, left: int) -> State:
+        """The state of the tree, and how many elements to pass over from there, where so many are left in hand."""
+        if not left and not self.over:  # the block is used up, so no part of it has to be made again
+            return {"at": self.after, "skip": 0}
+        return {"at": self.at, "skip": self.size - left + self.over}
+
+
+class _Turns:
+    """An iterator from which several threads take in turn.
+
+    Args:
+      elements: an iterator that only one thread may be in.
+    """
+
+    def __init__(self, elements: Iterator[Any]) -> None:
+        self._elements, self._lock = elements, RLock()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        with self._lock:
+            return next(self._elements)
+
+
+# ----------------------------------------------------------------------------
+# Passes over a dataset, counted so that each one can be shuffled differently.
+# ----------------------------------------------------------------------------
+
+
+class Passes:
+    """Counts the passes begun over a dataset."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.process = os.getpid()
+        self.taken_over: tuple[Node, Node, Any] | None = None
+        """A tree whose seeds a restored state has others for; the tree with those, and what runs for it."""
+
+    def begin(self, node: Node, number: int | None = None) -> int:
+        """The number of the pass over `node` that begins now: `number`, or the one after the latest pass."""
+        if self.process != os.getpid():  # the counter of another process does not apply here
+            from distinput.data.loader import first_pass, look_around
+
+            self.process = os.getpid()
+            look_around(node)
+            if number is None:
+                self.begun = first_pass(node, self.begun)
+        elif number is not None and number == self.begun - 1:
+            from distinput.data.loader import look_again
+
+            look_again(node, number)
+        self.begun = (self.begun if number is None else number) + 1
+        return self.begun - 1
+
+    def goes_on(self, number: int) -> None:
+        """Pass `number` continues from a saved state; the next pass is the one after it."""
+        self.begun = number + 1
+
 
 _LAST = (AbortedError, CancelledError, UnavailableError)
 """Errors that do not belong to a single element: nothing follows them."""

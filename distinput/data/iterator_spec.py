@@ -4,8 +4,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from distinput.core.spec import ElementsSpec
 from distinput.data.iterator import DatasetIterator
+from distinput.values.spec import ElementsSpec
 
 __all__ = ["IteratorSpec"]
 

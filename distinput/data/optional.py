@@ -3,13 +3,13 @@
 
 from typing import Any, Generic, TypeVar
 
-from distinput.core.adopt import adopt
-from distinput.core.buffers import copy_of
-from distinput.core.leaves import as_leaves
-from distinput.core.nest import structure_of
-from distinput.core.spec import OptionalSpec, Spec
+from distinput.arrow.adopt import adopt
 from distinput.data.element import T_co
 from distinput.errors import InvalidArgumentError
+from distinput.values.buffers import copy_of
+from distinput.values.leaves import as_leaves
+from distinput.values.nest import structure_of
+from distinput.values.spec import OptionalSpec, Spec
 
 __all__ = ["Optional"]
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from distinput.core.spec import Spec
 from distinput.data.handle import DatasetHandle
 from distinput.data.writing import Request, write
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
@@ -14,6 +13,7 @@ from distinput.formats.elements import Elements
 from distinput.ops.saved import saved_elements
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
+from distinput.values.spec import Spec
 from distinput.writers.elements import ElementsWriter, codec_of
 from distinput.writers.manifest import MANIFEST, WrittenFiles, read_written
 

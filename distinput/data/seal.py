@@ -6,14 +6,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from distinput.core.seal import opened, sealed, start_of
-from distinput.core.state import State
+from distinput.columns.state import State, opened, sealed, start_of
 from distinput.errors import StateError
 from distinput.ops.shard_batches import ShardBatches
-from distinput.plan.fingerprint import difference, fingerprint, is_fingerprint
+from distinput.plan.fingerprint import difference, fingerprint, is_count, is_fingerprint, misfit
 from distinput.plan.node import Node
-from distinput.plan.state_form import is_count, misfit
-from distinput.rewrite.running import Running
+from distinput.rewrite.rules import Running
 
 __all__ = ["Seal", "place_in"]
 

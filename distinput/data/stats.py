@@ -4,9 +4,9 @@
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from distinput.core.html import html
-from distinput.core.run import OpCounters
+from distinput.names.words import html
 from distinput.plan.node import Node, walk
+from distinput.run.run import OpCounters
 
 __all__ = ["Stats", "stats_of"]
 

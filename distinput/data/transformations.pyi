@@ -10,7 +10,7 @@ from typing import Any, Never, TypeAlias, TypeVar, TypeVarTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from distinput.core.sparse_tensor import SparseTensor
+from distinput.values.sparse_tensor import SparseTensor
 from distinput.data.actions import Actions
 from distinput.data.dataset import Dataset
 from distinput.data.element import T_co

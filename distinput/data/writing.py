@@ -15,29 +15,141 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.spec_json import spec_json
-from distinput.data.block_pass import BlockPass
+from distinput.columns.block import Block
+from distinput.columns.sizes import rows_within
+from distinput.columns.state import State
 from distinput.data.handle import DatasetHandle
-from distinput.data.spool import Spool
+from distinput.data.iterator import Iteration, resumed, run_of
+from distinput.data.seal import Seal, place_in
 from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.files.paths import as_paths, local_path
+from distinput.ops.saved import saved_elements
 from distinput.plan.code import function_word
 from distinput.plan.fingerprint import difference, fingerprint
 from distinput.plan.node import INFINITE
+from distinput.plan.seeds import drawn_seeds, stores
+from distinput.run.run import Run
+from distinput.values.spec import Spec
+from distinput.values.spec_json import spec_json
 from distinput.writers import WRITERS
-from distinput.writers.cut import Cut
-from distinput.writers.job import WriteJob, merging, parts_of, tidy
-from distinput.writers.journal import Journal
-from distinput.writers.kept_files import file_numbers
-from distinput.writers.manifest import MANIFEST, WrittenFile, WrittenFiles, read_written
-from distinput.writers.open_file import OpenFile
-from distinput.writers.pieces import Pieces
-from distinput.writers.stage import Stage, publish, remove_data
+from distinput.writers.elements import ElementsWriter
+from distinput.writers.manifest import MANIFEST, Journal, WrittenFile, WrittenFiles, read_written
+from distinput.writers.open_file import Cut, KeptFiles, OpenFile, Pieces, file_numbers
+from distinput.writers.stage import Stage, WriteJob, merging, parts_of, publish, remove_data, tidy
 from distinput.writers.writer import Writer
 
-__all__ = ["Request", "request_of", "write"]
+__all__ = ["BlockPass", "Request", "Spool", "request_of", "write"]
+
+
+# ----------------------------------------------------------------------------
+# A pass over a dataset in blocks, with states from which another process goes on: what writing reads.
+# ----------------------------------------------------------------------------
+
+
+class BlockPass:
+    """One pass in blocks.
+
+    Args:
+      dataset: what is read.
+      state: of `state`, from which the pass goes on; None: a new pass.
+
+    Raises:
+      StateError: the state is of another pipeline.
+    """
+
+    def __init__(self, dataset: DatasetHandle[Any], state: State | None = None) -> None:
+        plan, running = dataset.node, dataset._runs()
+        if state is None:
+            epoch = dataset._passes.begin(plan)
+            place: State = {"at": running.node.start(epoch), "epoch": epoch, "skip": 0}
+        else:
+            place, running = place_in(plan, running, state)
+            plan, running = resumed(plan, running, place)
+            dataset._passes.goes_on(place["epoch"])
+        self._seal, self._epoch = Seal(plan, running), place["epoch"]
+        self._at, self._over = place["at"], place["skip"]
+        self._before, self._skipped = self._at, 0
+        self._seeds, self._stores = drawn_seeds(plan), stores(plan)
+        self._iteration = Iteration(running.node, self._at, run_of(running.node))
+
+    def blocks(self) -> Iterator[Block]:
+        """The elements that are left, in blocks of a few MiB."""
+        for found, after in self._iteration.stream:
+            over, self._over = self._over, max(0, self._over - found.size)
+            block = found.materialize()
+            step = rows_within(block.size, block.nbytes)
+            for self._skipped in range(over, block.size, step):
+                yield block.rows(self._skipped, self._skipped + step)
+            self._before, self._skipped = after, 0
+
+    def state(self, rows: int) -> State:
+        """The state after so many rows of the block that came last."""
+        place: State = {"epoch": self._epoch, "at": self._before, "skip": self._skipped + rows}
+        if self._seeds:
+            place["seeds"] = self._seeds
+        if self._stores:
+            place["kept"] = [store.epoch for store in self._stores]
+        return self._seal(place)
+
+    def close(self) -> None:
+        """End the pass and its threads."""
+        self._iteration.close()
+
+
+# ----------------------------------------------------------------------------
+# The elements of a pass, in order, beside files of which none is complete before the end: a writer goes on from them.
+# ----------------------------------------------------------------------------
+
+
+class Spool:
+    """Files of elements in a stage.
+
+    Nothing is spooled to stores of objects, nor what the format of saved elements does not hold: there a writer begins again.
+
+    Args:
+      stage: where the files are.
+      spec: of the elements.
+      files: that a writer before this one has completed.
+    """
+
+    def __init__(self, stage: Stage, spec: Spec, files: tuple[WrittenFile, ...]) -> None:
+        self._stage, self._spec, self._found = stage, spec, files
+        self._files = KeptFiles(stage, ElementsWriter(), spec, done=files, word="spool")
+        self._keeps = stage.local and _holds(spec)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all its files."""
+        return self._files.size
+
+    def elements(self) -> Iterator[Block]:
+        """What a writer before this one has spooled."""
+        if self._found:
+            options = ElementsWriter().reading(self._spec)
+            found = saved_elements(WrittenFiles(self._stage.folder, "elements", options, self._found), self._spec)
+            with Run() as run:
+                for block, _ in found.open(found.start(0), run):
+                    yield block.materialize()
+
+    def add(self, block: Block) -> tuple[WrittenFile, ...] | None:
+        """Spool more elements; all files, where another one is complete now."""
+        if not self._keeps:
+            return None
+        self._files.write(block)
+        return self._files.cut()
+
+    def discard(self) -> None:
+        """Give up the file that is not complete."""
+        self._files.discard()
+
+
+def _holds(spec: Spec) -> bool:
+    try:
+        ElementsWriter().check(spec)
+    except DistinputError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

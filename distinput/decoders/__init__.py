@@ -7,21 +7,21 @@ Nothing that is decoded is executed: there is no pickle here.
 from collections.abc import Callable
 from typing import Any
 
-from distinput.core.registry import Registry
+from distinput.names.registry import Registry
 
 __all__ = ["DECODERS", "EXTENSIONS", "decoder_for"]
 
 DECODERS: "Registry[Callable[[bytes], Any]]" = Registry(
     "decoder",
     {
-        "bytes": "distinput.decoders.plain:decode_bytes",
-        "class": "distinput.decoders.plain:decode_class",
+        "bytes": "distinput.decoders.members:decode_bytes",
+        "class": "distinput.decoders.members:decode_class",
         "gray": "distinput.decoders.image:decode_gray",
         "image": "distinput.decoders.image:decode_rgb",
         "json": "distinput.decoders.json:decode_json",
         "npy": "distinput.decoders.arrays:decode_npy",
         "npz": "distinput.decoders.arrays:decode_npz",
-        "text": "distinput.decoders.plain:decode_text",
+        "text": "distinput.decoders.members:decode_text",
     },
 )
 """The decoders by name."""

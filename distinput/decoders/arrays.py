@@ -1,21 +1,189 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays as NumPy writes them, in memory: `.npy` and `.npz`, without pickle."""
+"""Arrays as NumPy writes them, in memory: `.npy` and `.npz`, without pickle, and their headers."""
 
+import errno
 import io
+import lzma
+import struct
 import zipfile
-from typing import Any
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import Any, NamedTuple
 
-from distinput.core.npy_header import (
-    MalformedArchive,
-    MalformedArray,
-    ObjectsError,
-    content_of,
-    npy_array,
-    reading_archive,
-)
+import numpy as np
+
 from distinput.errors import DataLossError, InvalidArgumentError
 
-__all__ = ["MOST_BYTES", "decode_npy", "decode_npz"]
+__all__ = [
+    "MOST_BYTES",
+    "MalformedArchive",
+    "MalformedArray",
+    "NpyHeader",
+    "ObjectsError",
+    "content_of",
+    "decode_npy",
+    "decode_npz",
+    "npy_array",
+    "npy_header",
+    "reading_archive",
+]
+
+
+# ----------------------------------------------------------------------------
+# The header of a NumPy array file, and the errors of what reads such files; nothing is unpickled.
+# ----------------------------------------------------------------------------
+
+
+_HEADER_BYTES = 20_000
+"""The most bytes of a header: it is a Python literal, and parsing a long one may take all memory."""
+
+_CHUNK = 1 << 20
+"""Bytes of a member that are inflated at a time."""
+
+_READERS = {(1, 0): "read_array_header_1_0", (2, 0): "read_array_header_2_0", (3, 0): "read_array_header_2_0"}
+"""Version 3.0 is like 2.0, with names of fields that are not ASCII."""
+
+
+class MalformedArray(Exception):
+    """What should be an array file is none."""
+
+
+class ObjectsError(MalformedArray):
+    """An array of objects, which only pickle reads."""
+
+
+class MalformedArchive(Exception):
+    """What should be an archive is none."""
+
+
+class NpyHeader(NamedTuple):
+    """What a header says.
+
+    Attributes:
+      shape: of the array.
+      in_columns: whether it is stored in Fortran's order.
+      dtype: as it is stored.
+      start: the byte at which the values begin.
+    """
+
+    shape: tuple[int, ...]
+    in_columns: bool
+    dtype: np.dtype[Any]
+    start: int
+
+
+def npy_header(data: bytes) -> NpyHeader:
+    """The header at the beginning of an array file.
+
+    Raises:
+      MalformedArray: it is none, or `data` ends within it.
+
+    >>> file = io.BytesIO()
+    >>> np.save(file, np.zeros((3, 2), np.float32))
+    >>> npy_header(file.getvalue())
+    NpyHeader(shape=(3, 2), in_columns=False, dtype=dtype('float32'), start=128)
+    """
+    from numpy.lib import format as npy
+
+    file = io.BytesIO(data)
+    try:
+        version = npy.read_magic(file)
+    except ValueError as error:
+        raise MalformedArray(str(error)) from error
+    if version not in _READERS:
+        raise MalformedArray(f"its version is {version[0]}.{version[1]}; known are 1.0, 2.0 and 3.0")
+    read = getattr(npy, _READERS[version])
+    try:
+        shape, in_columns, dtype = read(file)
+        np.broadcast_to(np.empty((), dtype), shape)  # rejects impossible shapes without allocating memory
+    except Exception as error:  # of NumPy, which parses a Python literal: damage may raise anything
+        raise MalformedArray(str(error.args[0] if error.args else error)) from error
+    if any(size < 0 for size in shape):
+        raise MalformedArray(f"its shape is {shape}")
+    return NpyHeader(shape, in_columns, dtype, file.tell())
+
+
+def npy_array(data: Any, size: int | None = None) -> np.ndarray[Any, Any]:
+    """The array of an array file in memory, a view of it, in native byte order where it has to be copied.
+
+    Args:
+      data: the file, as bytes or as an array of them, and what follows it.
+      size: of the file; None: all of `data`.
+
+    Raises:
+      MalformedArray: it is none, or shorter than it says.
+
+    >>> file = io.BytesIO()
+    >>> np.save(file, np.arange(3))
+    >>> npy_array(file.getvalue())
+    array([0, 1, 2])
+    """
+    shape, in_columns, dtype, start = npy_header(bytes(data[:_HEADER_BYTES]))
+    there, count = len(data) - start if size is None else size - start, prod(shape)
+    if dtype.hasobject:
+        raise ObjectsError("it holds objects, which only pickle reads")
+    if count * dtype.itemsize > there:
+        raise MalformedArray(f"an array {dtype}{list(shape)} does not fit into {there} bytes")
+    flat = np.frombuffer(data, dtype, count, start) if count and dtype.itemsize else np.empty(count, dtype)
+    return flat.reshape(shape[::-1]).T if in_columns else flat.reshape(shape)
+
+
+_OF_ARCHIVES = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
+"""What `zipfile` and its codecs raise for what they cannot read."""
+
+
+@contextmanager
+def reading_archive() -> Iterator[None]:
+    """Tell damage by one error. Only calls of `zipfile` belong inside: whatever else they raise is no damage.
+
+    Raises:
+      MalformedArchive: the archive is damaged.
+    """
+    try:
+        yield
+    except _OF_ARCHIVES as error:
+        raise MalformedArchive(str(error)) from error
+    except OSError as error:  # without a number, or of a place before the beginning, it is not of the operating system
+        if error.errno not in (None, errno.EINVAL):
+            raise
+        raise MalformedArchive(str(error)) from error
+
+
+def content_of(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The content of a member of an archive, in memory once; `ZipFile.read` has it there twice.
+
+    Raises:
+      MalformedArchive: the archive is damaged.
+    """
+    with reading_archive():
+        size = archive.getinfo(name).file_size
+        found, done = np.empty(size, np.uint8), 0
+        with archive.open(name) as file:
+            while done < size and (part := file.read(min(_CHUNK, size - done))):
+                found[done : done + len(part)] = np.frombuffer(part, np.uint8)
+                done += len(part)
+            file.read(1)  # the checksum is looked at where the member ends
+        if done < size:
+            raise EOFError(f"{name!r} should have {size} bytes, and has {done}")
+        return found
+
+
+# ----------------------------------------------------------------------------
+# Arrays as NumPy writes them, in memory: `.npy` and `.npz`, without pickle.
+# ----------------------------------------------------------------------------
+
 
 MOST_BYTES = 1 << 30
 """The most bytes that the arrays of an archive may take."""

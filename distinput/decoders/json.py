@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.spec import TensorSpec
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.values.spec import TensorSpec
 
 __all__ = ["decode_json"]
 

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from distinput.core.spec import TensorSpec
+import numpy as np
+
 from distinput.decoders import DECODERS, decoder_for
 from distinput.decoders.json import decode_json
 from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.values.spec import TensorSpec
 
-__all__ = ["MemberDecoder"]
+__all__ = ["MemberDecoder", "decode_bytes", "decode_class", "decode_text"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,3 +73,41 @@ class MemberDecoder:
             f"WebDataset: decode must give the name of a decoder, True, or a spec for JSON for member {name!r}, got "
             f"{chosen!r}; use map for functions of your own"
         )
+
+
+# ----------------------------------------------------------------------------
+# Text and numbers that are written as text.
+# ----------------------------------------------------------------------------
+
+
+def decode_bytes(contents: bytes) -> bytes:
+    """The bytes themselves."""
+    return contents
+
+
+def decode_text(contents: bytes) -> bytes:
+    """Text, which stays bytes, as texts are in elements; checked to be UTF-8.
+
+    Raises:
+      InvalidArgumentError: it is not.
+    """
+    try:
+        contents.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(f"it is not UTF-8: {error}; decode it as 'bytes'") from None
+    return contents
+
+
+def decode_class(contents: bytes) -> np.int64:
+    r"""An integer in decimal digits.
+
+    Raises:
+      InvalidArgumentError: it is none, or does not fit into 64 bits.
+
+    >>> decode_class(b" 7\n")
+    np.int64(7)
+    """
+    text = contents.strip()
+    if not 0 < len(text) < 21 or not text.removeprefix(b"-").isdigit() or not -(1 << 63) <= int(text) < 1 << 63:
+        raise InvalidArgumentError(f"it must be an integer of 64 bits, got {contents[:40]!r}; decode it as 'bytes'")
+    return np.int64(int(text))

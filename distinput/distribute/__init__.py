@@ -5,8 +5,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from distinput.core.lazy_imports import files_of
-from distinput.core.when_imported import when_imported
+from distinput.names.registry import files_of, when_imported
 
 if TYPE_CHECKING:
     from distinput.distribute import cluster_resolver, coordinator, experimental

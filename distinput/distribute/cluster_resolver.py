@@ -8,19 +8,22 @@ a task.
 
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.dask import DaskClusterResolver
-from distinput.cluster.gce import GCEClusterResolver
-from distinput.cluster.jax import JaxClusterResolver
 from distinput.cluster.kubernetes import KubernetesClusterResolver, KubernetesExecutableLocation
-from distinput.cluster.local import LocalClusterResolver
-from distinput.cluster.mpi import OpenMPIClusterResolver, PMIClusterResolver, PMIxClusterResolver
+from distinput.cluster.launchers import (
+    GCEClusterResolver,
+    JaxClusterResolver,
+    LocalClusterResolver,
+    OpenMPIClusterResolver,
+    PMIClusterResolver,
+    PMIxClusterResolver,
+    SimpleClusterResolver,
+    TorchrunClusterResolver,
+)
 from distinput.cluster.resolve import RESOLVERS, resolve
 from distinput.cluster.resolver import ClusterResolver
-from distinput.cluster.roles import collective_leader, id_in_cluster, is_chief, worker_count
-from distinput.cluster.simple import SimpleClusterResolver
 from distinput.cluster.slurm import SlurmClusterResolver
 from distinput.cluster.tf_config import TFConfigClusterResolver
-from distinput.cluster.topology import Cluster
-from distinput.cluster.torchrun import TorchrunClusterResolver
+from distinput.cluster.topology import Cluster, collective_leader, id_in_cluster, is_chief, worker_count
 from distinput.cluster.tpu import TPUClusterResolver
 from distinput.cluster.union import UnionResolver
 

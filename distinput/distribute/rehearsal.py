@@ -5,13 +5,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from distinput.core.pool import mapped
 from distinput.data.dataset import Dataset
 from distinput.distribute.collectives.strategy import MultiWorkerMirroredStrategy
 from distinput.distribute.core.mirrored import MirroredStrategy
 from distinput.distribute.engines.local import open_groups
 from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.plan.check import at_least
+from distinput.run.threads import mapped
 
 __all__ = ["rehearse"]
 

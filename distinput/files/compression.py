@@ -5,25 +5,381 @@
 have them where the program that wrote them added them; those that are written here have none.
 """
 
+import struct
 import zlib
 from collections.abc import Callable
-from typing import Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, cast
+
+import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
-from distinput.files.codecs import (
-    ArrowDecoder,
-    ArrowEncoder,
-    Bz2Decoder,
-    Decoder,
-    Encoder,
-    Read,
-    ZlibDecoder,
-    ZlibEncoder,
-    bz2_encoder,
-)
-from distinput.files.snappy_frames import SnappyDecoder, SnappyEncoder
+from distinput.kernels.crc32c import masked_crc32c
 
-__all__ = ["Compression", "Deflater", "Inflater", "as_compression", "compression_of"]
+__all__ = [
+    "CUT_SHORT",
+    "ArrowDecoder",
+    "ArrowEncoder",
+    "Bz2Decoder",
+    "Compression",
+    "Decoder",
+    "Deflater",
+    "Encoder",
+    "Inflater",
+    "Read",
+    "SnappyDecoder",
+    "SnappyEncoder",
+    "ZlibDecoder",
+    "ZlibEncoder",
+    "as_compression",
+    "bz2_encoder",
+    "compression_of",
+]
+
+
+# ----------------------------------------------------------------------------
+# Decoders and encoders of zlib, bzip2, and what pyarrow has: ZSTD and LZ4.
+# ----------------------------------------------------------------------------
+
+
+CUT_SHORT = "the file ends before the compressed data does; it was cut short"
+
+Read = Callable[[int], bytes]
+"""Reads up to so many bytes of a file; none at its end."""
+
+_READ_BYTES = 64 << 10
+
+
+class Decoder(Protocol):
+    """Decompresses a stream."""
+
+    @property
+    def waiting(self) -> int:
+        """How many of the bytes that were read are not decompressed yet, as far as the codec tells."""
+
+    def decode(self, most: int) -> bytes:
+        """The next decompressed bytes, at most so many; none at the end.
+
+        Raises:
+          ValueError, OSError, EOFError, zlib.error: the stream is damaged.
+        """
+
+
+class Encoder(Protocol):
+    """Compresses a stream; the methods are those of `Deflater`."""
+
+    def encode(self, data: bytes | memoryview) -> bytes:
+        """Compress more data."""
+
+    def flush(self) -> bytes:
+        """What is pending."""
+
+    def finish(self) -> bytes:
+        """The end of the stream."""
+
+
+class ZlibDecoder:
+    """Deflated data: gzip, which may have several members and zeros after them, or one zlib stream.
+
+    Args:
+      window: zlib's `wbits`: 31 for gzip, 15 for zlib.
+      read: of the file.
+    """
+
+    def __init__(self, window: int, read: Read) -> None:
+        self._window, self._read = window, read
+        self._stream = zlib.decompressobj(window)
+        self._input = b""
+        self._begun = False
+
+    @property
+    def waiting(self) -> int:
+        return len(self._input)
+
+    def decode(self, most: int) -> bytes:
+        while True:
+            ended = False
+            if not self._input:
+                self._input = self._read(_READ_BYTES)
+                ended = not self._input
+                self._begun = self._begun or not ended
+            if self._stream.eof:
+                self._input = self._input.lstrip(b"\0")
+                if not self._input and not ended:
+                    continue
+                if ended:
+                    return b""
+                if self._window != 31:
+                    raise ValueError("something follows the end of the compressed data")
+                self._stream = zlib.decompressobj(self._window)
+            if not self._begun:
+                return b""
+            made = self._stream.decompress(self._input, most)
+            self._input = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
+            if made:
+                return made
+            if ended and not self._stream.eof:
+                raise EOFError(CUT_SHORT)
+
+
+class Bz2Decoder:
+    """Data of bzip2, one stream or several.
+
+    Args:
+      read: of the file.
+    """
+
+    def __init__(self, read: Read) -> None:
+        self._read, self._stream = read, _bz2().BZ2Decompressor()
+        self._begun = False
+
+    @property
+    def waiting(self) -> int:
+        return len(self._stream.unused_data) if self._stream.eof else 0
+
+    def decode(self, most: int) -> bytes:
+        while True:
+            if self._stream.eof:
+                data = self._stream.unused_data or self._read(_READ_BYTES)
+                if not data:
+                    return b""
+                self._stream = _bz2().BZ2Decompressor()
+            else:
+                data = self._read(_READ_BYTES) if self._stream.needs_input else b""
+                if self._stream.needs_input and not data:
+                    if self._begun:
+                        raise EOFError(CUT_SHORT)
+                    return b""
+            self._begun = True
+            made: bytes = self._stream.decompress(data, most)
+            if made:
+                return made
+
+
+class ArrowDecoder:
+    """A stream that pyarrow decompresses, which may have several frames.
+
+    Args:
+      codec: as pyarrow names it.
+      read: of the file.
+    """
+
+    waiting: ClassVar[int] = 0  # pyarrow does not tell
+
+    def __init__(self, codec: str, read: Read) -> None:
+        import pyarrow as pa
+
+        self._stream: Any = pa.CompressedInputStream(pa.PythonFile(_Readable(read), mode="r"), codec)
+
+    def decode(self, most: int) -> bytes:
+        try:
+            return bytes(self._stream.read(most))
+        except OSError as error:
+            if "Truncated" in str(error):
+                raise EOFError(CUT_SHORT) from error
+            raise
+
+
+class _Readable:
+    """What pyarrow takes for a file."""
+
+    closed = False
+
+    def __init__(self, read: Read) -> None:
+        self.read = read
+
+    def close(self) -> None:
+        """The file is its opener's."""
+
+
+class ZlibEncoder:
+    """Deflates.
+
+    Args:
+      window: zlib's `wbits`: 31 for gzip, 15 for zlib.
+      level: 0 to 9, -1 for zlib's default.
+    """
+
+    def __init__(self, window: int, level: int) -> None:
+        self._stream = zlib.compressobj(level, zlib.DEFLATED, window)
+
+    def encode(self, data: bytes | memoryview) -> bytes:
+        return self._stream.compress(data)
+
+    def flush(self) -> bytes:
+        return self._stream.flush(zlib.Z_SYNC_FLUSH)
+
+    def finish(self) -> bytes:
+        return self._stream.flush(zlib.Z_FINISH)
+
+
+class _Bz2Encoder:
+    def __init__(self, level: int) -> None:
+        self._stream = _bz2().BZ2Compressor(level)
+
+    def encode(self, data: bytes | memoryview) -> bytes:
+        made: bytes = self._stream.compress(data)
+        return made
+
+    def flush(self) -> bytes:
+        return b""  # bzip2 compresses blocks; those that are not full stay
+
+    def finish(self) -> bytes:
+        made: bytes = self._stream.flush()
+        return made
+
+
+def bz2_encoder(level: int) -> Encoder:
+    """An encoder of bzip2, of a level from 1 to 9, -1 for its default."""
+    return _Bz2Encoder(9 if level == -1 else level)
+
+
+class ArrowEncoder:
+    """Compresses each piece of data as a frame of its own.
+
+    Args:
+      codec: as pyarrow names it.
+      level: of the codec, -1 for its default.
+    """
+
+    def __init__(self, codec: str, level: int) -> None:
+        import pyarrow as pa
+
+        self._codec: Any = pa.Codec(codec, compression_level=None if level == -1 else level)
+
+    def encode(self, data: bytes | memoryview) -> bytes:
+        return bytes(self._codec.compress(data, asbytes=True)) if len(data) else b""
+
+    def flush(self) -> bytes:
+        return b""
+
+    def finish(self) -> bytes:
+        return b""
+
+
+def _bz2() -> Any:
+    import bz2  # not in every build of Python
+
+    return bz2
+
+
+# ----------------------------------------------------------------------------
+# Snappy's framing format: chunks of at most 64 KB, each compressed by itself and with a checksum.
+#
+# Source: `framing_format.txt` of Snappy.
+# ----------------------------------------------------------------------------
+
+
+_IDENTIFIER = b"\xff\x06\x00\x00sNaPpY"
+_COMPRESSED, _PLAIN, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
+_CHUNK_BYTES = 65536  # of a chunk, decompressed
+
+
+class SnappyDecoder:
+    """Chunks of Snappy's framing format, decompressed.
+
+    Args:
+      read: of the file.
+    """
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._input, self._made = bytearray(), memoryview(b"")
+        self._begun = False
+
+    @property
+    def waiting(self) -> int:
+        return len(self._input)
+
+    def decode(self, most: int) -> bytes:
+        while not self._made:
+            if not self._has(4):
+                if self._input:
+                    raise EOFError(CUT_SHORT)
+                return b""
+            kind, size = self._input[0], int.from_bytes(self._input[1:4], "little")
+            if not self._begun and bytes(self._input[: len(_IDENTIFIER)])[:4] != _IDENTIFIER[:4]:
+                raise ValueError("it does not begin as a stream of Snappy's framing format does")
+            if not self._has(4 + size):
+                raise EOFError(CUT_SHORT)
+            body = bytes(self._input[4 : 4 + size])
+            self._made = memoryview(self._chunk(kind, body))
+            del self._input[: 4 + size]
+            self._begun = True
+        made, self._made = bytes(self._made[:most]), self._made[most:]
+        return made
+
+    def _has(self, size: int) -> bool:
+        """Read on until so many bytes of input are there; false at the end of the file."""
+        while len(self._input) < size:
+            data = self._read(_READ_BYTES)
+            if not data:
+                return False
+            self._input += data
+        return True
+
+    def _chunk(self, kind: int, body: bytes) -> bytes:
+        if kind == _IDENTIFIER[0]:
+            if body != _IDENTIFIER[4:]:
+                raise ValueError("the identifier of the stream is not Snappy's")
+            return b""
+        if kind >= _FIRST_SKIPPABLE:
+            return b""
+        if kind not in (_COMPRESSED, _PLAIN):
+            raise ValueError(f"a chunk of the unknown kind {kind:#04x}")
+        if len(body) < 4:
+            raise ValueError("a chunk that is too short for its checksum")
+        data = body[4:] if kind == _PLAIN else _decompressed(body[4:])
+        if len(data) > _CHUNK_BYTES:
+            raise ValueError(f"a chunk of {len(data)} bytes, more than the {_CHUNK_BYTES} that are allowed")
+        (stored,) = struct.unpack("<I", body[:4])
+        found = masked_crc32c(np.frombuffer(data, np.uint8))
+        if stored != found:
+            raise ValueError(f"the checksum of a chunk should be {stored:#010x}, but is {int(found):#010x}")
+        return data
+
+
+def _decompressed(data: bytes) -> bytes:
+    size = shift = 0
+    for byte in data[:5]:  # a varint before the data: how long it is, decompressed
+        size |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            break
+    if size > _CHUNK_BYTES:
+        raise ValueError(f"a chunk of {size} bytes, more than the {_CHUNK_BYTES} that are allowed")
+    return bytes(_codec().decompress(data, decompressed_size=size, asbytes=True))
+
+
+class SnappyEncoder:
+    """Writes Snappy's framing format."""
+
+    def __init__(self) -> None:
+        self._head = _IDENTIFIER
+
+    def encode(self, data: bytes | memoryview) -> bytes:
+        parts, self._head = [self._head], b""
+        view = memoryview(data)
+        for first in range(0, len(view), _CHUNK_BYTES):
+            chunk = bytes(view[first : first + _CHUNK_BYTES])
+            small = bytes(_codec().compress(chunk, asbytes=True))
+            kind, body = (_COMPRESSED, small) if len(small) < len(chunk) else (_PLAIN, chunk)
+            checksum = struct.pack("<I", int(masked_crc32c(np.frombuffer(chunk, np.uint8))))
+            parts += [bytes([kind]), (len(body) + 4).to_bytes(3, "little"), checksum, body]
+        return b"".join(parts)
+
+    def flush(self) -> bytes:
+        head, self._head = self._head, b""
+        return head
+
+    def finish(self) -> bytes:
+        return self.flush()
+
+
+def _codec() -> Any:
+    import pyarrow as pa
+
+    return pa.Codec("snappy")
+
 
 Compression = Literal["", "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", "AUTO"]
 """How a file is compressed. "AUTO": as the suffix of its name says."""

@@ -5,13 +5,11 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from distinput.core.json_values import MalformedJson, json_value, member
 from distinput.errors import DataLossError, NoMatchError
-from distinput.files.folder import join_path, names_in
-from distinput.files.inside import check_inside, open_inside, plain_name
-from distinput.files.listing import below
-from distinput.files.paths import UNFINISHED, file_system, list_matching, local_path
+from distinput.files.folder import check_inside, join_path, names_in, open_inside, plain_name
+from distinput.files.paths import UNFINISHED, below, file_system, list_matching, local_path
 from distinput.files.source import naming
+from distinput.values.json_values import MalformedJson, json_value, member
 
 __all__ = ["MANIFEST", "list_files", "named_files", "without_notes"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.buffers import Bytes
 from distinput.files.source import EMPTY, naming, stamp_of
+from distinput.values.buffers import Bytes
 
 __all__ = ["mapped"]
 

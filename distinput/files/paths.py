@@ -1,22 +1,237 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths and patterns: whatever users pass in becomes a list of plain strings."""
+"""Paths and patterns: whatever users pass in becomes a list of plain strings, of which several are asked for at a time."""
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from glob import glob, has_magic
-from typing import Any
+from typing import Any, TypeVar
 
-from distinput.errors import EngineMissing, InvalidArgumentError, NoMatchError
-from distinput.files.braces import expand_braces
-from distinput.files.forked import check_not_forked
-from distinput.files.listing import globbed
+from distinput.errors import EngineMissing, FailedPreconditionError, InvalidArgumentError, NoMatchError
 from distinput.files.mounts import mounted, object_store
 from distinput.files.retries import DEFAULT, persistently
+from distinput.run.threads import mapped
 from distinput.url_secrets import cut_from_logs
 
-__all__ = ["UNFINISHED", "as_paths", "file_system", "list_matching", "local_path"]
+__all__ = [
+    "UNFINISHED",
+    "as_paths",
+    "ask_each",
+    "below",
+    "check_not_forked",
+    "expand_braces",
+    "file_system",
+    "globbed",
+    "list_matching",
+    "local_path",
+]
+
+
+# ----------------------------------------------------------------------------
+# Braces in patterns of paths: `{a,b}` and `{000..127}` stand for several names, as in a shell.
+# ----------------------------------------------------------------------------
+
+
+_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
+_MOST = 1_000_000  # names that one pattern may stand for
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """The names that a pattern stands for, in the order of a shell; the pattern itself if it has no such braces.
+
+    Braces without a comma or a range are part of the name, and so is a brace without its other half.
+
+    Raises:
+      InvalidArgumentError: the pattern stands for more than a million names, or a range has a step of 0.
+
+    >>> expand_braces("part-{08..10}.{txt,csv}")
+    ['part-08.txt', 'part-08.csv', 'part-09.txt', 'part-09.csv', 'part-10.txt', 'part-10.csv']
+    >>> expand_braces("{train,eval-{0..6..3}}/a"), expand_braces("a{b}c{")
+    (['train/a', 'eval-0/a', 'eval-3/a', 'eval-6/a'], ['a{b}c{'])
+    """
+    names = [""]
+    at = 0
+    while at < len(pattern):
+        end = _closing(pattern, at) if pattern[at] == "{" else None
+        parts = None if end is None else _parts(pattern[at + 1 : end])
+        if parts is None or end is None:
+            parts, end = [pattern[at]], at
+        if len(names) * len(parts) > _MOST:
+            raise InvalidArgumentError(f"{pattern!r} stands for more than {_MOST} names; use a pattern with *")
+        names = [name + part for name in names for part in parts]
+        at = end + 1
+    return names
+
+
+def _closing(text: str, start: int) -> int | None:
+    """Where the brace that opens at `start` is closed."""
+    depth = 0
+    for i in range(start, len(text)):
+        depth += (text[i] == "{") - (text[i] == "}")
+        if not depth:
+            return i
+    return None
+
+
+def _parts(inside: str) -> list[str] | None:
+    """What braces with this text inside stand for; None if they are part of the name."""
+    found = _RANGE.fullmatch(inside)
+    if found is not None:
+        return _numbers(*found.groups())
+    cuts, depth = [-1], 0
+    for i, letter in enumerate(inside):
+        depth += (letter == "{") - (letter == "}")
+        if letter == "," and not depth:
+            cuts.append(i)
+    if len(cuts) == 1:
+        return None
+    parts = [inside[a + 1 : b] for a, b in zip(cuts, [*cuts[1:], len(inside)], strict=True)]
+    return [name for part in parts for name in expand_braces(part)]
+
+
+def _numbers(first: str, last: str, step: str | None) -> list[str]:
+    a, b, by = int(first), int(last), abs(int(step or 1))
+    if not by:
+        raise InvalidArgumentError(f"{{{first}..{last}..{step}}}: the step of a range of names must not be 0")
+    if abs(b - a) // by >= _MOST:
+        raise InvalidArgumentError(f"{{{first}..{last}}} stands for more than {_MOST} names; use a pattern with *")
+    padded = any(len(n.lstrip("-")) > 1 and n.lstrip("-").startswith("0") for n in (first, last))
+    width = max(len(first), len(last)) if padded else 0
+    return [f"{n:0{width}d}" for n in (range(a, b + 1, by) if a <= b else range(a, b - 1, -by))]
+
+
+# ----------------------------------------------------------------------------
+# Files of a store that match a pattern, or are below a folder: all of them, or an error.
+#
+# fsspec leaves out a folder that cannot be listed, whatever the reason, so a request that fails would be files that nobody
+# misses.
+# ----------------------------------------------------------------------------
+
+
+_MAGIC = re.compile(r"[*?\[]")
+
+
+def globbed(system: Any, pattern: str, *, folders: bool = True) -> list[str]:
+    """What `system.glob(pattern)` returns.
+
+    Args:
+      system: a file system of fsspec.
+      pattern: with `*`, `?`, `[...]` or `**`.
+      folders: whether folders that match are among it.
+
+    Raises:
+      OSError: a folder cannot be listed; one that is not there has no files.
+    """
+    from fsspec.utils import glob_translate
+
+    if not _plain(system, "glob") or ("**" in pattern and not _plain(system, "find")):
+        found = system.glob(pattern, detail=True)
+        if not isinstance(found, dict):  # a file system that does not tell
+            return list(found)
+        return [name for name, described in found.items() if folders or described.get("type") != "directory"]
+    name = str(system._strip_protocol(pattern))
+    magic = _MAGIC.search(name)
+    root = name[: name.rfind("/", 0, magic.start()) + 1] if magic else name
+    depth = None if "**" in name else name[len(root) :].count("/") + 1
+    matches = re.compile(glob_translate(name)).match
+    files, below_it = _walked(system, root, depth)
+    if not folders:
+        return sorted(filter(matches, files))
+    if root.strip("/") and (files or below_it):
+        below_it.add(root.rstrip("/"))
+    slash = "/" if name.endswith("/**") else ""  # `a/**` matches the folder a too
+    return sorted([*filter(matches, files), *(folder for folder in below_it if matches(folder + slash))])
+
+
+def below(system: Any, folder: str) -> list[str]:
+    """What `system.find(folder)` returns: the files below a folder.
+
+    Raises:
+      OSError: a folder cannot be listed; one that is not there has no files.
+    """
+    if not _plain(system, "find"):
+        return list(system.find(folder))
+    name = str(system._strip_protocol(folder))
+    return sorted(_walked(system, name, None)[0]) or list(system.find(folder))
+
+
+def _plain(system: Any, name: str) -> bool:
+    """True if the method of a file system is the one that all share, which walks through folders."""
+    from fsspec.asyn import AsyncFileSystem
+    from fsspec.spec import AbstractFileSystem
+
+    kind = type(system)
+    if isinstance(system, AsyncFileSystem):
+        return getattr(kind, f"_{name}") is getattr(AsyncFileSystem, f"_{name}")
+    return getattr(kind, name) is getattr(AbstractFileSystem, name)
+
+
+def _walked(system: Any, root: str, depth: int | None) -> tuple[set[str], set[str]]:
+    """The names of files, and those of folders, down to a depth.
+
+    `walk` of fsspec has an `on_error`, but does not hand it on to the folders below the first one: they are listed here.
+    """
+    files, folders, waiting = set[str](), set[str](), [(root, 1)]
+    while waiting:
+        folder, level = waiting.pop()
+        try:
+            listed = system.ls(folder, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        for each in listed:
+            name = each["name"].rstrip("/")
+            if each["type"] != "directory":
+                files.add(name)
+            elif name != folder.rstrip("/"):
+                folders.add(name)
+                if depth is None or level < depth:
+                    waiting.append((name, level + 1))
+    return files, folders
+
+
+# ----------------------------------------------------------------------------
+# Object stores in forked processes: a fork does not copy the threads that make obstore's requests, so none would come back.
+# ----------------------------------------------------------------------------
+
+
+_OWN = "distinput.files.object_store"
+_USED = {"here": False, "before": False}  # in this process, and in the one that it was forked from
+
+
+def check_not_forked(system: Any, path: str) -> None:
+    """Refuse an object store of obstore in a process that was forked from one that had used obstore.
+
+    Args:
+      system: the file system that opens `path`.
+      path: for the message.
+
+    Raises:
+      FailedPreconditionError: this is such a process.
+    """
+    if type(system).__module__ != _OWN:
+        return
+    if _USED["before"]:
+        raise FailedPreconditionError(
+            f"cannot open {path!r} here: this process was forked from one that had used obstore, whose threads do not exist "
+            "after a fork, so no request would come back; start processes anew: DataLoader(multiprocessing_context='spawn'), "
+            "also of interop.torch.Loader, or multiprocessing.get_context('spawn')"
+        )
+    _USED["here"] = True
+
+
+def _after_fork() -> None:
+    _USED["before"] = _USED["before"] or _USED["here"]
+
+
+if hasattr(os, "register_at_fork"):  # there is none on Windows, nor a fork
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# ----------------------------------------------------------------------------
+# Paths and patterns: whatever users pass in becomes a list of plain strings.
+# ----------------------------------------------------------------------------
+
 
 UNFINISHED = ".distinput-unfinished"
 """Suffix of the hidden names of files and folders that are being written, or were left behind by a writer that was killed."""
@@ -192,3 +407,24 @@ def _as_written(pattern: str, path: str) -> str:
     head, chained, rest = pattern.partition("::")
     protocol, _, wanted = head.partition("://")
     return f"{protocol}://{path if wanted.startswith('/') else path.lstrip('/')}{chained}{rest}"
+
+
+# ----------------------------------------------------------------------------
+# Call a function for many files, several at a time where each call makes a request over the network.
+# ----------------------------------------------------------------------------
+
+
+T = TypeVar("T")
+
+_AT_A_TIME = 16
+
+
+def ask_each(ask: Callable[[str], T], paths: Sequence[str]) -> Iterator[T]:
+    """`ask(path)` for each path, in order; lazily if all files are local, concurrently otherwise.
+
+    >>> list(ask_each(len, ["a", "bc"]))
+    [1, 2]
+    """
+    if len(paths) < 2 or all(local_path(path) is not None for path in paths):
+        return map(ask, paths)
+    return iter(mapped(ask, paths, _AT_A_TIME, "distinput-ask"))

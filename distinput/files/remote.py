@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.pool import Pool, Task
 from distinput.files.local_cache import local_cache
 from distinput.files.range_requests import AT_A_TIME, PIECE_BYTES, BytesLike, asked, facts_of, fetch
 from distinput.files.version import FileMetadata
+from distinput.run.threads import Pool, Task
 
 __all__ = ["RemoteFile", "RemoteStream", "near"]
 

@@ -1,47 +1,167 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading files: their size, a part of them, or all of it in chunks, optionally decompressed.
-
-A missing file raises `NotFoundError`; other errors of the operating system keep their type and get a note on the path.
-"""
+"""Reading files: what is known of one, its size, parts of it, or all of it in chunks, optionally decompressed."""
 
 import io
 import os
 import stat
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, BinaryIO, Self, TypeAlias, cast
 
 import numpy as np
 
-from distinput.core.buffers import Buffers, Bytes
-from distinput.core.failure import note_open_files
+from distinput.columns.column import Ints
+from distinput.columns.failure import note_open_files
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
-from distinput.files.described_bytes import DescribedBytes, beginning
-from distinput.files.hints import HINTS
-from distinput.files.local_file import LocalFile
+from distinput.files.local_cache import LocalFile, local_cache
 from distinput.files.paths import file_system, local_path
-from distinput.files.range_requests import asked, facts_of, fetch
+from distinput.files.range_requests import BytesLike, asked, facts_of, fetch
 from distinput.files.remote import RemoteFile, RemoteStream
 from distinput.files.retries import what_failed
-from distinput.files.version import FileMetadata
+from distinput.files.version import FileMetadata, facts_in
+from distinput.kernels.ragged import gather_spans
 from distinput.url_secrets import scrub
+from distinput.values.buffers import Buffers, Bytes
 
 __all__ = [
     "EMPTY",
+    "HINTS",
+    "DescribedBytes",
     "FileStream",
+    "beginning",
+    "beginning_with",
     "begun",
     "check_unchanged",
+    "ending",
     "naming",
     "open_binary",
     "open_ranges",
     "read_range",
+    "read_spans",
     "refuse_pipe",
     "size_of",
     "stamp_of",
+    "stamped",
+    "telling",
     "version_of",
+    "wanted_until",
 ]
+
+
+# ----------------------------------------------------------------------------
+# What a server says of a file, and the bytes at one of its ends: one request for both, where the file system makes such.
+# ----------------------------------------------------------------------------
+
+
+DescribedBytes: TypeAlias = tuple[FileMetadata, BytesLike]
+"""What a server says of a file, and bytes of it."""
+
+
+def beginning(path: str, start: int, size: int) -> DescribedBytes | None:
+    """What the server says of a file, and `size` bytes of it from `start` on, or fewer where it ends.
+
+    None if that cannot be had, for whatever reason: whoever asks again for what the server says is told what is wrong.
+    """
+    found = _asked_once(path, "beginning", start, start + size)
+    return found if found is not None and len(found[1]) == min(size, (found[0].size or 0) - start) else None
+
+
+def ending(path: str, size: int) -> DescribedBytes | None:
+    """What the server says of a file, and the last `size` bytes of it, or all if it has fewer; None as for `beginning`."""
+    found = _asked_once(path, "ending", size)
+    return found if found is not None and len(found[1]) == min(size, found[0].size or 0) else None
+
+
+def _asked_once(path: str, method: str, *which: int) -> DescribedBytes | None:
+    system, name = file_system(path)
+    ask: Any = getattr(system, method, None)
+    if ask is None or local_cache() is not None:  # where the bytes may be here already
+        return None
+    try:
+        found, got = ask(name, *which)
+    except Exception:  # noqa: BLE001 - told by the next request, and asked again where it may pass
+        return None
+    return facts_in(found), got
+
+
+# ----------------------------------------------------------------------------
+# What is known of a remote file before it is opened, for whatever this thread opens: it need not be asked for again.
+# ----------------------------------------------------------------------------
+
+
+class _Hints(threading.local):
+    """The hints of a thread.
+
+    Attributes:
+      stamp: a file and its stamp; see `stamp_of`.
+      begun: a file, what its server says of it, and its first bytes.
+      until: the byte from which on nothing is wanted of a file.
+      requested: called once the last byte of a file has been requested.
+    """
+
+    stamp: tuple[str, str] | None = None
+    begun: tuple[str, DescribedBytes] | None = None
+    until: int | None = None
+    requested: Callable[[], None] | None = None
+
+
+HINTS = _Hints()
+"""Those of the calling thread."""
+
+
+@contextmanager
+def _hinted(name: str, value: Any) -> Iterator[None]:
+    before = getattr(HINTS, name)
+    setattr(HINTS, name, value)
+    try:
+        yield
+    finally:
+        setattr(HINTS, name, before)
+
+
+@contextmanager
+def stamped(path: str, stamp: str | None) -> Iterator[None]:
+    """`stamp_of` does not ask for the stamp of a remote file again, which is known; None: it does.
+
+    >>> from distinput.files.source import stamp_of
+    >>> with stamped("https://example.com/a", "1"):
+    ...     stamp_of("https://example.com/a")
+    '1'
+    """
+    with _hinted("stamp", HINTS.stamp if stamp is None else (path, stamp)):
+        yield
+
+
+@contextmanager
+def beginning_with(path: str, found: DescribedBytes | None) -> Iterator[None]:
+    """A `FileStream` of the file does not ask for its beginning again, which is there; None: it does."""
+    with _hinted("begun", HINTS.begun if found is None else (path, found)):
+        yield
+
+
+@contextmanager
+def wanted_until(stop: int | None) -> Iterator[None]:
+    """A `FileStream` asks for nothing from this byte on when it is opened; None: it does."""
+    with _hinted("until", stop):
+        yield
+
+
+@contextmanager
+def telling(requested: Callable[[], None] | None) -> Iterator[None]:
+    """A `FileStream` of a remote file calls this once it has requested the last byte; None: it tells nobody."""
+    with _hinted("requested", requested):
+        yield
+
+
+# ----------------------------------------------------------------------------
+# Reading files: their size, a part of them, or all of it in chunks, optionally decompressed.
+#
+# A missing file raises `NotFoundError`; other errors of the operating system keep their type and get a note on the path.
+# ----------------------------------------------------------------------------
+
 
 EMPTY: Bytes = np.empty(0, np.uint8)
 """No bytes."""
@@ -441,3 +561,62 @@ class FileStream:
         if not data:
             self._end()
         return bytes(data)
+
+
+# ----------------------------------------------------------------------------
+# Read many spans of one file at once, without what lies between them.
+# ----------------------------------------------------------------------------
+
+
+_GAP = 4096
+"""Spans of a local file are read together if at most so many bytes lie between them."""
+
+
+def read_spans(path: str, starts: Ints, sizes: Ints) -> Bytes:
+    """Read bytes starts[i] to starts[i] + sizes[i] of a file, and return the spans concatenated.
+
+    Raises:
+      NotFoundError: it is not there.
+      DataLossError: the file ends before a span does.
+    """
+    out = np.empty(int(sizes.sum()), np.uint8)
+    with naming(path):
+        local = local_path(path)
+        if local is None:
+            got = b"".join(fetch(path, starts.tolist(), (starts + sizes).tolist()))
+            if len(got) == len(out):
+                out[:] = np.frombuffer(got, np.uint8)
+                return out
+            raise _too_short(path)
+        return _of_local(path, local, starts, sizes, out)
+
+
+def _of_local(path: str, local: str, starts: Ints, sizes: Ints, out: Bytes) -> Bytes:
+    """Spans of a local file: those near each other are read at once, since a call costs as much as some KiB."""
+    order = np.argsort(starts, kind="stable")
+    begins, ends = starts[order], np.maximum.accumulate((starts + sizes)[order])
+    apart = np.flatnonzero(begins[1:] - ends[:-1] > _GAP) + 1
+    firsts = np.append(0, apart) if len(begins) else apart
+    runs, stops = begins[firsts], ends[np.append(apart, len(ends)) - 1] if len(ends) else ends
+    offsets = np.append(0, np.cumsum(stops - runs))
+    data = np.empty(int(offsets[-1]), np.uint8)
+    view = memoryview(data)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
+    file = os.open(local, os.O_RDONLY)
+    try:
+        for at, end, run in zip(offsets[:-1].tolist(), offsets[1:].tolist(), runs.tolist(), strict=True):
+            done = at
+            while done < end:
+                got = os.preadv(file, [view[done:end]], run + done - at)
+                if not got:
+                    raise _too_short(path)
+                done += got
+    finally:
+        os.close(file)
+    shifts = np.empty(len(starts), np.int64)
+    shifts[order] = np.repeat(offsets[:-1] - runs, np.diff(np.append(firsts, len(starts)))) if len(starts) else 0
+    gather_spans(data, starts + shifts, np.ascontiguousarray(sizes), out, np.append(0, np.cumsum(sizes)))
+    return out
+
+
+def _too_short(path: str) -> DataLossError:
+    return DataLossError(f"{path}: ends before the last record that was counted; it changed")

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.column import Ints
-from distinput.core.strings import Strings
+from distinput.columns.column import Ints
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError
-from distinput.files.concurrent_requests import ask_each
+from distinput.files.paths import ask_each
 from distinput.files.source import size_of, version_of
 
 __all__ = ["FileTable"]

@@ -5,8 +5,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from distinput.core.lazy_imports import files_of
-from distinput.core.registry import Registry
+from distinput.names.registry import Registry, files_of
 
 if TYPE_CHECKING:
     from distinput.formats import (
@@ -15,11 +14,8 @@ if TYPE_CHECKING:
         csv,
         csv_tuples,
         fixed_length,
-        indexed_text,
-        indexed_tfrecord,
         jsonl,
         npy,
-        npz,
         parquet,
         tar,
         text,
@@ -45,12 +41,12 @@ FORMATS: "Registry[OpenFormat]" = Registry(
         "fixed_length": "distinput.formats.fixed_length:FixedLengthRecords",
         "indexed_csv": "distinput.formats.indexed_text_table:IndexedCsv",
         "indexed_jsonl": "distinput.formats.indexed_text_table:IndexedJsonLines",
-        "indexed_tar": "distinput.formats.indexed_tar:IndexedTarSamples",
-        "indexed_text": "distinput.formats.indexed_text:IndexedTextLines",
-        "indexed_tfrecord": "distinput.formats.indexed_tfrecord:IndexedTFRecords",
+        "indexed_tar": "distinput.formats.tar:IndexedTarSamples",
+        "indexed_text": "distinput.formats.text:IndexedTextLines",
+        "indexed_tfrecord": "distinput.formats.tfrecord:IndexedTFRecords",
         "jsonl": "distinput.formats.jsonl:JsonLines",
         "npy": "distinput.formats.npy:Npy",
-        "npz": "distinput.formats.npz:Npz",
+        "npz": "distinput.formats.npy:Npz",
         "parquet": "distinput.formats.parquet:Parquet",
         "tar": "distinput.formats.tar:TarSamples",
         "text": "distinput.formats.text:TextLines",

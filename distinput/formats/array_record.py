@@ -10,20 +10,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints
-from distinput.core.nest import LEAF
-from distinput.core.row_order import check_rows
-from distinput.core.sizes import rows_within
-from distinput.core.spec import Spec
-from distinput.core.strings import Strings
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints
+from distinput.columns.picked import check_rows
+from distinput.columns.sizes import rows_within
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, EngineMissing, InvalidArgumentError, UnimplementedError
-from distinput.files.concurrent_requests import ask_each
-from distinput.files.paths import local_path
+from distinput.files.paths import ask_each, local_path
 from distinput.files.source import stamp_of
 from distinput.files.table import FileTable
 from distinput.formats.format import BLOCK_ROWS, Position, cut_rows
-from distinput.formats.table_format import TableFormat
+from distinput.formats.tables import TableFormat
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 
 __all__ = ["ArrayRecords"]
 

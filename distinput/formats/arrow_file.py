@@ -1,25 +1,318 @@
 # SPDX-License-Identifier: Apache-2.0
 """One version of an Arrow IPC file: its schema, its record batches, and its memory map if it is local."""
 
+import struct
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from distinput.core.buffers import Bytes
-from distinput.core.column import Ints
-from distinput.core.picked import RowArray
-from distinput.core.spec import Spec
+from distinput.columns.column import Ints
+from distinput.columns.picked import RowArray
 from distinput.errors import DataLossError
 from distinput.files.mapping import mapped
 from distinput.files.paths import local_path
-from distinput.files.source import check_unchanged, open_ranges
-from distinput.formats.arrow_messages import Batches, batches_of_file, batches_of_stream, check_end_of_stream, is_file
+from distinput.files.source import check_unchanged, open_ranges, read_range, read_spans, size_of
 from distinput.formats.tables import check_columns, checked_batch, naming_damage, table_spec
+from distinput.values.buffers import Bytes
+from distinput.values.spec import Spec
 
-__all__ = ["ArrowFile", "arrow_file", "reading_batch"]
+__all__ = [
+    "ArrowFile",
+    "Batches",
+    "arrow_file",
+    "batches_of_file",
+    "batches_of_stream",
+    "check_end_of_stream",
+    "is_file",
+    "reading_batch",
+]
+
+
+# ----------------------------------------------------------------------------
+# The locations and row counts of the record batches of an Arrow IPC file or stream, found without reading values.
+#
+# Only the few numbers needed for that are read from the file's metadata (flatbuffers); pyarrow decodes the values.
+# Source: the format specification, "Arrow Columnar Format", sections "IPC Streaming Format" and "IPC File
+# Format", and its schemas `Message.fbs` and `File.fbs`.
+# ----------------------------------------------------------------------------
+
+
+MAGIC = b"ARROW1"
+_CONTINUED = 0xFFFFFFFF
+_SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
+_NODE = np.dtype([("rows", "<i8"), ("nulls", "<i8")])
+_BLOCK = np.dtype([("offset", "<i8"), ("head", "<i4"), ("", "<i4"), ("body", "<i8")])
+
+
+class MalformedMessageError(Exception):
+    """What should be a message is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """The record batches of a file, in order.
+
+    Args:
+      starts: [b] the byte at which the message of each batch begins.
+      sizes: [b] of each message in bytes.
+      ends: [b + 1] number of rows before each batch, and in total.
+      compressed: true if the values of any batch are compressed.
+      dictionaries: true if there are dictionaries, which precede the batches that use them.
+      swapped: true if the values have the other byte order than this machine, so that they are no view of the file.
+    """
+
+    starts: Ints
+    sizes: Ints
+    ends: Ints
+    compressed: bool
+    dictionaries: bool
+    swapped: bool = False
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def is_file(path: str) -> bool:
+    """True for a file that lists its batches at its end, False for a stream.
+
+    Raises:
+      DataLossError: it is neither.
+      NotFoundError: it is not there.
+    """
+    head = read_range(path, 0, 8)
+    if head.startswith(MAGIC):
+        return True
+    # A stream begins with the length of its schema message, preceded by a marker since version 0.15 of the format.
+    first, second = struct.unpack("<II", head) if len(head) == 8 else (0, 0)
+    if not (first == _CONTINUED and 0 < second < 1 << 31) and not 0 < first < 1 << 24:
+        raise _damage(path, "at byte 0: it begins with neither the mark of a file nor the schema of a stream")
+    return False
+
+
+def batches_of_file(path: str) -> Batches:
+    """The batches listed in the footer of a file.
+
+    Raises:
+      DataLossError: the file is damaged or was cut short.
+    """
+    size = size_of(path)
+    tail = read_range(path, max(0, size - 10), size)
+    if len(tail) < 10 or not tail.endswith(MAGIC):
+        raise _damage(path, f"its footer is not at its end, at byte {size}; it was cut short")
+    length = int.from_bytes(tail[:4], "little", signed=True)
+    begin = size - 10 - length
+    if length < 4 or begin < 8:
+        raise _damage(path, f"its footer cannot have {length} bytes")
+    try:
+        footer = _Table.root(read_range(path, begin, size - 10))
+        blocks, others = footer.structs(3, _BLOCK), footer.structs(2, _BLOCK)
+        # The message is preceded by its length, and that, since version 0.15 of the format, by a marker.
+        starts, heads, bodies = (blocks[name].astype(np.int64) for name in ("offset", "head", "body"))
+        swapped = _is_swapped(footer.table(1))
+    except MalformedMessageError as error:
+        raise _damage(path, f"its footer at byte {begin}: {error}") from error
+    parts = np.array([starts - 8, heads - 8, bodies])  # each for itself first: their sum may overflow
+    outside = ((parts < 0) | (parts > begin)).any(0) | (starts + heads + bodies > begin)
+    if outside.any():
+        number = int(outside.argmax())
+        raise _damage(path, f"record batch {number} at byte {starts[number]} lies outside of it")
+    data, ends = read_spans(path, starts, heads).tobytes(), np.cumsum(heads).tolist()
+    found = []
+    for number, (head, end) in enumerate(zip(heads.tolist(), ends, strict=True)):
+        try:
+            message = _message(data[end - head : end])[0]
+        except MalformedMessageError as error:
+            raise _damage(path, f"record batch {number} at byte {starts[number]}: {error}") from error
+        if message.kind != _BATCH or message.rows < 0:
+            raise _damage(path, f"what should be record batch {number} at byte {starts[number]} is something else")
+        found.append(message)
+    return _batches(path, starts, heads + bodies, found, dictionaries=len(others) > 0, swapped=swapped)
+
+
+def batches_of_stream(path: str, data: Bytes) -> Batches:
+    """The batches of a stream, found by following its messages.
+
+    Args:
+      path: of the stream, for error messages.
+      data: all bytes of the stream.
+
+    Raises:
+      DataLossError: it is damaged, or lacks the end marker.
+    """
+    view = memoryview(data)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
+    offset, size = 0, len(data)
+    starts, sizes, messages = [], [], []
+    dictionaries = swapped = False
+    try:
+        while True:
+            message, head = _message(view[offset:])
+            if not head:
+                break
+            if message.kind not in ((_DICTIONARY, _BATCH) if offset else (_SCHEMA,)):
+                raise _damage(path, f"there is no message of kind {message.kind} at byte {offset}")
+            if message.body < 0 or message.rows < 0 or offset + head + message.body > size:
+                raise _damage(path, f"it ends within the message at byte {offset}; it was cut short")
+            if message.kind == _SCHEMA:
+                swapped = message.swapped
+            if message.kind == _DICTIONARY:  # checked here, since pyarrow skips it unless a batch follows
+                _check_message(data[offset : offset + head + message.body])
+            if message.kind == _BATCH:
+                starts.append(offset)
+                sizes.append(head + message.body)
+                messages.append(message)
+            dictionaries |= message.kind == _DICTIONARY
+            offset += head + message.body
+    except MalformedMessageError as error:
+        raise _damage(path, f"at byte {offset}: {error}; it was cut short") from error
+    places = np.array(starts, np.int64), np.array(sizes, np.int64)
+    return _batches(path, *places, messages, dictionaries=dictionaries, swapped=swapped)
+
+
+def _check_message(data: Bytes) -> None:
+    """Have pyarrow read a message."""
+    from pyarrow import ArrowException, py_buffer
+    from pyarrow.ipc import read_message
+
+    try:
+        read_message(py_buffer(data))
+    except (ArrowException, OSError) as error:
+        raise MalformedMessageError(str(error)) from error
+
+
+def check_end_of_stream(path: str) -> None:
+    """Reject a stream that does not end with the end marker.
+
+    Raises:
+      DataLossError: it was cut short.
+    """
+    size = size_of(path)
+    mark = b"\xff" * 4 if read_range(path, 0, 4) == b"\xff" * 4 else b""
+    if size and not read_range(path, max(0, size - 8), size).endswith(mark + bytes(4)):
+        raise _damage(path, f"the stream ends at byte {size}, but not as it should; it was cut short")
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """The header of a message: its kind, the size of its body in bytes, its rows, and if they are compressed.
+
+    That of a schema says whether values have the other byte order.
+    """
+
+    kind: int
+    body: int
+    rows: int
+    compressed: bool
+    swapped: bool = False
+
+
+def _is_swapped(schema: "_Table") -> bool:
+    """Whether values of a schema have the other byte order than this machine."""
+    return bool(schema.number(0, "<h")) == (sys.byteorder == "little")
+
+
+def _batches(
+    path: str, starts: Ints, sizes: Ints, found: list[_Message], *, dictionaries: bool, swapped: bool
+) -> Batches:
+    ends = np.cumsum([0, *[message.rows for message in found]], dtype=np.int64)
+    if (ends < 0).any():
+        raise _damage(path, "its number of rows overflows")
+    return Batches(starts, sizes, ends, any(message.compressed for message in found), dictionaries, swapped)
+
+
+def _message(data: bytes | memoryview) -> tuple[_Message, int]:
+    """The header of the message at the start of `data`, and its size in bytes; 0 at the end of a stream."""
+    length = _number("<I", data, 0)
+    before = 4
+    if length == _CONTINUED:
+        length = _number("<I", data, 4)
+        before = 8
+    if not length:
+        return _Message(0, 0, 0, False), 0
+    if before + length > len(data):
+        raise MalformedMessageError(f"a message should have {length} bytes, but {len(data) - before} are left")
+    table = _Table.root(data[before : before + length])
+    kind, body = table.number(1, "<B"), table.number(3, "<q")
+    if kind == _SCHEMA:
+        return _Message(kind, body, 0, False, _is_swapped(table.table(2))), before + length
+    if kind not in (_DICTIONARY, _BATCH):
+        return _Message(kind, body, 0, False), before + length
+    batch = table.table(2) if kind == _BATCH else table.table(2).table(1)
+    rows = batch.number(0, "<q")
+    if not batch.place(1) or not batch.place(2):
+        raise MalformedMessageError("a record batch without its columns")
+    columns = batch.structs(1, _NODE)
+    if rows < 0 or (len(columns) and columns["rows"][0] != rows):
+        raise MalformedMessageError(
+            f"a record batch of {rows} rows, whose first column has {columns['rows'][:1].tolist()}"
+        )
+    return _Message(kind, body, rows, bool(batch.place(3))), before + length
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of a flatbuffer: fields by number, each of which may be absent.
+
+    Args:
+      data: the flatbuffer.
+      at: the byte at which the table begins.
+    """
+
+    data: bytes | memoryview
+    at: int
+
+    @staticmethod
+    def root(data: bytes | memoryview) -> "_Table":
+        return _Table(data, _number("<I", data, 0))
+
+    def place(self, field: int) -> int:
+        """The byte at which a field lies; 0 if it is absent."""
+        fields = self.at - _number("<i", self.data, self.at)
+        size = _number("<H", self.data, fields)
+        if 4 + 2 * field >= size:
+            return 0
+        offset = _number("<H", self.data, fields + 4 + 2 * field)
+        return self.at + offset if offset else 0
+
+    def number(self, field: int, code: str) -> int:
+        """The value of a number field; 0 if it is absent."""
+        place = self.place(field)
+        return _number(code, self.data, place) if place else 0
+
+    def table(self, field: int) -> "_Table":
+        """The nested table of a field."""
+        return _Table(self.data, self._target(field))
+
+    def structs(self, field: int, dtype: np.dtype[np.void]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+        """The vector of structs of a field; empty if it is absent."""
+        if not self.place(field):
+            return np.empty(0, dtype)
+        place = self._target(field)
+        count = _number("<I", self.data, place)
+        if place + 4 + count * dtype.itemsize > len(self.data):
+            raise MalformedMessageError(f"{count} items that do not fit into a message")
+        return np.frombuffer(self.data, dtype, count, place + 4) if count else np.empty(0, dtype)
+
+    def _target(self, field: int) -> int:
+        place = self.place(field)
+        if not place:
+            raise MalformedMessageError("a table lacks a part of it")
+        return place + _number("<I", self.data, place)
+
+
+def _number(code: str, data: bytes | memoryview, place: int) -> int:
+    """The number at a byte of a flatbuffer."""
+    if not 0 <= place <= len(data) - struct.calcsize(code):
+        raise MalformedMessageError(f"a number at byte {place} of {len(data)}")
+    return int(struct.unpack_from(code, data, place)[0])
+
+
+def _damage(path: str, what: str) -> DataLossError:
+    return DataLossError(f"{path}: not an Arrow IPC file, or damaged: {what}")
 
 
 class ArrowFile:

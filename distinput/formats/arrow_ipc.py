@@ -9,29 +9,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.arrow import without_rows
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.buffers import Bytes
-from distinput.core.column import Column, Ints
-from distinput.core.dense import Dense
-from distinput.core.picked import Memory, RowArray, chosen
-from distinput.core.ragged import Ragged
-from distinput.core.regroup import concat_columns
-from distinput.core.row_order import check_rows
-from distinput.core.sizes import block_rows
-from distinput.core.spec import Spec, TensorSpec
-from distinput.core.strings import Strings
+from distinput.arrow.arrow import without_rows
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Column, Ints
+from distinput.columns.dense import Dense
+from distinput.columns.picked import Memory, RowArray, check_rows, chosen
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import concat_columns
+from distinput.columns.sizes import block_rows
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import size_of, stamp_of
-from distinput.formats.arrow_file import ArrowFile, arrow_file, reading_batch
-from distinput.formats.arrow_messages import Batches
+from distinput.formats.arrow_file import ArrowFile, Batches, arrow_file, reading_batch
 from distinput.formats.conforming import Conforming
 from distinput.formats.format import Fragment, Position, cut_rows
-from distinput.formats.lru_cache import LruCache
-from distinput.formats.table_format import TableFormat
 from distinput.formats.tables import (
+    LruCache,
+    TableFormat,
     arrays_of,
     as_columns,
     as_nulls,
@@ -40,6 +36,8 @@ from distinput.formats.tables import (
     table_spec,
 )
 from distinput.plan.check import normalized
+from distinput.values.buffers import Bytes
+from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["ArrowIpc", "ConformingArrow", "write_arrow"]
 

@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.column import Ints
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.sparse_tensor import SparseTensor
-from distinput.core.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
+from distinput.columns.column import Ints
 from distinput.errors import InvalidArgumentError
 from distinput.formats.features import (
     Feature,
@@ -25,6 +22,9 @@ from distinput.formats.features import (
     UniformRowLength,
     checked_features,
 )
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.sparse_tensor import SparseTensor
+from distinput.values.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 
 __all__ = ["Composed", "composed", "is_composed", "plain_features"]
 

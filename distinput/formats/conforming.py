@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distinput.core.table_reading import zero_of
+from distinput.arrow.tabular import zero_of
 from distinput.errors import InvalidArgumentError
-from distinput.files.concurrent_requests import ask_each
+from distinput.files.paths import ask_each
 from distinput.formats.row_schema import RowSchema
 
 __all__ = ["Conforming"]

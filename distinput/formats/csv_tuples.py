@@ -9,24 +9,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.arrow import columns_of
-from distinput.core.block import ColumnBlock
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.spec import Spec, TensorSpec
-from distinput.core.strings import Strings
+from distinput.arrow.arrow import columns_of
+from distinput.columns.block import ColumnBlock
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.strings import Strings
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.source import stamp_of
-from distinput.formats.csv import first_record
+from distinput.formats.csv import PlainRows, first_record
 from distinput.formats.csv_fields import FieldError, fields_of, record_values, splits_as_tensorflow
-from distinput.formats.plain_rows import PlainRows
 from distinput.formats.row_schema import RowSchema
-from distinput.formats.text_piece import MARK, Bytes, Head, TextPiece
+from distinput.formats.text_records import MARK, Bytes, Head, TextPiece
 from distinput.formats.text_table import BadRecordError, Decoded, TextTable
 from distinput.kernels.csv_records import BLANKS, MULTILINE, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, TEXT
 from distinput.plan.check import normalized
+from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["CsvTuples"]
 

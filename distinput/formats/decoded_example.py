@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.json_values import MalformedJson, items_of, json_value, of_kind
-from distinput.core.leaves import STRING
 from distinput.errors import InvalidArgumentError
-from distinput.formats.example_encoding import encode_example, lists_of
+from distinput.formats.example_encoding import encode_example, fields_of, list_of, lists_of
 from distinput.kernels.example_values import BYTES, FLOAT, read_values
 from distinput.kernels.protobuf import MalformedError
+from distinput.values.json_values import MalformedJson, items_of, json_value, of_kind
+from distinput.values.leaves import STRING
 
-__all__ = ["decode_example", "decode_json_example", "message_of", "values_of"]
+__all__ = ["decode_example", "decode_json_example", "decode_sequence_example", "message_of", "values_of"]
 
 
 def decode_example(serialized: bytes) -> dict[str, Any]:
@@ -172,3 +172,54 @@ def _integer(item: Any) -> int:
     if (isinstance(item, float) and item != number) or not -(1 << 63) <= number < 1 << 63:
         raise MalformedJson(f"{item!r:.60} is no integer of 64 bits")
     return number
+
+
+# ----------------------------------------------------------------------------
+# Looking into `tf.train.SequenceExample` messages without knowing their features.
+# ----------------------------------------------------------------------------
+
+
+def decode_sequence_example(serialized: bytes) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """All features of one SequenceExample, as they are: for a look into an unknown file.
+
+    Args:
+      serialized: the message.
+
+    Returns:
+      The features of the whole, as `decode_example` has them, and by key a list with an array for each step.
+
+    Raises:
+      InvalidArgumentError: it is no such message.
+
+    >>> import distinput as di
+    >>> decode_sequence_example(di.io.encode_sequence_example({"id": 7}, {"words": [["a", "b"], ["c"]]}))
+    ({'id': array([7])}, {'words': [array([b'a', b'b'], dtype=object), array([b'c'], dtype=object)]})
+    """
+    try:
+        content = message_of(serialized)
+        context, lists = lists_of(content), _feature_lists(content)
+        return (
+            {key.decode(errors="replace"): values_of(*context[key]) for key in sorted(context)},
+            {key.decode(errors="replace"): [values_of(*each) for each in lists[key]] for key in sorted(lists)},
+        )
+    except MalformedError as error:
+        raise InvalidArgumentError(
+            f"decode_sequence_example: serialized must be a tf.train.SequenceExample message, got {serialized!r:.60}"
+        ) from error
+
+
+def _feature_lists(message: bytes) -> dict[bytes, list[tuple[int, bytes]]]:
+    """The kind and the list of each step, by key; the last entry of a key wins."""
+    by_name: dict[bytes, list[tuple[int, bytes]]] = {}
+    for number, form, lists in fields_of(message):
+        for number2, form2, entry in fields_of(lists) if (number, form) == (2, 2) else ():
+            if (number2, form2) != (1, 2):
+                continue
+            key, steps = b"", list[bytes]()
+            for number3, form3, content in fields_of(entry):
+                if (number3, form3) == (1, 2):
+                    key = content
+                elif (number3, form3) == (2, 2):
+                    steps += [step for number4, form4, step in fields_of(content) if (number4, form4) == (1, 2)]
+            by_name[key] = [list_of(step) for step in steps]
+    return by_name

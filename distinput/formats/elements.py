@@ -2,27 +2,321 @@
 """Elements of any spec in Arrow IPC files, exactly as they were: what `save`, `snapshot` and a cache on disk write and read."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column, Ints
-from distinput.core.dense import Dense
-from distinput.core.nest import Structure
-from distinput.core.picked import RowArray
-from distinput.core.spec import LeafSpec, Spec, TensorSpec
-from distinput.core.spec_json import leaves_of_json, spec_of_json
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Column, Ints
+from distinput.columns.dense import Dense
+from distinput.columns.objects import Arrays, Datasets, Objects
+from distinput.columns.picked import RowArray
+from distinput.columns.ragged import Ragged, RaggedBatches, column_of_ragged
+from distinput.columns.regroup import column_of, loose_rows
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.format import Fragment, Position
-from distinput.formats.leaf_encoding import PLAIN, decoded, encoded, encoding_of, stored_spec
-from distinput.formats.table_format import TableFormat
+from distinput.formats.tables import TableFormat
+from distinput.values.leaves import STRING, as_leaf, is_ragged, shape_of, zero
+from distinput.values.nest import Structure
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.spec import LeafSpec, OptionalSpec, RaggedTensorSpec, Spec, TensorSpec, no_rows
+from distinput.values.spec_json import leaves_of_json, spec_of_json
 
-__all__ = ["Elements", "column_names", "stored", "stored_block", "stored_elements"]
+__all__ = [
+    "LISTS",
+    "OPTIONAL",
+    "PLAIN",
+    "SHAPED",
+    "SPLIT",
+    "Elements",
+    "column_names",
+    "decoded",
+    "encoded",
+    "encoding_of",
+    "stored",
+    "stored_block",
+    "stored_elements",
+    "stored_spec",
+]
+
+
+# ----------------------------------------------------------------------------
+# Leaves of any dtype and shape as columns that Arrow has types for, and back, exactly.
+#
+# Each leaf has one of five encodings, which follow from its spec alone:
+#
+# * `PLAIN`: numbers, text and rows of them whose sizes are known, except for the first. Arrow holds them as they are, in
+# views
+#   of the file; a dtype that Arrow lacks (complex numbers, other byte orders, ...) is kept as other numbers of the same
+# bytes.
+# * `LISTS`: ragged tensors, as lists of lists.
+# * `SHAPED`: arrays of which more sizes are unknown, or of an unknown rank: values and their shape.
+# * `SPLIT`: ragged tensors whose values have unknown sizes: values, their shape, and the lengths of the rows.
+# * `OPTIONAL`: Optionals: whether there is a value, and the leaves of the value, which stand for nothing where there is none.
+# ----------------------------------------------------------------------------
+
+
+PLAIN, LISTS, SHAPED, SPLIT, OPTIONAL = "plain", "lists", "shaped", "split", "optional"
+
+_INT64 = np.dtype(np.int64)
+_TIMES = ("s", "ms", "us", "ns")
+
+
+def encoding_of(leaf: LeafSpec) -> str:
+    """How values of this spec are kept."""
+    if isinstance(leaf, OptionalSpec):
+        return OPTIONAL
+    assert isinstance(leaf, TensorSpec), "datasets are refused"
+    shape = leaf.shape
+    if leaf.ragged_rank:
+        assert shape is not None
+        return LISTS if all(shape[leaf.ragged_rank + 1 :]) else SPLIT
+    return PLAIN if shape is not None and all(shape[1:]) and shape[:1] != (0,) else SHAPED
+
+
+def stored_spec(leaf: LeafSpec) -> Any:
+    """The spec of what is kept of a leaf: a `TensorSpec` or a dict of them."""
+    if isinstance(leaf, OptionalSpec):
+        inner = Spec.of(leaf.element_spec).leaves
+        return {"present": TensorSpec([], "bool"), **{str(i): stored_spec(each) for i, each in enumerate(inner)}}
+    assert isinstance(leaf, TensorSpec), "datasets are refused"
+    dtype, more = _stored(leaf.dtype)
+    shape = leaf.shape
+    match encoding_of(leaf):
+        case "plain":
+            assert shape is not None
+            return TensorSpec((*shape, *more), dtype)
+        case "lists":
+            assert shape is not None
+            rank = leaf.ragged_rank
+            assert rank is not None
+            return RaggedTensorSpec((None,) * (rank + 1) + (*shape[rank + 1 :], *more), dtype, rank)
+        case "shaped":
+            return {"shape": TensorSpec([None], np.int64), "values": TensorSpec([None, *more], dtype)}
+    splits = RaggedTensorSpec([None, None], np.int64, 1)
+    return {"shape": TensorSpec([None], np.int64), "splits": splits, "values": TensorSpec([None, *more], dtype)}
+
+
+def encoded(column: Column, leaf: LeafSpec) -> Any:
+    """The rows of a leaf as they are kept: a column, or a dict of them."""
+    if isinstance(leaf, OptionalSpec):
+        return _encoded_optionals(list(column.values()), Spec.of(leaf.element_spec))
+    assert isinstance(leaf, TensorSpec), "datasets are refused"
+    column = column.materialize()
+    kept: dict[str, Column] | Column
+    match encoding_of(leaf):
+        case "plain":
+            kept = _as_stored(_joined(column, leaf), leaf.dtype)
+            return kept
+        case "lists":
+            kept = _as_stored(column, leaf.dtype)
+            return kept
+        case "shaped":
+            rows = list(column.values())
+            shapes = _spans([np.asarray(shape_of(row), _INT64) for row in rows], _INT64)
+            return {"shape": shapes, "values": _as_stored(_spans([_flat(row) for row in rows], leaf.dtype), leaf.dtype)}
+    tensors = list(column.values())
+    values = [tensor.flat_values for tensor in tensors]
+    splits: list[Any] = [_splits(tensor) for tensor in tensors]
+    return {
+        "shape": _spans([np.asarray(shape_of(value), _INT64) for value in values], _INT64),
+        "splits": column_of_ragged(splits) if splits else RaggedBatches(_spans([], _INT64), _NONE, _NONE),
+        "values": _as_stored(_spans([_flat(value) for value in values], leaf.dtype), leaf.dtype),
+    }
+
+
+def _encoded_optionals(rows: list[Any], spec: Spec) -> dict[str, Any]:
+    present = [row.has_value() for row in rows]
+    nothing = [_nothing(leaf) for leaf in spec.leaves]
+    values = [
+        spec.structure.flatten(row.get_value()) if there else nothing for row, there in zip(rows, present, strict=True)
+    ]
+    made: dict[str, Any] = {"present": Dense(np.array(present, bool))}
+    for i, leaf in enumerate(spec.leaves):
+        items = [as_leaf(value[i]) for value in values]
+        if isinstance(leaf, RaggedTensorSpec) and leaf.ragged_rank == 0:
+            items = [np.asarray(item) for item in items]
+        made[str(i)] = encoded(column_of(items, getattr(leaf, "dtype", None)), leaf)
+    return made
+
+
+def _nothing(leaf: LeafSpec) -> Any:
+    """What stands for the value that an Optional does not have."""
+    if isinstance(leaf, OptionalSpec):
+        return leaf.value_type.empty(leaf.element_spec)
+    assert isinstance(leaf, TensorSpec), "datasets are refused"
+    shape = tuple([size or 0 for size in leaf.shape or ()])
+    return no_rows(leaf, shape[1:]) if leaf.ragged_rank else zero(leaf.dtype, shape)
+
+
+def _decoded_optionals(columns: Any, leaf: OptionalSpec) -> Column:
+    spec = Spec.of(leaf.element_spec)
+    kept = [decoded(columns[str(i)], each) for i, each in enumerate(spec.leaves)]
+    present = columns["present"].materialize().array.tolist()
+    rows = zip(*[column.values() for column in kept], strict=True) if kept else [()] * len(present)
+    items = [
+        leaf.value_type(spec.structure.build(row), leaf.element_spec)
+        if there
+        else leaf.value_type.empty(leaf.element_spec)
+        for there, row in zip(present, rows, strict=True)
+    ]
+    return Datasets(items, STRING)
+
+
+def decoded(columns: Any, leaf: LeafSpec) -> Column:
+    """The rows of a leaf from what was kept of them; views where that is possible.
+
+    Raises:
+      DataLossError: shapes and values do not fit each other.
+    """
+    if isinstance(leaf, OptionalSpec):
+        return _decoded_optionals(columns, leaf)
+    assert isinstance(leaf, TensorSpec), "datasets are refused"
+    kind = encoding_of(leaf)
+    if kind == PLAIN:
+        made = _from_stored(columns, leaf)
+        return loose_rows(made) if leaf.ragged_rank == 0 and isinstance(made, Ragged) else made
+    if kind == LISTS:
+        ragged: Column = _from_stored(columns, leaf)
+        return ragged
+    values = _from_stored(columns["values"], leaf)
+    shapes = [tuple(shape.tolist()) for shape in columns["shape"].values()]
+    try:
+        rows = [_shaped(value, shape) for value, shape in zip(values.values(), shapes, strict=True)]
+        if kind == SPLIT:
+            rows = [_ragged(row, splits) for row, splits in zip(rows, columns["splits"].values(), strict=True)]
+    except _MisfitError as error:
+        raise DataLossError(f"an array does not fit the shape that is kept with it: {error}") from error
+    return column_of(rows, leaf.dtype) if rows else _no_rows(leaf)
+
+
+_NONE: Ints = np.empty(0, np.int64)
+
+
+def _no_rows(leaf: TensorSpec) -> Column:
+    if leaf.ragged_rank:
+        flat: Any = _spans([], leaf.dtype)
+        for _ in range(leaf.ragged_rank):
+            flat = RaggedBatches(flat, _NONE, _NONE)
+        return flat  # type: ignore[no-any-return]
+    return Objects([], leaf.dtype)
+
+
+def _stored(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """The dtype that a dtype is kept as, and the dimensions that each value has then."""
+    if dtype == STRING or dtype.kind == "b":
+        return dtype, ()
+    if dtype.kind in "iuf" and dtype.itemsize <= 8:
+        return dtype.newbyteorder("="), ()
+    if dtype.kind in "mM":
+        unit, count = np.datetime_data(dtype)
+        kept = dtype.newbyteorder("=")
+        return (kept if unit in _TIMES and count == 1 else _INT64), ()
+    if dtype.kind == "c" and dtype.itemsize <= 16:
+        return np.dtype(f"f{dtype.itemsize // 2}"), (2,)
+    return np.dtype(np.uint8), (dtype.itemsize,)
+
+
+def _as_stored(column: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(column, RaggedBatches):
+        return RaggedBatches(_as_stored(column.flat, dtype), column.starts, column.sizes)
+    if isinstance(column, Ragged):
+        return Ragged(_as_stored(column.flat, dtype), column.starts, column.sizes)
+    if not isinstance(column, Dense):
+        return column
+    array, (kept, more) = column.array, _stored(dtype)
+    if array.dtype == kept:
+        return column
+    if not array.dtype.isnative and array.dtype.kind in "iufcmM":
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.size:
+        return Dense(np.empty((*array.shape, *more), kept))
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return Dense(flat.view(kept).reshape((*array.shape, *more)))
+
+
+def _from_stored(column: Any, leaf: TensorSpec) -> Any:
+    dtype = leaf.dtype
+    _, more = _stored(dtype)
+    if isinstance(column, RaggedBatches):
+        return RaggedBatches(_from_stored(column.flat, leaf), column.starts, column.sizes)
+    if isinstance(column, Ragged):
+        return Ragged(_from_stored(column.flat, leaf), column.starts, column.sizes)
+    if column.dtype == dtype:
+        return column  # it may be lazy, and stays so
+    column = column.materialize()
+    if not isinstance(column, Dense):
+        raise DataLossError(f"a column of {column.dtype} cannot hold {dtype}")
+    array = column.array
+    shape = array.shape[: array.ndim - len(more)]
+    native = dtype.newbyteorder("=") if dtype.kind in "iufcmM" else dtype
+    if not array.size:
+        return Dense(np.empty(shape, dtype))
+    made = np.ascontiguousarray(array).reshape(-1).view(native).reshape(shape)
+    return Dense(made if native == dtype and native.isnative == dtype.isnative else made.astype(dtype))
+
+
+def _joined(column: Column, leaf: TensorSpec) -> Column:
+    """Rows side by side, whose first dimension alone may differ."""
+    if isinstance(column, Arrays):
+        return column.joined()
+    if isinstance(column, Objects):
+        made = column_of(column.items, leaf.dtype)
+        return made.joined() if isinstance(made, Arrays) else made
+    return column
+
+
+def _spans(rows: Iterable[Any], dtype: np.dtype[Any]) -> Ragged:
+    """Arrays of one dimension as rows."""
+    arrays = list(rows)
+    sizes = np.fromiter(map(len, arrays), np.int64, len(arrays))
+    if dtype == STRING:
+        flat: Dense | Strings = Strings.of([item for array in arrays for item in array.tolist()])
+    else:
+        flat = Dense(np.concatenate(arrays) if arrays else np.empty(0, dtype))
+    return Ragged(flat, np.cumsum(sizes) - sizes, sizes)
+
+
+def _flat(value: Any) -> Any:
+    """All values of an array or scalar, [n]."""
+    if isinstance(value, bytes):
+        made = np.empty(1, object)
+        made[0] = value
+        return made
+    return np.asarray(value).reshape(-1)
+
+
+class _MisfitError(Exception):
+    """Shapes and values do not fit each other."""
+
+
+def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
+    if any(size < 0 for size in shape) or prod(shape) != len(values):
+        raise _MisfitError(f"{len(values)} values of shape {list(shape)}")
+    return values.reshape(shape) if shape else values[0]
+
+
+def _splits(tensor: RaggedTensor) -> RaggedTensor:
+    """The row lengths of each level, as the rows of a ragged tensor."""
+    levels, at = [], tensor
+    while is_ragged(at):
+        levels.append(np.asarray(at.row_lengths(), np.int64))
+        at = at.values
+    return RaggedTensor.from_row_lengths(np.concatenate(levels), [len(level) for level in levels])
+
+
+def _ragged(values: Any, lengths: RaggedTensor) -> Any:
+    for level in reversed(list(lengths)):
+        if (level < 0).any() or int(level.sum()) != len(values):
+            raise _MisfitError(f"{len(values)} values in rows of {level.tolist()[:10]}")
+        values = RaggedTensor.from_row_lengths(values, level)
+    return values
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distinput.core.buffers import empty
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.leaves import STRING
-from distinput.core.ragged import Ragged
-from distinput.core.ragged_batches import RaggedBatches, ragged_tensor
-from distinput.core.strings import Strings
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.ragged import Ragged, RaggedBatches, ragged_tensor
+from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.formats.composite_features import composed, plain_features
 from distinput.formats.example_encoding import with_joined_lists
@@ -46,6 +43,8 @@ from distinput.kernels.example_values import (
     WIDTHS,
 )
 from distinput.kernels.protobuf import MalformedError
+from distinput.values.buffers import empty
+from distinput.values.leaves import STRING
 
 __all__ = [
     "ExampleParser",

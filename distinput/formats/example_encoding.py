@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.strings import Strings
+from distinput.columns.block import Block
+from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
 from distinput.kernels.protobuf import read_fields

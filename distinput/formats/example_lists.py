@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.leaves import STRING
-from distinput.core.ragged import Ragged
-from distinput.core.strings import Strings
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.ragged import Ragged
+from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.formats.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
 from distinput.kernels.example_values import (
@@ -30,6 +29,7 @@ from distinput.kernels.example_values import (
     fill_floats,
     fill_int64s,
 )
+from distinput.values.leaves import STRING
 
 __all__ = ["KINDS", "Lists", "fixed_values", "variable_values", "with_defaults"]
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.adopt import leaf_of
-from distinput.core.leaves import STRING, as_dtype
-from distinput.core.spec import Spec, TensorSpec
+from distinput.arrow.adopt import leaf_of
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
+from distinput.values.leaves import STRING, as_dtype
+from distinput.values.spec import Spec, TensorSpec
 
 __all__ = [
     "Feature",

@@ -8,16 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.nest import LEAF
-from distinput.core.strings import Strings
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
-from distinput.files.ranges import read_spans
-from distinput.files.source import FileStream, size_of
+from distinput.files.source import FileStream, read_spans, size_of
 from distinput.files.table import FileTable
 from distinput.formats.format import Fragment, Position
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
+from distinput.values.nest import LEAF
 
 __all__ = ["FixedLengthRecords"]
 

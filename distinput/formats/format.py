@@ -1,22 +1,79 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of a file format: the spec of its records, their number, where a file can be split, and the records."""
+"""The interface of a file format, and the portions that are decoded together."""
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
-from distinput.core.block import Block
-from distinput.core.column import Ints
-from distinput.core.picked import RowArray
-from distinput.core.spec import Spec
+import numpy as np
+
+from distinput.columns.block import Block
+from distinput.columns.column import Ints
+from distinput.columns.picked import RowArray
 from distinput.errors import DataLossError, InvalidArgumentError, StateError
 from distinput.files.directory import without_notes
 from distinput.files.source import read_range, size_of
 from distinput.files.table import FileTable
-from distinput.formats.portion import Portion
+from distinput.values.spec import Spec
 
-__all__ = ["BLOCK_ROWS", "Format", "Fragment", "Position", "check_position", "cut_rows"]
+__all__ = ["BLOCK_ROWS", "END", "Format", "Fragment", "Fragments", "Portion", "Position", "check_position", "cut_rows"]
+
+
+# ----------------------------------------------------------------------------
+# A portion: rows of a file that are decoded together, possibly before they are requested.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Rows of a file that are decoded together.
+
+    The work is split into two calls so that the long one can run ahead: `decode` mostly runs without the GIL, on any
+    thread; `blocks` is Python code that runs when the rows are requested.
+
+    Args:
+      rows: number of rows.
+      nbytes: approximate memory of the decoded rows.
+      follows: true if the previous portion must be decoded first, because both come from one stream.
+      decode: called once; its result is passed to `blocks`. Either may raise errors of the file.
+      blocks: yields the rows, each block with the position after it.
+      past: of the position of a bad record among these rows, what of the portion is behind it, None if nothing is, and the
+        position there; None: nothing behind it can be read.
+      waits: true if `decode` mostly waits for a network, so more of them should be under way.
+    """
+
+    rows: int
+    nbytes: int
+    follows: bool
+    decode: Callable[[], Any]
+    blocks: Callable[[Any], Iterator[tuple[Block, dict[str, Any]]]]
+    past: "Callable[[dict[str, Any] | None], tuple[Portion | None, dict[str, Any]]] | None" = None
+    waits: bool = False
+
+    def changed(self, change: Callable[[Block], Block]) -> "Portion":
+        """The same rows, each block of which is changed."""
+        past = self.past
+        if past is None:
+            behind = None
+        else:
+
+            def behind(position: dict[str, Any] | None) -> "tuple[Portion | None, dict[str, Any]]":
+                rest, at = past(position)
+                return None if rest is None else rest.changed(change), at
+
+        def blocks(decoded: Any) -> Iterator[tuple[Block, dict[str, Any]]]:
+            return ((change(block), after) for block, after in self.blocks(decoded))
+
+        return replace(self, blocks=blocks, past=behind)
+
+
+# ----------------------------------------------------------------------------
+# The interface of a file format: the spec of its records, their number, where a file can be split, and the records.
+# ----------------------------------------------------------------------------
+
 
 Position = dict[str, Any]
 """The position of a reader in a file: a small JSON object. `row` is the number of the next record."""
@@ -352,3 +409,73 @@ class Format(ABC):
         """Like `read`, for a caller that uses nothing after `stop`."""
         del stop
         return self.read(path, position)
+
+
+# ----------------------------------------------------------------------------
+# Ranges of files as arrays: what one worker reads, in order.
+# ----------------------------------------------------------------------------
+
+
+END = -1
+"""The stop of a part that extends to the end of its file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fragments:
+    """Parts of files, in order.
+
+    Args:
+      files: the files that have a part here.
+      file: [n] which of them.
+      start: [n] where each part begins, in units of the format.
+      stop: [n] where it ends, or `END`.
+      rows: [n] records, -1 where unknown.
+      nbytes: [n] about how many bytes of the file it takes.
+    """
+
+    files: FileTable
+    file: Ints
+    start: Ints
+    stop: Ints
+    rows: Ints
+    nbytes: Ints
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    def fragment(self, number: int, file_format: Format) -> Fragment:
+        """Part `number`, as the format reads it."""
+        path, stop = self.files.path(int(self.file[number])), int(self.stop[number])
+        return file_format.part(path, int(self.start[number]), None if stop == END else stop)
+
+    def path(self, number: int) -> str:
+        """The file of part `number`."""
+        return self.files.path(int(self.file[number]))
+
+    @cached_property
+    def total_rows(self) -> int | None:
+        """Records in all parts; None if unknown."""
+        return None if (self.rows < 0).any() else int(self.rows.sum())
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the parts."""
+        found = hashlib.blake2s(digest_size=6)
+        found.update("\0".join(self.files.path(i) for i in range(len(self.files))).encode())
+        for part in (self.file, self.start, self.stop):
+            found.update(np.ascontiguousarray(part).tobytes())
+        return found.hexdigest()
+
+    def __str__(self) -> str:
+        return f"{len(self)} parts of {len(self.files)} files #{self.digest}"
+
+    def table(self) -> list[dict[str, Any]]:
+        """One dict for each part, for a printed plan."""
+        found = []
+        for i in range(len(self)):
+            stop, rows = int(self.stop[i]), int(self.rows[i])
+            part: dict[str, Any] = {"file": self.path(i)}
+            if self.start[i] or stop != END:
+                part |= {"start": int(self.start[i]), "stop": None if stop == END else stop}
+            found.append({**part, "rows": None if rows < 0 else rows, "bytes": int(self.nbytes[i])})
+        return found

@@ -1,26 +1,285 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an index of the records of a file adds to its format: rows are counted, reached, fetched and cut by their numbers."""
+"""Indices: the offsets of the records of a file, kept beside it or in a folder, and what they add to its format."""
 
+import io
+import json
+import os
+import zlib
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from hashlib import blake2b
 from itertools import pairwise
+from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.buffers import Bytes
-from distinput.core.column import Ints
-from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.files.concurrent_requests import ask_each
-from distinput.files.ranges import read_spans
-from distinput.files.source import EMPTY, size_of
+from distinput.columns.block import Block
+from distinput.columns.column import Ints
+from distinput.decoders.arrays import MalformedArray, npy_array, npy_header
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.files.folder import join_path, make_folder, split_path
+from distinput.files.paths import as_paths, ask_each, local_path
+from distinput.files.sink import Sink
+from distinput.files.source import EMPTY, naming, open_binary, read_spans, size_of, version_of
 from distinput.files.table import FileTable
-from distinput.formats.built_index import built_index, index_path
 from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.named import format_named
+from distinput.kernels.own_folder import is_own
+from distinput.kernels.tfrecord import FOOTER, HEADER
+from distinput.run.cores import cores
+from distinput.run.threads import mapped
+from distinput.url_secrets import public_url
+from distinput.values.buffers import Bytes
+from distinput.values.json_values import MalformedJson, json_value
 
-__all__ = ["Indexed"]
+__all__ = [
+    "CURE",
+    "ENDING",
+    "Indexed",
+    "array_file",
+    "built_index",
+    "index_beside",
+    "index_path",
+    "index_sink",
+    "write_index",
+]
+
+
+# ----------------------------------------------------------------------------
+# Index files that lie beside TFRecord files: the offsets of the records, written together with the file or for it.
+#
+# The native format is `<file>.index`, a NumPy array file of int64 [n + 1]: the offset of each record in bytes, and the size
+# of
+# the file. `<file>.idx`, as written by the `tfrecord2idx` scripts, is read as well: a line of offset and length for each
+# record.
+# ----------------------------------------------------------------------------
+
+
+ENDING, OTHERS_ENDING = ".index", ".idx"
+CURE = "write the index again with distinput.io.write_tfrecord_index"
+
+
+def index_sink(path: str, offsets: Ints) -> Sink:
+    """Write the index of a TFRecord file beside it; returns the sink, which is not closed yet.
+
+    Args:
+      path: of the TFRecord file.
+      offsets: [n + 1] the offset of each record, and the size of the file.
+    """
+    sink = Sink(path + ENDING, own=True)
+    sink.write(array_file(offsets))
+    return sink
+
+
+def index_beside(path: str) -> Ints | None:
+    """[n + 1] the offset of each record of a TFRecord file, and the size of the file, from its index; None if it has none.
+
+    Raises:
+      NotFoundError: the file is not there.
+      DataLossError: the index is damaged, or belongs to another version of the file.
+    """
+    size = size_of(path)
+    for ending in (ENDING, OTHERS_ENDING):
+        try:
+            version = version_of(path + ending)
+        except NotFoundError:
+            continue
+        offsets = _loaded(path + ending, version)
+        if size and offsets[-1] != size:
+            raise DataLossError(
+                f"{path}: has {size} bytes, but its index {path + ending} is of a file of {offsets[-1]} bytes; {CURE}"
+            )
+        return offsets
+    return None
+
+
+@lru_cache(maxsize=256)
+def _loaded(path: str, version: str) -> Ints:
+    del version  # only part of the cache key: it identifies the version of the index
+    with naming(path), open_binary(path) as file:
+        content = file.read()
+    try:
+        lines = path.endswith(OTHERS_ENDING)
+        offsets = _from_lines(content) if lines else _from_array(content)
+        sizes = np.diff(offsets)
+        if (sizes < HEADER + FOOTER).any():
+            number = int((sizes < HEADER + FOOTER).argmax())
+            raise MalformedArray(
+                f"record {number} would have {sizes[number]} bytes; one takes at least {HEADER + FOOTER}"
+            )
+        if offsets[0]:
+            raise MalformedArray(f"record 0 begins at byte {offsets[0]}, not at the beginning of the file")
+    except MalformedArray as error:
+        raise DataLossError(f"{path}: not an index of a TFRecord file, or damaged: {error}; {CURE}") from error
+    offsets.flags.writeable = False  # shared by all readers
+    found: Ints = offsets
+    return found
+
+
+def _from_array(content: bytes) -> Ints:
+    try:
+        offsets = npy_array(content)
+    except MalformedArray as error:
+        raise MalformedArray(f"its header at byte 0: {error}") from error
+    if offsets.dtype != np.int64 or offsets.ndim != 1 or not len(offsets):
+        raise MalformedArray("its header at byte 0: an index is int64 [records + 1]")
+    return offsets.copy()
+
+
+def _from_lines(content: bytes) -> Ints:
+    words = [line.split() for line in content.splitlines()]
+    bad = next((number for number, line in enumerate(words, 1) if len(line) != 2 or not all(map(_is_count, line))), 0)
+    if bad:
+        raise MalformedArray(
+            f"line {bad}: expected the start and the size of a record, got {b' '.join(words[bad - 1])[:40]!r}"
+        )
+    lines = np.array(words, np.int64).reshape(-1, 2)
+    offsets = np.append(lines[:, 0], lines[-1:].sum() if len(lines) else 0)
+    wrong = np.diff(offsets) != lines[:, 1]
+    if wrong.any():
+        raise MalformedArray(f"line {int(wrong.argmax()) + 2}: each record must begin where the one before it ends")
+    return offsets
+
+
+def _is_count(word: bytes) -> bool:
+    return word.isdigit() and len(word) < 19  # so that it fits into 64 bits
+
+
+def array_file(offsets: Ints) -> bytes:
+    """Offsets as a NumPy array file."""
+    content = io.BytesIO()
+    np.save(content, np.ascontiguousarray(offsets, "<i8"), allow_pickle=False)
+    return content.getvalue()
+
+
+# ----------------------------------------------------------------------------
+# Indices that are built when they are first needed, and kept: the offsets of the records of a file.
+#
+# An index is a NumPy array file of int64 [n + 1], the offset of each record in bytes and the end of the last one, followed by
+# a
+# line of JSON: the version of the file, the options of its format, and a checksum. If one of them differs, it is built anew.
+# It lies beside the file, under a hidden name, which no pattern matches, or in a folder of indices.
+# ----------------------------------------------------------------------------
+
+
+class _OutdatedError(Exception):
+    """An index that is of another version of its file, or damaged."""
+
+
+_building: dict[str, Lock] = {}
+"""A lock for each index, so that the threads of a process build it once."""
+
+
+def index_path(path: str, format: str, folder: str | None) -> str:
+    """Where the index that is built of a file lies.
+
+    Args:
+      path: the file.
+      format: the name of its format.
+      folder: where indices are collected; None: beside the file, under a hidden name, which no pattern matches.
+
+    Raises:
+      InvalidArgumentError: others may write to the folder: an index says where records begin.
+
+    >>> index_path("data/a.txt", "text", None)
+    'data/.a.txt.text.index'
+    """
+    beside, name = split_path(public_url(path))
+    if folder is None:
+        hidden = f".{name}.{format}{ENDING}"
+        return join_path(beside, hidden) if beside else hidden
+    _check_own(folder)
+    place = blake2b(public_url(path).encode(errors="surrogateescape"), digest_size=8).hexdigest()
+    return join_path(folder, f"{name}.{place}.{format}{ENDING}")
+
+
+@lru_cache(maxsize=256)
+def _check_own(folder: str) -> None:
+    local = local_path(folder)
+    if local is not None and not is_own(local or os.curdir):
+        raise InvalidArgumentError(
+            f"index={folder!r}: others could change what records are read: the folder must belong to you, and others must not "
+            "be able to write to it or to one above it; `chmod go-w` it, or name a folder of your own"
+        )
+
+
+def built_index(path: str, index: str, options: str, offsets: Callable[[], Iterator[Ints]]) -> Ints:
+    """[n + 1] the offsets of the records of a file, from an index that is built if there is none of this version.
+
+    Args:
+      path: the file.
+      index: of the index.
+      options: what else the offsets depend on.
+      offsets: reads the file and yields the offsets of its records, and the end of the last one.
+
+    Raises:
+      NotFoundError: the file is not there.
+      DataLossError: the file is damaged, or changed while it was read.
+      OSError: the index cannot be written.
+    """
+    version = version_of(path)
+    try:
+        return _kept(index, version_of(index), version, options)
+    except (NotFoundError, _OutdatedError):
+        pass
+    with _building.setdefault(index, Lock()):
+        try:  # another thread may have built it meanwhile
+            return _kept(index, version_of(index), version, options)
+        except (NotFoundError, _OutdatedError):
+            found = np.concatenate(list(offsets()))
+        if version_of(path) != version:
+            raise DataLossError(f"{path}: changed while its index was built; try again when nobody writes to it")
+        _keep(path, index, found, {"version": version, "options": options})
+        return _kept(index, version_of(index), version, options)
+
+
+def _keep(path: str, index: str, offsets: Ints, facts: dict[str, Any]) -> None:
+    told = json.dumps({**facts, "crc32": zlib.crc32(array_file(offsets))})
+    try:
+        folder = split_path(index)[0]
+        if folder:
+            make_folder(folder)
+        with Sink(index, own=True) as sink:
+            sink.write(array_file(offsets))
+            sink.write(told.encode())
+    except OSError as error:
+        error.add_note(f"the index of {path} cannot be written to {index}: name a folder for it with index='...'")
+        raise
+
+
+@lru_cache(maxsize=256)
+def _kept(index: str, stamp: str, version: str, options: str) -> Ints:
+    """What an index says, if it is of this version of its file.
+
+    Raises:
+      NotFoundError: it is not there.
+      _OutdatedError: it is of another version, or damaged.
+    """
+    del stamp  # only part of the cache key: it identifies the version of the index
+    with naming(index), open_binary(index) as file:
+        content = file.read()
+    try:
+        found = npy_array(content)
+        header = npy_header(content)
+        facts = json_value(content[header.start + found.nbytes :])
+    except (MalformedArray, MalformedJson) as error:
+        raise _OutdatedError(f"{index}: damaged: {error}") from error
+    offsets: Ints = found.copy()
+    whole = offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 0
+    wanted = {"version": version, "options": options, "crc32": zlib.crc32(array_file(offsets)) if whole else None}
+    if not whole or facts != wanted:
+        raise _OutdatedError(f"{index}: of another version of its file, or damaged")
+    offsets.flags.writeable = False  # shared by all readers
+    return offsets
+
+
+# ----------------------------------------------------------------------------
+# What an index of the records of a file adds to its format: rows are counted, reached, fetched and cut by their numbers.
+# ----------------------------------------------------------------------------
+
 
 _FRAGMENT_BYTES = 1 << 20
 
@@ -174,3 +433,41 @@ class Indexed(Format):
 
     def size(self, path: str) -> int:
         return size_of(path)
+
+
+# ----------------------------------------------------------------------------
+# Write the indices of files before they are needed.
+# ----------------------------------------------------------------------------
+
+
+def write_index(filenames: Any, format: str, *, folder: str | None = None, **options: Any) -> int:
+    r"""Write the indices of files, so that nobody has to wait for them: one that there is already is kept if it is still right.
+
+    Reading with `index=True` (or `index=folder`) does the same for each file when its records are first counted. Do it ahead
+    where many workers read the same files, since each of them would read all files to count them. Files are read in parallel.
+
+    Args:
+      filenames: a path or a list of paths, local or of any fsspec URL.
+      format: the name of their format, such as "text".
+      folder: where to keep the indices; None: beside each file, under a hidden name.
+      **options: the options with which the files will be read; others may mean other records.
+
+    Returns:
+      The number of records in all files.
+
+    Raises:
+      ValueError: an unknown format, or one without index.
+      NotFoundError: a file is not there.
+      DataLossError: a file is damaged.
+      OSError: an index cannot be written.
+
+    >>> import pathlib
+    >>> import distinput as di
+    >>> _ = pathlib.Path("a.txt").write_text("one\ntwo\n")
+    >>> di.io.write_index("a.txt", "text")
+    2
+    >>> len(di.data.TextLineDataset("a.txt", index=True))
+    2
+    """
+    made = format_named(format, True if folder is None else folder, **options)
+    return sum(rows or 0 for rows in mapped(made.rows, as_paths(filenames), cores(), "distinput-index"))

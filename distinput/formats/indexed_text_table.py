@@ -8,15 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.arrow import block_of
-from distinput.core.block import Block
+from distinput.arrow.arrow import block_of
+from distinput.columns.block import Block
 from distinput.formats.csv import Csv
-from distinput.formats.format import Position
+from distinput.formats.format import Portion, Position
 from distinput.formats.indexed import Indexed
 from distinput.formats.jsonl import JsonLines
-from distinput.formats.portion import Portion
-from distinput.formats.text_piece import Bytes, TextPiece
-from distinput.formats.text_records import Ints
+from distinput.formats.text_records import Bytes, Ints, TextPiece
 from distinput.formats.text_table import BadRecordError, TextTable
 
 __all__ = ["IndexedCsv", "IndexedJsonLines"]

@@ -13,17 +13,16 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column, Ints
-from distinput.core.dense import Dense
-from distinput.core.nest import Structure, structure_of
-from distinput.core.spec import Spec, TensorSpec
-from distinput.core.strings import Strings
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Column, Ints
+from distinput.columns.dense import Dense
+from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.files.table import FileTable
-from distinput.formats.format import Format, Fragment, Position
-from distinput.formats.portion import Portion
+from distinput.formats.format import Format, Fragment, Portion, Position
 from distinput.formats.possible import ColumnBounds, possible
+from distinput.values.nest import Structure, structure_of
+from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["NULL", "Partitioned", "partitioned"]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from distinput.core.arrow_expression import Term
+from distinput.arrow.expression import Term
 
 __all__ = ["ColumnBounds", "possible"]
 

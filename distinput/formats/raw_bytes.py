@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import STRING, as_dtype
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.values.leaves import STRING, as_dtype
 
 __all__ = ["decode_base64", "decode_compressed", "decode_raw", "encode_base64"]
 

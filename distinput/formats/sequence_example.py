@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.ragged import Ragged
-from distinput.core.ragged_batches import RaggedBatches
-from distinput.core.spec import RaggedTensorSpec, Spec, TensorSpec
-from distinput.core.strings import Strings
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.ragged import Ragged, RaggedBatches
+from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.formats.example import ExampleParser, Messages, batch_value, contiguous
 from distinput.formats.example_lists import KINDS, Lists, fixed_values, variable_values
@@ -37,6 +35,7 @@ from distinput.formats.features import (
 from distinput.kernels.example_columns import NO_ROOM
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, OK, WRONG_COUNT, WRONG_KIND
 from distinput.kernels.sequence_example import ABSENT, locate_steps
+from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 __all__ = ["SequenceExampleParser", "parse_sequence_example", "parse_single_sequence_example"]
 

@@ -12,15 +12,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.nest import LEAF
-from distinput.core.spec import Spec
-from distinput.core.strings import Strings
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError
 from distinput.files.compression import Compression, as_compression
-from distinput.files.hints import wanted_until
-from distinput.files.source import EMPTY, FileStream, size_of
+from distinput.files.source import EMPTY, FileStream, size_of, wanted_until
 from distinput.formats.format import BLOCK_ROWS, Format, Position, check_position
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 
 __all__ = ["Found", "Piece", "SpanFormat"]
 

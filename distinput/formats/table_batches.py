@@ -8,7 +8,7 @@ a file has to see them.
 from collections.abc import Iterator
 from typing import Any
 
-from distinput.core.to_arrow import to_arrow
+from distinput.arrow.record_batches import to_arrow
 from distinput.errors import UnimplementedError
 from distinput.files.source import stamp_of
 from distinput.formats.arrow_ipc import ArrowIpc

@@ -1,23 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code shared by Parquet and Arrow IPC: options, conversion of rows to blocks, and error messages."""
+"""What Parquet, Arrow IPC and npy share: options, rows as blocks, a cache, and files that state their spec."""
 
 import re
+import threading
+from abc import abstractmethod
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from distinput.core.arrow import FillError, NullsError, UnsupportedTypeError, block_of, names_of, schema_spec
-from distinput.core.arrow_damage import ArrowDamageError, check_batch
-from distinput.core.block import ColumnBlock
-from distinput.core.column import Column
-from distinput.core.nest import Structure
-from distinput.core.spec import Spec
-from distinput.core.to_arrow import column_to_arrow
+from distinput.arrow.arrow import (
+    ArrowDamageError,
+    FillError,
+    NullsError,
+    UnsupportedTypeError,
+    block_of,
+    check_batch,
+    names_of,
+    schema_spec,
+)
+from distinput.arrow.record_batches import column_to_arrow
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Column
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
+from distinput.formats.format import Format, Fragment, Position, check_position
+from distinput.values.nest import Structure
+from distinput.values.spec import Spec
 
 __all__ = [
+    "LruCache",
+    "TableFormat",
     "arrays_of",
     "as_columns",
     "as_nulls",
@@ -28,6 +42,54 @@ __all__ = [
     "rows_block",
     "table_spec",
 ]
+
+
+# ----------------------------------------------------------------------------
+# A cache with a memory limit and least-recently-used eviction.
+# ----------------------------------------------------------------------------
+
+
+T = TypeVar("T")
+
+
+class LruCache(Generic[T]):
+    """Values by key; above a memory limit, the least recently used are evicted first.
+
+    Args:
+      most_bytes: limit for all values together; a single value may exceed it.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._kept: OrderedDict[Any, tuple[T, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Any) -> T | None:
+        """The value of this key; None if it is not cached."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
+
+    def put(self, key: Any, thing: T, nbytes: int) -> None:
+        """Cache a value that takes `nbytes` of memory."""
+        with self._lock:
+            self._bytes += nbytes - self._kept.pop(key, (thing, 0))[1]
+            self._kept[key] = thing, nbytes
+            while self._bytes > self.most_bytes and len(self._kept) > 1:
+                self._bytes -= self._kept.popitem(last=False)[1][1]
+
+
+# ----------------------------------------------------------------------------
+# Code shared by Parquet and Arrow IPC: options, conversion of rows to blocks, and error messages.
+# ----------------------------------------------------------------------------
+
 
 _ENCRYPTED = re.compile(r"encrypted metadata|Cannot decrypt|file decryption|is encrypted", re.IGNORECASE)
 """What pyarrow says of a file, or a column, for which it would need a key."""
@@ -259,3 +321,61 @@ def _array_of(who: str, name: str, values: Any) -> Any:
         return pa.array(values)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidArgumentError(f"{who}: column {name!r}: {error}") from error
+
+
+# ----------------------------------------------------------------------------
+# The common base of Parquet, Arrow IPC and npy: files that state the spec and the number of their rows.
+# ----------------------------------------------------------------------------
+
+
+class TableFormat(Format):
+    """A format whose files are tables: rows are numbered, and reading can begin at any of them."""
+
+    __slots__ = ()
+    spec_from_file: ClassVar[bool] = True
+    counts_rows: ClassVar[bool] = True
+    fetches: ClassVar[bool] = True
+    states_cardinality: ClassVar[bool] = True
+
+    def spec(self, path: str | None) -> Spec:
+        if path is None:
+            raise InvalidArgumentError(
+                f"{self.name}: the spec of a row is determined by the files; name at least one file"
+            )
+        return self.spec_of(path)
+
+    @abstractmethod
+    def spec_of(self, path: str) -> Spec:
+        """The spec of a row of this file."""
+
+    def seek(self, path: str, row: int) -> Position | None:
+        del path
+        return {"row": row}
+
+    def part(self, path: str, start: int, stop: int | None) -> Fragment:
+        """The rows from `start` to before `stop`."""
+        if stop is None:
+            return Fragment(path, {"row": start}, None, None, 0)
+        return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
+
+    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        return self.read_groups(path, position, 1, 0)
+
+    @staticmethod
+    def first_row(path: str, position: Position | None) -> int:
+        """The number of the row at which reading begins.
+
+        Raises:
+          StateError: the position is invalid.
+        """
+        if position is None:
+            return 0
+        check_position(path, position)
+        row: int = position["row"]
+        return row
+
+    @abstractmethod
+    def read_groups(
+        self, path: str, position: Position | None, size: int, given: int
+    ) -> Iterator[tuple[Block, Position]]:
+        """Like `read`, in blocks that end where groups of `size` rows do."""

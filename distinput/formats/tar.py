@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tar archives of samples, as WebDataset has them: consecutive files that differ in their extensions only are one sample."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -8,19 +9,110 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.spec import Spec
-from distinput.core.strings import Strings
-from distinput.core.trouble import trouble_of
-from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.columns.block import Block
+from distinput.columns.failure import trouble_of
+from distinput.columns.strings import Strings
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.compression import as_compression, compression_of
 from distinput.files.source import stamp_of
 from distinput.formats.format import Position
-from distinput.formats.tar_members import KEY, SPECIAL, Members, MemberTable, apart, as_members, as_missing, listed
-from distinput.formats.tar_spans import TarSpans
+from distinput.formats.indexed import Indexed
+from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
+from distinput.formats.tar_members import (
+    KEY,
+    SPECIAL,
+    Members,
+    MemberTable,
+    apart,
+    as_members,
+    as_missing,
+    listed,
+    name_at,
+)
+from distinput.kernels import tar_header as tar
+from distinput.kernels.tar import scan_samples
 from distinput.kernels.tar_header import read_member
+from distinput.values.buffers import Bytes
+from distinput.values.spec import Spec
 
-__all__ = ["TarSamples"]
+__all__ = ["MOST_BYTES", "IndexedTarSamples", "TarSamples", "TarSpans"]
+
+
+# ----------------------------------------------------------------------------
+# Samples in tar archives as spans of bytes: where each begins and ends, and what is wrong with an archive.
+# ----------------------------------------------------------------------------
+
+
+MOST_BYTES = 1 << 30
+"""The most bytes of a sample, unless the user allows more."""
+
+_REASONS = {
+    tar.BAD_CHECKSUM: "it does not match its checksum",
+    tar.BAD_NUMBER: "its size or checksum is not a number",
+    tar.BAD_EXTENSION: "it extends the next header, with a long name for example, and is malformed",
+    tar.AFTER_END: "it is behind the end of the archive; `tar --concatenate` puts archives together, `cat` does not",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TarSpans(SpanFormat):
+    """A format of samples in tar archives: finds them as spans of the headers and contents of all of their files.
+
+    Args:
+      compression_type: None or "" for none, "GZIP" or another codec; "AUTO" goes by the suffix of each name.
+      max_sample_bytes: the most bytes of a sample.
+    """
+
+    compression_type: str | None = "AUTO"
+    max_sample_bytes: int = MOST_BYTES
+
+    @abstractmethod
+    def spec(self, path: str | None) -> Spec: ...
+
+    def find(self, piece: Piece, starts: Ints, sizes: Ints) -> Found:
+        count, after, status, where = scan_samples(piece.data, piece.at, starts, sizes, piece.ended)
+        if status == tar.OK:
+            return Found(count, after)
+        row, start = piece.row + count, piece.byte - piece.at
+        if status == tar.INCOMPLETE:
+            return Found(count, after, where, self._too_long(piece, row, after, where))
+        place = f"{piece.path}: sample {row}, header at byte {start + where}"
+        match status:
+            case tar.UNSUPPORTED:
+                error: Exception = UnimplementedError(
+                    f"{place}: {name_at(piece.data, where)} is a sparse file, a part of an archive of several volumes, or of "
+                    "an unknown type; write the archive again with `tar --format=posix`, without --sparse and --multi-volume"
+                )
+            case tar.BAD_NAME:
+                error = DataLossError(
+                    f"{place}: the name {name_at(piece.data, where)} is empty, begins with a slash, or contains '..' or a zero "
+                    "byte; samples are named by paths that stay in their folder"
+                )
+            case _:
+                error = DataLossError(f"{place}: {_REASONS[status]}{_is_it_tar(row)}")
+        return Found(count, after, 0, error)
+
+    def _too_long(self, piece: Piece, row: int, at: int, need: int) -> Exception | None:
+        """The error for a sample that needs more bytes than there are, or than are allowed."""
+        left = len(piece.data) - at
+        if piece.size is not None and not piece.ended:
+            left = max(left, piece.size - (piece.byte + at - piece.at))
+        if piece.ended or (piece.size is not None and need > left):
+            return DataLossError(
+                f"{piece.path}: ends within sample {row} at byte {piece.byte + at - piece.at}, which needs at least {need} "
+                f"bytes with the header or the end of the archive behind it, but {left} are left; it was cut short"
+                f"{_is_it_tar(row)}"
+            )
+        if need > self.max_sample_bytes:
+            return InvalidArgumentError(
+                f"{piece.path}: sample {row} at byte {piece.byte + at - piece.at} takes at least {need} bytes, more than "
+                f"max_sample_bytes={self.max_sample_bytes}; allow more if the archive is right"
+            )
+        return None
+
+
+def _is_it_tar(row: int) -> str:
+    return "" if row else "; is this a tar archive, and is its compression_type right?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,3 +271,49 @@ def _keys_again(samples: TarSamples, path: str, stamp: str) -> tuple[bytes, ...]
     except (DataLossError, InvalidArgumentError):
         pass  # the reader says what is wrong there
     return tuple(again)
+
+
+# ----------------------------------------------------------------------------
+# Tar archives with an index, so that samples can be counted and accessed by number.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexedTarSamples(Indexed, TarSamples):
+    """`TarSamples` for archives with an index; compressed archives have none.
+
+    Args:
+      index_folder: where indices are kept; None: beside each file.
+    """
+
+    name: ClassVar[str] = "indexed_tar"
+
+    def __post_init__(self) -> None:
+        if self.compression == "AUTO":
+            object.__setattr__(self, "compression_type", None)
+        TarSamples.__post_init__(self)
+        Indexed.__post_init__(self)
+
+    @property
+    def _options(self) -> str:
+        return str(self.max_sample_bytes)
+
+    def offsets(self, path: str) -> Iterator[Ints]:
+        end = 0
+        for block, after in TarSpans._read(self, path, self.start(), None):
+            (spans,) = block.columnar().columns
+            assert isinstance(spans, Strings)
+            end = after["byte"]
+            yield end - np.cumsum(spans.sizes[::-1])[::-1]
+        yield np.array([end])
+
+    def parse_rows(self, path: str, data: Bytes, ends: Ints, rows: Ints) -> Block:
+        starts = np.append(0, ends[:-1]) if len(ends) else ends
+        table = self._table(path)
+        if table is None:
+            raise self.misplaced(path, 0)
+        found, error = table.columns(path, Strings(data, starts, ends - starts), {"row": len(rows)})
+        if error is not None:
+            error.add_note(f"sample {int(rows[found.size])} of {path}")
+            raise error
+        return found

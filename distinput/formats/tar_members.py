@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import ColumnBlock
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.spec import Spec, TensorSpec
-from distinput.core.strings import Strings
-from distinput.core.trouble import trouble_of
+from distinput.columns.block import ColumnBlock
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.failure import trouble_of
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.formats.format import Position
 from distinput.kernels import tar_header as tar
 from distinput.kernels.tar import locate_members
 from distinput.kernels.tar_header import read_member
+from distinput.values.spec import Spec, TensorSpec
 
 __all__ = [
     "COMPLETE",

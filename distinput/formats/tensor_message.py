@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.adopt import leaf_of
-from distinput.core.leaves import STRING, as_dtype
-from distinput.core.sparse_tensor import SparseTensor
+from distinput.arrow.adopt import leaf_of
 from distinput.errors import InvalidArgumentError
 from distinput.formats.decoded_example import message_of
 from distinput.formats.example_encoding import field, varint
 from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
+from distinput.values.leaves import STRING, as_dtype
+from distinput.values.sparse_tensor import SparseTensor
 
 __all__ = ["deserialize_many_sparse", "parse_tensor", "serialize_many_sparse", "serialize_sparse", "serialize_tensor"]
 

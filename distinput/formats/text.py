@@ -8,17 +8,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.nest import LEAF
-from distinput.core.strings import Strings
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.strings import Strings
 from distinput.files.compression import as_compression
 from distinput.files.source import FileStream, size_of
 from distinput.files.table import FileTable
 from distinput.formats.format import Fragment, Position, check_position
+from distinput.formats.indexed import Indexed
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels.lines import scan_lines
+from distinput.values.buffers import Bytes
+from distinput.values.nest import LEAF
 
-__all__ = ["TextLines"]
+__all__ = ["IndexedTextLines", "TextLines"]
+
 
 _RETURN = 13
 _FRAGMENT_BYTES = 4 << 20
@@ -97,3 +100,49 @@ class TextLines(SpanFormat):
                     yield ColumnBlock(LEAF, [column], high - low), {"byte": after, "row": row}
                 if after >= stop:
                     return
+
+
+# ----------------------------------------------------------------------------
+# Text files with an index, so that lines can be counted and accessed by number.
+# ----------------------------------------------------------------------------
+
+
+_END, _INDEXED_TEXT_RETURN = 10, 13
+
+
+@dataclass(frozen=True)
+class IndexedTextLines(Indexed, TextLines):
+    """`TextLines` for files with an index.
+
+    Args:
+      compression_type: None or ""; compressed files do not support random access.
+      index_folder: where indices are kept; None: beside each file.
+
+    Raises:
+      InvalidArgumentError: a compression is given.
+    """
+
+    name: ClassVar[str] = "indexed_text"
+
+    def __post_init__(self) -> None:
+        TextLines.__post_init__(self)
+        Indexed.__post_init__(self)
+
+    def offsets(self, path: str) -> Iterator[Ints]:
+        end = 0
+        with FileStream(path) as source:
+            for piece, found, starts, _ in self._found(source, 0):
+                yield starts + (piece.byte - piece.at)
+                end = piece.byte - piece.at + found.after
+        yield np.array([end])
+
+    def parse_rows(self, path: str, data: Bytes, ends: Ints, rows: Ints) -> Block:
+        starts = np.append(0, ends[:-1]) if len(ends) else ends
+        closed = data[ends - 1] == _END  # only the last line of a file may lack its end
+        wrong = (~closed & (rows + 1 != self.rows(path))) | (np.diff(starts, append=len(data)) == 0)
+        inside = np.flatnonzero(data == _END) + 1
+        if wrong.any() or len(inside) != closed.sum() or (inside != ends[closed]).any():
+            raise self.misplaced(path, int(rows[np.argmax(wrong)]) if wrong.any() else int(rows[0]))
+        sizes = ends - starts - closed
+        returns = (sizes > 0) & (data[np.maximum(starts + sizes - 1, 0)] == _INDEXED_TEXT_RETURN)
+        return ColumnBlock(LEAF, [Strings(data, starts, sizes - returns)], len(rows))

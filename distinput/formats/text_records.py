@@ -3,7 +3,10 @@
 
 import sys
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator
+from bisect import bisect_right, insort
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -13,10 +16,158 @@ from distinput.files.compression import Compression, as_compression
 from distinput.files.source import EMPTY, FileStream, size_of, stamp_of
 from distinput.files.table import FileTable
 from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
-from distinput.formats.line_starts import LineStarts, count_newlines
-from distinput.formats.text_piece import Bytes, Head, TextPiece
 
-__all__ = ["MOST_RECORD_BYTES", "TextRecords"]
+__all__ = ["MARK", "MOST_RECORD_BYTES", "Bytes", "Head", "LineStarts", "TextPiece", "TextRecords", "count_newlines"]
+
+
+# ----------------------------------------------------------------------------
+# What is known of a part of a text file: where it lies, and how many records it has.
+# ----------------------------------------------------------------------------
+
+
+MARK = b"\xef\xbb\xbf"
+"""The byte order mark, which some programs write in front of UTF-8."""
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where the records of a file begin, and the names of its columns.
+
+    Args:
+      byte: the offset behind a byte order mark and a header.
+      lines: how many lines come before.
+      names: of the columns in the file's order; empty where each record names its own.
+    """
+
+    byte: int = 0
+    lines: int = 0
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """Whole records of a file.
+
+    Args:
+      path: the file.
+      data: the bytes; the last record ends with a newline.
+      byte: the offset of the first one in the (decompressed) file.
+      row: the number of the first record.
+      count: how many records there are.
+      line: the number of the first line, from 1; 0 if unknown.
+      end: bytes read so far: the last record may have been given a newline.
+    """
+
+    path: str
+    data: Bytes
+    byte: int
+    row: int
+    count: int
+    line: int
+    end: int
+
+
+# ----------------------------------------------------------------------------
+# Where lines begin in a file of text, near given bytes: found by reading on from the nearest place that is known.
+# ----------------------------------------------------------------------------
+
+
+_CHUNK_BYTES = 4 << 20
+_MOST_KNOWN = 65536
+
+ScanLines = Callable[[Bytes, int, int, int], tuple[int, int, int, int]]
+
+
+class LineStarts:
+    """What is known about a file: the offsets of some lines that begin a record.
+
+    Where a newline may be a part of a quoted value, only the quotes from the beginning on tell what it is. All of the file
+    before the place asked for is read once, at the speed of memory; what is found serves the next question.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._known: list[int] = []
+
+    @staticmethod
+    def of(path: str, stamp: str, dialect: Hashable) -> "LineStarts":
+        """What is known about the file with this stamp, in this dialect."""
+        return _of(path, stamp, dialect)
+
+    def first_from(self, near: int, begin: int, scan: ScanLines, anywhere: bool, most: int) -> int:
+        """The offset of the first line that begins at or after `near`; the end of the file if there is none.
+
+        Args:
+          near: greater than `begin`.
+          begin: where the first record begins.
+          scan: counts records, those that are refused too, see `TextRecords.scan_all`.
+          anywhere: true if every newline ends a record, so that the byte before `near` is early enough to begin.
+          most: the most bytes of a record.
+        """
+        if anywhere:
+            return self._newline_from(near - 1)
+        known = self._known  # replaced as a whole, so that threads see a sorted list
+        place = bisect_right(known, near)
+        at = max(begin, known[place - 1]) if place else begin
+        if at < near:
+            at = self._scanned(at, near, scan, most)
+            again = list(self._known)
+            insort(again, at)
+            if len(again) <= _MOST_KNOWN:
+                self._known = again
+        return at
+
+    def _scanned(self, byte: int, near: int, scan: ScanLines, most: int) -> int:
+        """The first line from `near` on, for a line that begins at `byte`."""
+        data: Bytes = EMPTY
+        ended = False
+        with FileStream(self.path, start=byte) as source:
+            while not ended:
+                size = max(_CHUNK_BYTES, len(data))
+                data, ended = source.more(data, min(size, max(near - source.offset, 4096, len(data))))
+                _, after, _, _ = scan(data, 0, near - byte, sys.maxsize)
+                byte, data = byte + after, data[after:]
+                if byte >= near:
+                    return byte
+                if len(data) > most:  # the reader of the part before meets this record
+                    return source.offset if source.size is None else source.size
+            return source.offset
+
+    def _newline_from(self, byte: int) -> int:
+        """The offset behind the first newline at or after `byte`."""
+        with FileStream(self.path) as source:
+            if source.size is not None and byte >= source.size:
+                return source.size
+            source.go_to(byte)
+            ended, size = False, 4096
+            while not ended:
+                first = source.offset
+                data, ended = source.more(EMPTY, size)
+                found = data.tobytes().find(b"\n")
+                if found >= 0:
+                    return first + found + 1
+                size = min(2 * size, _CHUNK_BYTES)
+            return source.offset
+
+
+@lru_cache(maxsize=256)
+def _of(path: str, stamp: str, dialect: Hashable) -> LineStarts:
+    del stamp, dialect
+    return LineStarts(path)
+
+
+def count_newlines(path: str, stop: int) -> int:
+    """How many newlines there are before byte `stop` of a file that is not compressed."""
+    found = 0
+    with FileStream(path) as source:
+        ended = False
+        while source.offset < stop and not ended:
+            data, ended = source.more(EMPTY, min(_CHUNK_BYTES, stop - source.offset))
+            found += int(np.count_nonzero(data == 10))
+    return found
+
 
 FIRST_BYTES = 64 * 1024  # of the very first chunk, so that the first rows do not wait for many others
 CHUNK_BYTES = 1 << 20

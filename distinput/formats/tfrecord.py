@@ -3,24 +3,28 @@
 
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from distinput.core.strings import Strings
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression, compression_of
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import read_range, size_of
 from distinput.formats.format import Position
-from distinput.formats.record_index import index_sink
+from distinput.formats.indexed import CURE, Indexed, index_beside, index_sink
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels.crc32c import masked_crc32c, masked_crc32c_of_bytes
 from distinput.kernels.tfrecord import BAD_DATA, BAD_LENGTH, FOOTER, HEADER, INCOMPLETE, frame_records, scan_records
+from distinput.values.buffers import Bytes
+from distinput.values.nest import LEAF
 
-__all__ = ["TFRecordOptions", "TFRecordWriter", "TFRecords", "framed"]
+__all__ = ["IndexedTFRecords", "TFRecordOptions", "TFRecordWriter", "TFRecords", "framed", "write_tfrecord_index"]
 
 
 @dataclass(frozen=True)
@@ -243,3 +247,92 @@ def framed(records: Strings) -> memoryview:
     payloads, offsets = records.side_by_side()
     out = np.empty(int(offsets[-1]) + (HEADER + FOOTER) * len(records), np.uint8)
     return memoryview(out)[: frame_records(payloads, offsets, out)]  # type: ignore[arg-type]
+
+
+# ----------------------------------------------------------------------------
+# TFRecord files with an index, so that records can be counted and accessed by number.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IndexedTFRecords(Indexed, TFRecords):
+    """`TFRecords` for files with an index: the one that lies beside them (see `record_index`), or one that is built.
+
+    A stale index is detected when it is used: by the size of the file, and by any record that does not begin where the
+    index says.
+
+    Args:
+      compression_type: None or ""; compressed files do not support random access.
+      index_folder: where indices are kept that are built; None: beside each file.
+
+    Raises:
+      InvalidArgumentError: a compression is given.
+    """
+
+    name: ClassVar[str] = "indexed_tfrecord"
+    stale: ClassVar[str] = CURE
+
+    def __post_init__(self) -> None:
+        TFRecords.__post_init__(self)
+        Indexed.__post_init__(self)
+
+    def index(self, path: str) -> Ints:
+        offsets = index_beside(path)
+        return super().index(path) if offsets is None else offsets
+
+    def offsets(self, path: str) -> Iterator[Ints]:
+        return _offsets(path)
+
+    def find(self, piece: Piece, starts: Ints, sizes: Ints) -> Found:
+        found = super().find(piece, starts, sizes)
+        if found.error is not None:
+            found.error.add_note(f"if {piece.path} is whole, its index is of another version of it: {CURE}")
+        return found
+
+    def parse_rows(self, path: str, data: Bytes, ends: Ints, rows: Ints) -> Block:
+        starts, sizes = np.empty((2, len(rows)), np.int64)
+        found = self.find(Piece(path, data, 0, 0, 0, True, None), starts, sizes)
+        good = found.count
+        if good < len(rows) or (sizes != np.diff(ends, prepend=0) - (HEADER + FOOTER)).any():
+            raise self.misplaced(path, int(rows[min(good, len(rows) - 1)])) from found.error
+        return ColumnBlock(LEAF, [Strings(data, starts, sizes)], len(rows))
+
+
+def _offsets(path: str) -> Iterator[Ints]:
+    byte = 0
+    for block, after in TFRecords().read(path):
+        (column,) = block.columnar().columns
+        assert isinstance(column, Strings)
+        yield byte + np.cumsum(np.append(0, column.sizes[:-1] + (HEADER + FOOTER)))
+        byte = after["byte"]
+    yield np.array([byte])
+
+
+def write_tfrecord_index(path: str | os.PathLike[str]) -> int:
+    """Write the index of a TFRecord file, `<path>.index`, so that records can be counted and accessed by number.
+
+    The whole file is read, and both checksums of each record are verified.
+
+    Args:
+      path: of the uncompressed file: a local path or any fsspec URL.
+
+    Returns:
+      The number of records.
+
+    Raises:
+      NotFoundError: it is not there.
+      DataLossError: it is damaged; no index is written.
+
+    >>> import distinput as di
+    >>> with di.io.TFRecordWriter("a.tfrecord") as writer:
+    ...     for number in range(3):
+    ...         writer.write(b"record %d" % number)
+    >>> di.io.write_tfrecord_index("a.tfrecord")
+    3
+    >>> int(di.data.TFRecordDataset("a.tfrecord", index=True).cardinality())
+    3
+    """
+    (name,) = as_paths(path)
+    offsets = np.concatenate(list(_offsets(name)))
+    index_sink(name, offsets).close()
+    return len(offsets) - 1

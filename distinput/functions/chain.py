@@ -18,18 +18,45 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.adopt import adopt
-from distinput.core.block import Block
-from distinput.core.calls import calls_of, element_text
-from distinput.core.leaves import as_leaves, dtype_of
-from distinput.core.nest import structure_of
-from distinput.core.owned import is_plain, kept, owned
-from distinput.core.spec import DatasetSpec, ElementsSpec, LeafSpec, OptionalSpec, Spec, TensorSpec, array_spec, opened
-from distinput.functions.claim import Claim, unlike
-from distinput.functions.signature import described
+from distinput.arrow.adopt import adopt
+from distinput.arrow.owned import is_plain, kept, owned
+from distinput.columns.block import Block
+from distinput.functions.claim import Claim, described, unlike
 from distinput.plan.binding import by_name
+from distinput.run.calls import calls_of, element_text
+from distinput.values.leaves import as_leaves, dtype_of
+from distinput.values.nest import structure_of
+from distinput.values.spec import (
+    DatasetSpec,
+    ElementsSpec,
+    LeafSpec,
+    OptionalSpec,
+    Spec,
+    TensorSpec,
+    array_spec,
+    opened,
+)
 
-__all__ = ["Chain", "Kinds"]
+__all__ = ["Chain", "Kinds", "calling"]
+
+
+# ----------------------------------------------------------------------------
+# TensorFlow's convention for calling a function with an element.
+# ----------------------------------------------------------------------------
+
+
+def calling(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """`function` as a function of one element: a tuple is unpacked into arguments, and a returned list becomes a tuple.
+
+    Source: the convention of `tf.data.Dataset.map`.
+    """
+
+    def call(element: Any) -> Any:
+        result = function(*element) if type(element) is tuple else function(element)
+        return tuple(result) if type(result) is list else result
+
+    return call
+
 
 _FILE = "<neighbouring maps>"
 

@@ -6,28 +6,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from distinput.core.calls import note_element
-from distinput.core.failure import Failure
-from distinput.core.nest import structure_of
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.random import key_of, unseeded
-from distinput.core.rows import RowQueue
-from distinput.core.run import Run
-from distinput.core.spec import DatasetSpec, Spec
-from distinput.core.trouble import trouble_of
-from distinput.functions.convention import calling
-from distinput.functions.inference import infer
-from distinput.functions.samples import parts_of
+from distinput.columns.failure import Failure, trouble_of
+from distinput.columns.rows import RowQueue
+from distinput.functions.chain import calling
+from distinput.functions.inference import infer, parts_of
+from distinput.plan.families import Seeded
 from distinput.plan.node import UNKNOWN, Node, walk
-from distinput.plan.places import placed
-from distinput.plan.seeded import Seeded
-from distinput.plan.seeds import with_drawn_seeds
+from distinput.plan.seeds import placed, with_drawn_seeds
+from distinput.run.calls import note_element
+from distinput.run.run import Run
+from distinput.values.nest import structure_of
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.random import key_of, unseeded
+from distinput.values.spec import DatasetSpec, Spec
 
 __all__ = [
+    "CachedIterable",
     "Making",
     "Through",
     "check_first",
@@ -38,6 +36,45 @@ __all__ = [
     "node_of",
     "spec_of_elements",
 ]
+
+
+# ----------------------------------------------------------------------------
+# Items that are made one at a time, when they are first needed, and kept.
+# ----------------------------------------------------------------------------
+
+
+T = TypeVar("T")
+
+
+class CachedIterable(Generic[T]):
+    """The items of an iterable, which may be iterated again; who stops early causes no further items to be made.
+
+    Args:
+      items: iterated once, as far as anybody goes.
+
+    >>> squares = CachedIterable(print(n) or n * n for n in range(100))
+    >>> any(square > 3 for square in squares), any(square == 1 for square in squares)
+    0
+    1
+    2
+    (True, True)
+    """
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._rest = iter(items)
+        self._made: list[T] = []
+
+    def __iter__(self) -> Iterator[T]:
+        index = 0
+        while True:
+            if index == len(self._made):
+                try:
+                    self._made.append(next(self._rest))
+                except StopIteration:
+                    return
+            yield self._made[index]
+            index += 1
+
 
 _DEPTH = 5
 _MOST_PARTS = 100

@@ -18,19 +18,18 @@ from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 
-from distinput.core.block import Block
-from distinput.core.cores import cores
-from distinput.core.nest import Structure
-from distinput.core.pickled_code import dumps, has_cloudpickle
-from distinput.core.processes import pickled
-from distinput.core.rows import Stream
-from distinput.core.segments import Closed
-from distinput.core.state import State
+from distinput.columns.block import Block
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.errors import UnavailableError
 from distinput.functions.chain import Chain, Kinds
-from distinput.functions.in_order import in_order
-from distinput.functions.parts import Calling, Done, Results, Trouble
-from distinput.functions.worker_processes import WorkerTask, packed
+from distinput.functions.parts import Calling, Done, Results, Trouble, in_order
+from distinput.functions.workers import WorkerTask, packed
+from distinput.run.cores import cores
+from distinput.run.pickled_code import dumps, has_cloudpickle
+from distinput.run.processes import pickled
+from distinput.run.segments import Closed
+from distinput.values.nest import Structure
 
 __all__ = ["called_by_executor", "check_executor", "workers_of"]
 

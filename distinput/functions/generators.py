@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.random.bit_generator import ISpawnableSeedSequence
 
 from distinput.plan.binding import by_name
 
-__all__ = ["WithGenerator"]
+__all__ = ["KeySeed", "WithGenerator"]
 
 
 class WithGenerator:
@@ -40,7 +41,6 @@ class WithGenerator:
         return WithGenerator, (by_name(self.function),)
 
     def __call__(self, key: Any, element: Any) -> Any:
-        from distinput.functions.key_seed import KeySeed  # with numpy.random, which few programs need
 
         rng = np.random.Generator(np.random.Philox(KeySeed(key)))  # type: ignore[arg-type]  # any ISeedSequence
         return self.function(*element, rng) if type(element) is tuple else self.function(element, rng)
@@ -65,3 +65,31 @@ def _check_takes_generator(function: Callable[..., Any]) -> None:
             f"two or more, got {getattr(function, '__name__', function)}({', '.join(taken)}); write "
             f"lambda {', '.join([*taken, 'rng'])}: ..., or leave out rng=True"
         )
+
+
+# ----------------------------------------------------------------------------
+# A key of Philox in the place of a seed.
+# ----------------------------------------------------------------------------
+
+
+class KeySeed(ISpawnableSeedSequence):
+    """What `Philox(key=...)` should be: that asks the operating system for a seed as well.
+
+    Which takes twice as long as all else, and generators that are spawned would follow from that seed.
+
+    Args:
+      key: uint64 [2].
+    """
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self._children: np.random.SeedSequence | None = None
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        """The key."""
+        return self.key
+
+    def spawn(self, n_children: int) -> Any:
+        """Seeds for more generators, others in each call."""
+        self._children = self._children or np.random.SeedSequence(np.asarray(self.key).tolist())
+        return self._children.spawn(n_children)

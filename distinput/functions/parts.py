@@ -1,28 +1,134 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The elements of a stream in parts for threads and processes, and the results of calling functions on a part.
+"""The elements of a stream in parts that are worked on elsewhere, several at a time; their results come in order."""
 
-A part takes a few milliseconds, however long one call takes: handing it over costs some microseconds for a thread and some tens
-of microseconds for a process, and the first element waits for its whole part.
-"""
-
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
-from distinput.core.block import Block
-from distinput.core.calls import stopped
-from distinput.core.failure import Failure
-from distinput.core.rows import Stream, passing_over
-from distinput.core.run import OpCounters, Run
-from distinput.core.sizes import MOST_BYTES, rows_within
-from distinput.core.state import Mark, State
+from distinput.arrow.adopt import adopt
+from distinput.arrow.owned import Promise, owned
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure, of_all
+from distinput.columns.rows import Stream, passing_over
+from distinput.columns.sizes import MOST_BYTES, rows_within
+from distinput.columns.state import Mark, State
+from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.functions.chain import Chain, Kinds
 from distinput.functions.claim import MadeBlock, behind, formed
 from distinput.functions.compiled import Compiled
-from distinput.functions.reads import Reads
+from distinput.run.calls import stopped
+from distinput.run.run import OpCounters, Run
+from distinput.values.spec import Spec
 
-__all__ = ["Calling", "Calls", "Done", "Note", "Parts", "Results", "Trouble", "work"]
+__all__ = ["Calling", "Calls", "Done", "Lanes", "Note", "Parts", "Reads", "Results", "Trouble", "in_order", "work"]
+
+
+# ----------------------------------------------------------------------------
+# Items of an object with a length, read by position: what is called for `from_source`, as functions are for `map`.
+# ----------------------------------------------------------------------------
+
+
+class Reads:
+    """Reads items of a source: one by one with `__getitem__`, or many in one call if it has `__getitems__`.
+
+    It stands where a chain of functions stands, with positions as the elements.
+
+    Args:
+      source: has `__len__` and `__getitem__`.
+      length: how many items it had when the dataset was made.
+      copy: False: it does not change an array that it has given.
+      said: what the user says about the items.
+
+    Attributes:
+      lends: whether arrays in the items are the source's own, which nobody may write to.
+    """
+
+    settled, kinds = True, ()  # as a chain of one function
+
+    def __init__(self, source: Any, length: int, *, copy: bool = True, said: Spec | None = None) -> None:
+        self.source, self.length, self.copy, self.said = source, length, copy, said
+        plain = type(source) in (list, tuple)  # no function runs that could change an item
+        self.lends = plain or not copy
+        self._looked_at: Callable[[Any], Any] = (
+            adopt if plain else owned if copy else Promise("from_source: the source")
+        )
+        self._many: Callable[[list[int]], Sequence[Any]] | None = getattr(source, "__getitems__", None)
+
+    @property
+    def functions(self) -> tuple[Any, ...]:
+        """What is called, for messages."""
+        return (self.source,)
+
+    def settle(self, kinds: tuple[Spec | None, ...]) -> None:
+        """Do nothing: there are no functions whose results the next one gets."""
+
+    def results(self, rows: Block) -> Iterator[Any]:
+        """The items at these positions, read as they are requested; an array that the source may still change is copied."""
+        self.check_length()
+        indices = [int(index) for index in rows.elements()]
+        items = map(self.source.__getitem__, indices) if self._many is None else self._together(indices)
+        return map(self._looked_at, items)
+
+    def check_length(self) -> None:
+        """Refuse a source that has another length than it had when the dataset was made.
+
+        Raises:
+          FailedPreconditionError: it has.
+        """
+        length = len(self.source)
+        if length != self.length:
+            raise of_all(
+                FailedPreconditionError(
+                    f"from_source: the source must keep its length while it is read, got {length} items now and {self.length} "
+                    "when the dataset was made; make the dataset again after the source has changed"
+                )
+            )
+
+    def place(self, error: BaseException, element: Any) -> tuple[int, Any]:
+        """Which function raised an error, and its argument."""
+        return 0, element
+
+    def told(self, given: Any) -> str:
+        """A position in words, for notes on errors."""
+        return f"index {int(given)} of a {type(self.source).__qualname__}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Reads, copy=self.copy, said=self.said), (self.source, self.length)
+
+    def _together(self, indices: list[int]) -> Iterator[Any]:
+        """The items of one call; if it fails, those of one call each, so that those before the error are delivered."""
+        assert self._many is not None
+        items: list[Any] = []
+        try:
+            items += self._many(indices)
+        except Exception as error:
+            if len(indices) == 1:
+                raise
+            for index in indices[:-1]:
+                yield from self._many([index])
+            self._many(indices[-1:])
+            error.add_note(f"__getitems__ failed for {len(indices)} positions, each of which can be read alone")
+            raise
+        if len(items) != len(indices):
+            raise InvalidArgumentError(
+                f"from_source: __getitems__ must return one item for each index, got {len(items)} for {len(indices)} indices"
+            )
+        items.reverse()
+        while items:
+            yield items.pop()  # held by nobody else, so `owned` need not copy its arrays
+
+
+# ----------------------------------------------------------------------------
+# The elements of a stream in parts for threads and processes, and the results of calling functions on a part.
+#
+# A part takes a few milliseconds, however long one call takes: handing it over costs some microseconds for a thread and some
+# tens
+# of microseconds for a process, and the first element waits for its whole part.
+# ----------------------------------------------------------------------------
+
 
 Calls = Chain | Compiled | Reads
 
@@ -191,3 +297,73 @@ def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant
             break
         first += len(results) + 1
     return Done(parts, Run.clock() - begin)
+
+
+# ----------------------------------------------------------------------------
+# Parts of a stream are worked on elsewhere, several at a time; their results come in the order of the elements.
+# ----------------------------------------------------------------------------
+
+
+class Lanes(Protocol):
+    """Threads, processes or an executor: parts are sent there, and their results received in the order of sending."""
+
+    workers: int
+
+    def send(self, rows: Block) -> Any:
+        """Hand a part over; what is returned stands for its results."""
+
+    def ready(self, sent: Any) -> bool:
+        """Whether these results are there."""
+
+    def receive(self, sent: Any) -> Done:
+        """These results, waited for.
+
+        Raises:
+          Closed: the run was closed meanwhile.
+        """
+
+
+def in_order(
+    parts: Parts,
+    calling: Calling,
+    lanes: Lanes,
+    most: int | None = None,
+    enough: Callable[[], bool] = lambda: False,
+) -> Results:
+    """Results until the parts have ended, or `enough` returns true and those under way have come.
+
+    Args:
+      parts: of the elements.
+      calling: the functions, and the pass.
+      lanes: where they are called.
+      most: parts that may be under way; None: as many as keep the workers busy.
+      enough: asked before a part is sent.
+
+    Raises:
+      Closed: the run was closed.
+    """
+    run, chain, counter = calling.run, calling.chain, calling.counter
+    counter.workers = lanes.workers
+    waiting: deque[tuple[Block, Callable[[int], Mark], Any]] = deque()
+    while True:
+        limit = run.at_once(most or parts.waiting(lanes.workers)) if chain.settled else 1
+        full = len(waiting) >= limit or parts.ended or enough()
+        if waiting and (full or _ready(lanes, *waiting[0])):
+            rows, mark_at, sent = waiting.popleft()
+            if type(rows) is Failure:
+                yield rows, mark_at, rows
+                continue
+            done = counter.waits(lanes.receive, sent)
+            counter.worked += done.seconds
+            parts.took(done)
+            chain.settle(done.kinds)
+            yield from calling.delivered(done, rows, mark_at)
+        elif full:
+            return
+        elif (part := parts.next()) is not None:
+            rows, mark_at = part
+            waiting.append((rows, mark_at, None if type(rows) is Failure else lanes.send(rows)))
+
+
+def _ready(lanes: Lanes, rows: Block, _: Callable[[int], Mark], sent: Any) -> bool:
+    return type(rows) is Failure or lanes.ready(sent)

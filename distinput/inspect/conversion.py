@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.writing import request_of, write
 from distinput.errors import InvalidArgumentError
 from distinput.inspect.counts import count
-from distinput.inspect.examples import features_of
-from distinput.inspect.features import declaration
+from distinput.inspect.examples import declaration, features_of
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
 from distinput.ops.identity import AssertCardinality
+from distinput.values.spec import TensorSpec
 from distinput.writers.manifest import WrittenFiles
 
 __all__ = ["convert", "records_as_dataset"]

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.arrow import UnsupportedTypeError, schema_spec
-from distinput.core.spec import TensorSpec
+from distinput.arrow.arrow import UnsupportedTypeError, schema_spec
 from distinput.files.source import size_of, stamp_of
-from distinput.formats.parquet_columns import Compact, part_of
-from distinput.formats.parquet_file import footer_bytes, footer_of
+from distinput.formats.parquet_file import Compact, footer_bytes, footer_of, part_of
 from distinput.formats.table_batches import schema_of_table
-from distinput.inspect.examples import features_of
-from distinput.inspect.features import as_code
+from distinput.inspect.examples import as_code, features_of
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
 from distinput.url_secrets import without_secrets
+from distinput.values.spec import TensorSpec
 
 __all__ = ["Column", "ColumnDescription", "Description", "describe"]
 

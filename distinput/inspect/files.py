@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from distinput.errors import InvalidArgumentError
 from distinput.files.directory import MANIFEST, named_files
+from distinput.files.mounts import Storage, stored
 from distinput.files.paths import as_paths, local_path
-from distinput.files.storage import Storage, stored
 from distinput.formats.format import Format
 from distinput.formats.named import format_named
 from distinput.formats.partitioned import partitioned

@@ -2,27 +2,174 @@
 """Whether files are what they should be: as their manifest says, readable to the end, and complete for all workers."""
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from hashlib import blake2b
+from itertools import zip_longest
+from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 
-from distinput.core.arrow import UnsupportedTypeError, schema_spec
-from distinput.core.table_reading import zero_of
-from distinput.data.experimental.sharding import auto_shard_dataset
+from distinput.arrow.arrow import UnsupportedTypeError, schema_spec
+from distinput.arrow.tabular import zero_of
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
 from distinput.files.directory import MANIFEST
 from distinput.files.folder import names_in
 from distinput.files.manifest import load_manifest
 from distinput.files.source import naming, open_binary, size_of, version_of
 from distinput.formats.table_batches import is_table, schema_of_table, table_batches
-from distinput.inspect.comparison import first_difference
-from distinput.inspect.digest import RowsDigest
 from distinput.inspect.files import Files, open_files
+from distinput.inspect.records import Record, records_of
+from distinput.tf.datasets import auto_shard_dataset
 from distinput.url_secrets import without_secrets
+from distinput.values.nest import structure_of
 
-__all__ = ["Finding", "Verified", "verify"]
+__all__ = ["Finding", "RowsDigest", "Verified", "first_difference", "hash_of", "same", "verify"]
+
+
+# ----------------------------------------------------------------------------
+# Whether two sets of files, of any formats, hold the same records in the same order.
+# ----------------------------------------------------------------------------
+
+
+_SHOWN = 60
+
+
+def first_difference(files: Files, others: Files) -> tuple[str | None, str] | None:
+    """The first record that differs: its file, and what is wrong; None if there is none.
+
+    Values are compared, not their types: an array of one value is that value, and what is missing is None, NaN, an empty list
+    or a key that is not there, since formats write it in different ways.
+
+    Args:
+      files: the files.
+      others: what their records should be.
+    """
+    for number, (one, other) in enumerate(zip_longest(_all(files), _all(others))):
+        if one is None:
+            return None, f"ends after {number} records, and the other files have more: {other.file}, record {other.row}"
+        if other is None:
+            return one.file, f"record {one.row} is one more than the other files have, which end after {number}"
+        if not same(one.value, other.value):
+            part = _part(one.value, other.value)
+            return one.file, f"record {one.row} is not record {other.row} of {other.file}: {part}"
+    return None
+
+
+def _all(files: Files) -> Iterator[Record]:
+    for path in files.paths:
+        yield from records_of(files, path)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same.
+
+    >>> same({"x": [7], "y": None}, {"x": 7}), same(b"a", "a"), same([1, 2], [2, 1])
+    (True, True, False)
+    """
+    one, other = _plain(one), _plain(other)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(same(one.get(key), other.get(key)) for key in {**one, **other})
+    if isinstance(one, dict) != isinstance(other, dict):  # a record without parts is written as the column "value"
+        held, bare = (one, other) if isinstance(one, dict) else (other, one)
+        return list(held) == ["value"] and same(held["value"], bare)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, list) or isinstance(other, list):
+        items, bare = (one, other) if isinstance(one, list) else (other, one)
+        return same(items[0], bare) if len(items) == 1 else not items and _missing(bare)
+    return bool(one == other) or (_missing(one) and _missing(other))
+
+
+def _missing(value: Any) -> bool:
+    return value is None or value == [] or (isinstance(value, float) and value != value)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "to_list"):
+        return value.to_list()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return value.encode() if isinstance(value, str) else value
+
+
+def _part(one: Any, other: Any) -> str:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in {**one, **other}:
+            if not same(one.get(key), other.get(key)):
+                return f"{key!r} is {_short(one.get(key))}, not {_short(other.get(key))}"
+    return f"it is {_short(one)}, not {_short(other)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(_plain(value))
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+# ----------------------------------------------------------------------------
+# A digest of many elements in which their order does not count: what parts have together is the sum of their digests.
+# ----------------------------------------------------------------------------
+
+
+_BITS = 128
+
+
+@dataclass(frozen=True)
+class RowsDigest:
+    """How many elements there are, and the sum of their hashes.
+
+    >>> RowsDigest.of([1, 2, 2]) == RowsDigest.of([2]) + RowsDigest.of([2, 1])
+    True
+    >>> RowsDigest.of([1, 2, 2]) == RowsDigest.of([1, 1, 2])
+    False
+
+    Source: the multiset hash of sums, Clarke et al., "Incremental multiset hash functions and their application to memory
+    integrity checking" (2003).
+    """
+
+    rows: int = 0
+    total: int = 0
+
+    @classmethod
+    def of(cls, elements: Iterable[Any]) -> Self:
+        """The digest of elements."""
+        rows = total = 0
+        for element in elements:
+            total += hash_of(element)
+            rows += 1
+        return cls(rows, total % (1 << _BITS))
+
+    def __add__(self, other: "RowsDigest") -> "RowsDigest":
+        return RowsDigest(self.rows + other.rows, (self.total + other.total) % (1 << _BITS))
+
+
+def hash_of(element: Any) -> int:
+    """The hash of an element: of its structure, and of the dtype, shape and bits of each leaf."""
+    structure = structure_of(element)
+    made = blake2b(digest_size=_BITS // 8)
+    if not structure.is_leaf:
+        made.update(repr(structure.keys).encode())
+    for leaf in [element] if structure.is_leaf else structure.flatten(element):
+        _add(made, leaf)
+    return int.from_bytes(made.digest(), "little")
+
+
+def _add(made: Any, leaf: Any) -> None:
+    if isinstance(leaf, bytes):
+        made.update(b"b%d:" % len(leaf) + leaf)
+        return
+    if hasattr(leaf, "nested_row_splits"):  # a ragged tensor
+        made.update(repr([each.tolist() for each in leaf.nested_row_splits]).encode())
+        leaf = leaf.flat_values
+    array = np.asarray(leaf)
+    made.update(f"{array.dtype.str}{array.shape}:".encode())
+    if array.dtype.hasobject:
+        for item in array.reshape(-1).tolist():
+            _add(made, item if isinstance(item, bytes) else repr(item).encode())
+    else:
+        made.update(array.tobytes())
+
 
 _CHUNK = 1 << 20
 

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import STRING
-from distinput.core.nest import component
-from distinput.core.spec import Spec
-from distinput.core.tensor_spec import RaggedTensorSpec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.distribute.input.tail import StepPadding
 from distinput.errors import EngineMissing, OutOfRangeError
 from distinput.interop.pass_starts import PassStarts
 from distinput.plan.node import INFINITE
 from distinput.sharding.batches import batch_size_of
+from distinput.values.leaves import STRING
+from distinput.values.nest import component
+from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 try:
     import keras

@@ -1,31 +1,215 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a rank: its rows of every global batch, or every n-th of these steps for each of its n loader workers.
-
-A step is a global batch, so all ranks have the same number of steps, whatever the data, and need not communicate. A rank may
-get no row of a short batch; `ShortSteps` says what becomes of such steps.
-"""
+"""The steps of a rank: its rows of every global batch, or every n-th step; short steps, and names of parts."""
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
-from distinput.core.seal import opened, sealed
-from distinput.core.state import State
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.state import State, opened, sealed
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator, HandMark, resumed
 from distinput.data.seal import Seal, place_in
+from distinput.distribute.input.tail import StepPadding
 from distinput.errors import InvalidArgumentError, StateError
-from distinput.interop.short_steps import ShortSteps, batched, rows_of
+from distinput.files.table import FileTable
+from distinput.ops.files import FileNames
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
+from distinput.ops.unbatch import row_counts
+from distinput.plan.check import at_least
+from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import walk_made
-from distinput.plan.state_form import is_count
-from distinput.rewrite.running import Running
-from distinput.sharding.common_order import with_common_order
+from distinput.rewrite.rules import Running
+from distinput.sharding.batches import batch_size_of, with_common_order
 from distinput.sharding.own_rows import own_steps
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["RankPosition", "RankSteps", "StepIterator", "StepMark"]
+__all__ = [
+    "TAILS",
+    "FullBatches",
+    "RankPosition",
+    "RankSteps",
+    "ShardNames",
+    "ShortSteps",
+    "StepIterator",
+    "StepMark",
+    "batched",
+    "empty_words",
+    "rows_of",
+]
+
+
+# ----------------------------------------------------------------------------
+# Names of the parts of a source that is not stored in files, so that it can be divided among workers as files are.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ShardNames(FileNames):
+    """Names such as "shard 3 of 8"; the sizes in the table are weights for balancing."""
+
+    @property
+    def op(self) -> str:
+        return "shards"
+
+    @cached_property
+    def names(self) -> None:  # type: ignore[override]  # nothing is known of them but that they are there
+        return None
+
+    @staticmethod
+    def of(table: FileTable) -> "ShardNames":
+        """All names of a table."""
+        return ShardNames(ColumnBlock(LEAF, [table.names], len(table)), f"{len(table)} shards", table=table)
+
+
+# ----------------------------------------------------------------------------
+# Steps with fewer rows than a global batch, and what becomes of them on the ranks that share it.
+# ----------------------------------------------------------------------------
+
+
+TAILS = ("drop", "error", "pad", "partial")
+
+
+@dataclass(frozen=True)
+class ShortSteps:
+    """What becomes of steps with fewer rows than a full global batch.
+
+    Args:
+      tail: "partial" delivers them as they are; "pad" makes each step a pair of the element and a mask, with equally many rows
+        on every rank; "drop" leaves them out; "error" raises. None: as "partial", but a rank says that it got no rows.
+      rows: of a full global batch; 0 where they do not matter.
+    """
+
+    tail: str | None = None
+    rows: int = 0
+
+    @staticmethod
+    def of(tail: str | None, node: Node, who: str, batch_size: int | None = None) -> "ShortSteps":
+        """The choice for a dataset of global batches.
+
+        Args:
+          tail: of `TAILS`, or None.
+          node: of the dataset.
+          who: for the messages.
+          batch_size: the rows of a full batch, if a function over whole batches hides it.
+
+        Raises:
+          InvalidArgumentError: there is no such tail, or it needs to know the rows of a full batch, and they are not known.
+        """
+        if tail is not None and tail not in TAILS:
+            raise InvalidArgumentError(f"{who}: tail must be one of {', '.join(TAILS)}, got {tail!r}")
+        if tail in (None, "partial"):
+            if batch_size is not None:
+                raise InvalidArgumentError(
+                    f"{who}: batch_size states the rows of a full batch for tail='pad' or 'error'; the dataset makes the "
+                    "batches: dataset.batch(global_batch_size)"
+                )
+            return ShortSteps(tail)
+        if not batched(node):
+            raise InvalidArgumentError(
+                f"{who}: tail={tail!r} is about the rows of batches, and these elements have no batch axis: "
+                f"{node.element_spec}; call .batch(global_batch_size)"
+            )
+        known = batch_size_of(node)
+        given = None if batch_size is None else at_least(who, "batch_size", batch_size, 1)
+        if known is None and (given is None or tail == "drop"):
+            cure = "write batch(n, drop_remainder=True)" if tail == "drop" else "pass batch_size="
+            raise InvalidArgumentError(
+                f"{who}: tail={tail!r} needs to know the rows of a full batch, which a function over whole batches may hide; "
+                f"{cure}, or call the function on single elements, before batch"
+            )
+        if known is not None and given is not None and known != given:
+            raise InvalidArgumentError(f"{who}: batch_size is {given}, but the batches have {known} rows")
+        return ShortSteps(tail, known or given or 0)
+
+    def kept(self, node: Node) -> Node:
+        """The batches that are delivered."""
+        return node.with_full_batches() if self.tail == "drop" else node
+
+    def shares(self, node: Node, ranks: int, rank: int) -> Node:
+        """The rows of a rank in every batch.
+
+        Raises:
+          InvalidArgumentError: tail is "error", and a batch is known to be short.
+        """
+        sizes = node.batch_sizes() if self.tail == "error" else None
+        for there in [] if sizes is None else [size for pattern, _ in sizes.runs for size in pattern]:
+            if there != self.rows:
+                raise _short(self.rows, there)
+        if self.tail == "error" and sizes is None:
+            return FullBatches(node, ranks, rank, self.rows, origin=node.origin)
+        return ShardBatches(node, ranks, rank, origin=node.origin)
+
+    def padding(self, spec: Spec, ranks: int) -> StepPadding | None:
+        """What fills up the rows of a rank; None: nothing does."""
+        return StepPadding(spec, -(-self.rows // ranks)) if self.tail == "pad" else None
+
+    def element_spec(self, nest: Any) -> Any:
+        """What a step looks like."""
+        return (nest, TensorSpec([None], "bool")) if self.tail == "pad" else nest
+
+
+@dataclass(frozen=True, eq=False)
+class FullBatches(ShardBatches):
+    """`shard_batches` of batches that must be full, which is seen when they are read. All ranks raise for the same batch.
+
+    Args:
+      rows: of each batch.
+    """
+
+    rows: int = field(default=0, repr=False)  # the state is that of the op
+
+    @property
+    def op(self) -> str:
+        return "shard_batches"
+
+    def _shares(self, block: Block) -> Block:
+        counts, error = row_counts(self.op, block)
+        if error is None and (counts != self.rows).any():
+            raise _short(self.rows, int(counts[counts != self.rows][0]))
+        return super()._shares(block)
+
+
+def _short(rows: int, there: int) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"tail='error': every batch must have {rows} rows, and one has {there}; choose a batch size that divides the number of "
+        "rows, or tail 'pad' or 'drop'"
+    )
+
+
+def batched(node: Node) -> bool:
+    """True if every component has an axis, which then is that of the rows."""
+    return all(isinstance(leaf, TensorSpec) and leaf.shape != () for leaf in node.spec.leaves)
+
+
+def rows_of(spec: Spec) -> Callable[[Any], int]:
+    """The function that counts the rows of a batch."""
+    structure = spec.structure
+    return len if structure.is_leaf else lambda element: len(structure.flatten(element)[0])
+
+
+def empty_words(who: str, rank: int, ranks: int) -> str:
+    """What a rank says about a step in which it has no rows."""
+    return (
+        f"{who}: rank {rank} of {ranks} has no rows in this step, since the batch has fewer rows than there are ranks. The "
+        "mean of no rows is NaN, and makes the gradients and metrics of all ranks NaN. Pass tail='pad' (a step is a pair of "
+        "the batch and a mask of its rows), tail='drop' or tail='error'; or divide sums by the rows of all ranks, and pass "
+        "tail='partial'"
+    )
+
+
+# ----------------------------------------------------------------------------
+# The steps of a rank: its rows of every global batch, or every n-th of these steps for each of its n loader workers.
+#
+# A step is a global batch, so all ranks have the same number of steps, whatever the data, and need not communicate. A rank
+# may
+# get no row of a short batch; `ShortSteps` says what becomes of such steps.
+# ----------------------------------------------------------------------------
+
 
 _KEYS = {"kind", "epoch", "step", "stride", "at", "state"}
 
@@ -100,7 +284,7 @@ class RankSteps:
         rank: int,
         ranks: int,
         who: str,
-        short: ShortSteps = ShortSteps(),  # noqa: B008 - it is frozen
+        short: ShortSteps = ShortSteps(),
         empty: Callable[[], None] | None = None,
     ) -> None:
         node = short.kept(with_common_order(dataset.node))

@@ -11,26 +11,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints
-from distinput.core.owned import frozen
-from distinput.core.row_order import put_in_order
-from distinput.core.spec import Spec
-from distinput.core.state import State
-from distinput.core.table_reading import Reading
+from distinput.arrow.owned import frozen
+from distinput.arrow.tabular import Reading
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints
+from distinput.columns.picked import put_in_order
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import EngineMissing, FailedPreconditionError, InputWarning, InvalidArgumentError
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Fragment, Position, cut_rows
 from distinput.interop.rank_steps import RankPosition as Steps
-from distinput.interop.rank_steps import RankSteps, StepIterator
-from distinput.interop.shard_names import ShardNames
-from distinput.interop.short_steps import ShortSteps, empty_words
-from distinput.ops.arrow_stream import ArrowStream, StreamSource
+from distinput.interop.rank_steps import RankSteps, ShardNames, ShortSteps, StepIterator, empty_words
 from distinput.ops.reader import Reader
+from distinput.ops.tables import ArrowStream, StreamSource
 from distinput.plan.check import at_least
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
+from distinput.values.spec import Spec
 
 try:
     import ray

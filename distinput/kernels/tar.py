@@ -6,22 +6,339 @@ from __future__ import annotations
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
-from distinput.kernels.machine import copy_bytes, load_u8
+from distinput.kernels.machine import copy_bytes, load_u8, load_u64, signed
 from distinput.kernels.tar_header import (
     AFTER_END,
+    BAD_CHECKSUM,
     BAD_EXTENSION,
+    BAD_NAME,
+    BAD_NUMBER,
     BLOCK,
+    DOT,
     END,
+    EQUALS,
     FILE,
     INCOMPLETE,
+    LARGEST,
+    LONG_LINK,
+    LONG_NAME,
+    LONGEST_EXTENSION,
+    MAGIC,
+    NAME,
+    NAME_BYTES,
+    NEWLINE,
     NO_ROOM,
     OK,
+    OTHER,
+    PAX,
+    PAX_OF_ALL,
+    PAX_OF_SOLARIS,
+    PREFIX,
+    PREFIX_BYTES,
+    SIZE,
+    SIZE_BYTES,
     SLASH,
+    SPACE,
+    SUM,
+    SUM_BYTES,
     TWICE,
+    TYPE,
+    UNDERSCORE,
     UNKNOWN,
+    UNSUPPORTED,
     read_member,
 )
-from distinput.kernels.tar_member import key_byte, member
+
+# ----------------------------------------------------------------------------
+# The members of tar archives, as compiled code reads them: what `tar_header.read_member` does in Python.
+#
+# Positions and lengths are those of the buffer; -1 means none, or malformed.
+# ----------------------------------------------------------------------------
+
+
+FIRST_WITHOUT, LAST_WITHOUT = b"16"  # types without content
+_ZERO, _SEVEN, _NINE = b"079"
+_D, _N, _V = b"DNV"
+_SIX_BYTES, _USTAR = np.uint64((1 << 48) - 1), np.uint64(0x007261747375)  # "ustar" and a zero
+
+
+@inlined
+def _number(buffer: Bytes, at: int, length: int) -> int:
+    """The number in a field of a header; -1 if it is malformed."""
+    value = 0
+    if load_u8(buffer, at) == 128:
+        for k in range(1, length):
+            if value > LARGEST >> 8:
+                return -1
+            value = value << 8 | load_u8(buffer, at + k)
+        return value if value <= LARGEST else -1
+    stop = at + length
+    while at < stop and load_u8(buffer, at) == SPACE:
+        at += 1
+    while at < stop:
+        byte = load_u8(buffer, at)
+        if byte == 0 or byte == SPACE:
+            return value
+        if byte < _ZERO or byte > _SEVEN:
+            return -1
+        value = value << 3 | (byte - _ZERO)
+        at += 1
+    return value
+
+
+@inlined
+def _is_zero(buffer: Bytes, at: int) -> bool:
+    """True if all of the block at `at` is zero."""
+    for k in range(0, BLOCK, 8):
+        if load_u64(buffer, at + k) != np.uint64(0):
+            return False
+    return True
+
+
+@inlined
+def _sums_up(buffer: Bytes, at: int) -> int:
+    """`OK` if the header at `at` matches its checksum, or what is wrong."""
+    told = _number(buffer, at + SUM, SUM_BYTES)
+    if told < 0:
+        return BAD_NUMBER
+    even, eight = np.uint64(0x00FF00FF00FF00FF), np.uint64(8)
+    lanes = np.uint64(0)  # four sums of 16 bits; 64 words of two bytes each do not exceed them
+    for k in range(0, BLOCK, 8):
+        word = load_u64(buffer, at + k)
+        lanes += (word & even) + (word >> eight & even)
+    total = 0
+    for k in range(4):
+        total += signed(lanes >> np.uint64(16 * k) & np.uint64(0xFFFF))
+    for k in range(SUM, SUM + SUM_BYTES):
+        total += SPACE - load_u8(buffer, at + k)
+    if told == total:
+        return OK
+    for k in range(BLOCK):  # some old programs added signed bytes
+        if load_u8(buffer, at + k) > 127 and not SUM <= k < SUM + SUM_BYTES:
+            total -= 256
+    return OK if told == total else BAD_CHECKSUM
+
+
+@inlined
+def _until_zero(buffer: Bytes, at: int, most: int) -> int:
+    """How many bytes there are before the first zero, at most `most`."""
+    for k in range(most):
+        if load_u8(buffer, at + k) == 0:
+            return k
+    return most
+
+
+@inlined
+def _is_key(buffer: Bytes, at: int, length: int, which: int) -> bool:
+    """True if a key of an extended header is "path" (1), "size" (2), or begins with "GNU.sparse." (3)."""
+    if which == 1:
+        text = (112, 97, 116, 104, 0, 0, 0, 0, 0, 0, 0)
+        need = 4
+    elif which == 2:
+        text = (115, 105, 122, 101, 0, 0, 0, 0, 0, 0, 0)
+        need = 4
+    else:
+        text = (71, 78, 85, 46, 115, 112, 97, 114, 115, 101, 46)
+        need = 11
+    if length < need or (which != 3 and length != need):
+        return False
+    for k in range(need):
+        if load_u8(buffer, at + k) != text[k]:
+            return False
+    return True
+
+
+@inlined
+def _pax(buffer: Bytes, at: int, stop: int) -> tuple[int, int, int, int]:
+    """The status of an extended header, the span of the name in it (-1: none), and the size (-1: none)."""
+    name_at, name_size, size = -1, 0, -1
+    while at < stop and load_u8(buffer, at) != 0:
+        length, place = 0, at
+        while place < stop and place < at + 12 and _ZERO <= load_u8(buffer, place) <= _NINE:
+            length = 10 * length + load_u8(buffer, place) - _ZERO
+            place += 1
+        if place == at or place >= stop or place >= at + 12 or load_u8(buffer, place) != SPACE:
+            return BAD_EXTENSION, -1, 0, -1
+        end = at + length
+        if end > stop or end < place + 2 or load_u8(buffer, end - 1) != NEWLINE:
+            return BAD_EXTENSION, -1, 0, -1
+        key = place + 1
+        value = key
+        while value < end - 1 and load_u8(buffer, value) != EQUALS:
+            value += 1
+        if value == end - 1:
+            return BAD_EXTENSION, -1, 0, -1
+        if _is_key(buffer, key, value - key, 1):
+            name_at, name_size = value + 1, end - 2 - value
+        elif _is_key(buffer, key, value - key, 2):
+            if not 1 <= end - 2 - value <= 18:
+                return BAD_EXTENSION, -1, 0, -1
+            size = 0
+            for k in range(value + 1, end - 1):
+                digit = load_u8(buffer, k) - _ZERO
+                if digit < 0 or digit > 9:
+                    return BAD_EXTENSION, -1, 0, -1
+                size = 10 * size + digit
+        elif _is_key(buffer, key, value - key, 3):
+            return UNSUPPORTED, -1, 0, -1
+        at = end
+    return OK, name_at, name_size, size
+
+
+@inlined
+def _leads_out(buffer: Bytes, at: int, size: int) -> bool:
+    """True if a part of a path is `..`, or if it has a zero byte."""
+    part = at
+    for k in range(at, at + size + 1):
+        byte = load_u8(buffer, k) if k < at + size else SLASH
+        if byte == SLASH:
+            if k - part == 2 and load_u8(buffer, part) == DOT and load_u8(buffer, part + 1) == DOT:
+                return True
+            part = k + 1
+        elif byte == 0:
+            return True
+    return False
+
+
+@inlined
+def _is_meta(buffer: Bytes, at: int, size: int) -> bool:
+    """True if the first part of a path is `__like_this__`."""
+    top = 0
+    while top < size and load_u8(buffer, at + top) != SLASH:
+        top += 1
+    if top < 4 or load_u8(buffer, at) != UNDERSCORE or load_u8(buffer, at + 1) != UNDERSCORE:
+        return False
+    return load_u8(buffer, at + top - 1) == UNDERSCORE and load_u8(buffer, at + top - 2) == UNDERSCORE
+
+
+@inlined
+def _headers(buffer: Bytes, at: int) -> tuple[int, int, int, int, int, int]:
+    """The headers of a member from the one at `at` on.
+
+    Returns:
+      The status; where the fault is, what is needed, or the last header; the span of the name in those before it (-1: none);
+      the size in them (-1: none); and the size in the last one (-1: the archive ends here).
+    """
+    first = at
+    name_at, name_size, told = -1, 0, -1
+    while True:
+        if at + BLOCK > buffer.size:
+            return INCOMPLETE, at + BLOCK, -1, 0, -1, 0
+        if load_u8(buffer, at) == 0 and _is_zero(buffer, at):
+            return (OK if at == first else BAD_EXTENSION), at, -1, 0, -1, -1
+        status = _sums_up(buffer, at)
+        if status != OK:
+            return status, at, -1, 0, -1, 0
+        kind, content = load_u8(buffer, at + TYPE), at + BLOCK
+        own = _number(buffer, at + SIZE, SIZE_BYTES)
+        if own < 0:
+            return BAD_NUMBER, at, -1, 0, -1, 0
+        pax = kind == PAX or kind == PAX_OF_SOLARIS or kind == PAX_OF_ALL
+        if not pax and kind != LONG_LINK and kind != LONG_NAME:
+            return OK, at, name_at, name_size, told, own
+        if own > LONGEST_EXTENSION:
+            return BAD_EXTENSION, at, -1, 0, -1, 0
+        after = content + _whole_blocks(own)
+        if after > buffer.size:
+            return INCOMPLETE, after + BLOCK, -1, 0, -1, 0
+        path_at, path_size, size = -1, 0, -1
+        if kind == LONG_NAME:
+            path_at, path_size = content, _until_zero(buffer, content, own)
+        elif pax:
+            status, path_at, path_size, size = _pax(buffer, content, content + own)
+            if status == OK and kind == PAX_OF_ALL and (path_at >= 0 or size >= 0):
+                status = BAD_EXTENSION
+            if status != OK:
+                return status, at, -1, 0, -1, 0
+        if name_at < 0:
+            name_at, name_size = path_at, path_size
+        if told < 0:
+            told = size
+        at = after
+
+
+@inlined
+def _whole_blocks(size: int) -> int:
+    return (size + BLOCK - 1) // BLOCK * BLOCK
+
+
+@inlined
+def _dot(buffer: Bytes, at: int, stop: int) -> int:
+    """The first dot behind the last slash; -1 if there is none, or nothing between them."""
+    base, dot = at, -1
+    for k in range(at, stop):
+        byte = load_u8(buffer, k)
+        if byte == SLASH:
+            base, dot = k + 1, -1
+        elif byte == DOT and dot < 0:
+            dot = k
+    return -1 if dot == base else dot
+
+
+@inlined
+def _is_name(buffer: Bytes, prefix_at: int, prefix_size: int, name_at: int, name_size: int) -> bool:
+    """True if the name is not empty and does not lead out of the folder."""
+    if prefix_size + name_size == 0 or load_u8(buffer, prefix_at if prefix_size else name_at) == SLASH:
+        return False
+    return not (_leads_out(buffer, name_at, name_size) or _leads_out(buffer, prefix_at, prefix_size))
+
+
+@inlined
+def member(buffer: Bytes, at: int) -> tuple[int, int, int, int, int, int, int, int, int, int, int]:
+    """The member whose first header is at `at`.
+
+    Returns:
+      status, where, kind, after, content and size as `Member` has them; the span of the prefix of the key, which a slash
+      follows if it is not empty; the span of the rest of the key; and the end of the extension, which begins one
+      byte behind the key.
+    """
+    status, at, name_at, name_size, told, own = _headers(buffer, at)
+    if status != OK or own < 0:
+        return status, at, END, 0, 0, 0, 0, 0, 0, 0, 0
+    kind, content = load_u8(buffer, at + TYPE), at + BLOCK
+    prefix_at, prefix_size = 0, 0
+    if name_at < 0:
+        name_at, name_size = at + NAME, _until_zero(buffer, at + NAME, NAME_BYTES)
+        if load_u64(buffer, at + MAGIC) & _SIX_BYTES == _USTAR:
+            prefix_at, prefix_size = at + PREFIX, _until_zero(buffer, at + PREFIX, PREFIX_BYTES)
+    last = load_u8(buffer, name_at + name_size - 1) if name_size else SLASH if prefix_size else 0
+    if FIRST_WITHOUT <= kind <= LAST_WITHOUT or (kind == 0 and last == SLASH):
+        return OK, at, OTHER, content, 0, 0, 0, 0, 0, 0, 0
+    size = own if told < 0 else told
+    after = content + _whole_blocks(size)
+    regular = kind == 0 or kind == _ZERO or kind == _SEVEN
+    if not regular and kind != _D and kind != _N and kind != _V:
+        return UNSUPPORTED, at, END, 0, 0, 0, 0, 0, 0, 0, 0
+    if regular and not _is_name(buffer, prefix_at, prefix_size, name_at, name_size):
+        return BAD_NAME, at, END, 0, 0, 0, 0, 0, 0, 0, 0
+    status, where = (OK, at) if after <= buffer.size else (INCOMPLETE, after + BLOCK)
+    dot = _dot(buffer, name_at, name_at + name_size) if regular else -1
+    front_at, front_size = (prefix_at, prefix_size) if prefix_size else (name_at, name_size)
+    if dot < 0 or _is_meta(buffer, front_at, front_size):
+        return status, where, OTHER, after, 0, 0, 0, 0, 0, 0, 0
+    return (
+        status,
+        where,
+        FILE,
+        after,
+        content,
+        size,
+        prefix_at,
+        prefix_size,
+        name_at,
+        dot - name_at,
+        name_at + name_size,
+    )
+
+
+@inlined
+def key_byte(buffer: Bytes, k: int, prefix_at: int, prefix_size: int, name_at: int) -> int:
+    """Byte k of a key."""
+    if prefix_size == 0:
+        return load_u8(buffer, name_at + k)
+    if k < prefix_size:
+        return load_u8(buffer, prefix_at + k)
+    return SLASH if k == prefix_size else load_u8(buffer, name_at + k - prefix_size - 1)
 
 
 def scan_reference(

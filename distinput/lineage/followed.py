@@ -10,19 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF
-from distinput.core.rows import RowQueue, Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints
+from distinput.columns.dense import Dense
+from distinput.columns.rows import RowQueue, Stream
+from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
 from distinput.lineage.numbered import Numbered, flat_numbers, numbered, only_counts
 from distinput.lineage.record_numbers import SOURCE_BITS
 from distinput.ops.batch import Batch
-from distinput.ops.filter import Filter, TakeWhile
+from distinput.ops.filter import Filter, TakeWhile, Where
 from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.identity import AssertCardinality
 from distinput.ops.padded_batch import PaddedBatch
@@ -30,13 +27,13 @@ from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.unbatch import Unbatch
-from distinput.ops.where import Where
 from distinput.ops.zip import Zip
-from distinput.plan.batching import Batching
+from distinput.plan.families import Batching, OneForOne, SameElements
+from distinput.plan.fingerprint import misfit
 from distinput.plan.node import Node
-from distinput.plan.one_for_one import OneForOne
-from distinput.plan.same_elements import SameElements
-from distinput.plan.state_form import misfit
+from distinput.run.run import Run
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 
 __all__ = ["Followed", "followed"]
 

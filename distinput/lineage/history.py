@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.errors import DataLossError
 
 __all__ = [

@@ -4,8 +4,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from distinput.core.column import Ints
-from distinput.core.state import State
+from distinput.columns.column import Ints
+from distinput.columns.state import State
 from distinput.data.iterator import resumed
 from distinput.data.seal import place_in
 from distinput.distribute.input.cut_batches import CutBatches

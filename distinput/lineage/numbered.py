@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.column import Ints
-from distinput.core.dense import Dense
-from distinput.core.nest import structure_of
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.state import State
+from distinput.columns.block import Block
+from distinput.columns.column import Ints
+from distinput.columns.dense import Dense
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
-from distinput.files.concurrent_requests import ask_each
+from distinput.files.paths import ask_each
 from distinput.lineage.record_numbers import (
     SOURCE_BITS,
     FragmentRecords,
@@ -43,11 +41,11 @@ from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.take import Take
 from distinput.ops.unbatch import Unbatch
 from distinput.ops.zip import Zip
-from distinput.plan.batching import Batching
+from distinput.plan.families import Batching, OneForOne, SameElements
 from distinput.plan.node import UNKNOWN, Node, walk
-from distinput.plan.one_for_one import OneForOne
-from distinput.plan.places import placed
-from distinput.plan.same_elements import SameElements
+from distinput.plan.seeds import placed
+from distinput.run.run import Run
+from distinput.values.nest import structure_of
 
 __all__ = ["Numbered", "flat_numbers", "numbered", "only_counts"]
 

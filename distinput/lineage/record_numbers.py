@@ -9,20 +9,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock, concat_blocks
-from distinput.core.column import Ints
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.sizes import block_rows
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.block import Block, ColumnBlock, concat_blocks
+from distinput.columns.column import Ints
+from distinput.columns.dense import Dense
+from distinput.columns.rows import Stream
+from distinput.columns.sizes import block_rows
+from distinput.columns.state import State
 from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.reader import Counts
-from distinput.plan.latest import Latest
-from distinput.plan.node import UNKNOWN, Node
+from distinput.plan.node import UNKNOWN, Latest, Node
+from distinput.run.run import Run
 from distinput.streaming.by_position import positions_in
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 
 __all__ = [
     "SOURCE_BITS",

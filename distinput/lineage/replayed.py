@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from distinput.core.seal import sealed
-from distinput.core.state import State
+from distinput.columns.state import State, sealed
 from distinput.data.seal import Seal
 from distinput.distribute.input.dealing import END, Placeholders
 from distinput.distribute.input.dealt_elements import DealtElements
@@ -15,7 +14,7 @@ from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.own_pieces import OwnBatches, OwnPiecesSource
 from distinput.distribute.input.source import Steps, StepSource
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
-from distinput.rewrite.running import Running
+from distinput.rewrite.rules import Running
 
 __all__ = ["described", "looks_back", "replayed", "resealed", "states_at", "step_from"]
 

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from distinput.core.column import Ints
-from distinput.core.sizes import balanced_slice
-from distinput.core.state import State
+from distinput.columns.column import Ints
+from distinput.columns.sizes import balanced_slice
+from distinput.columns.state import State
 from distinput.distribute.input.cut_batches import CutBatches
 from distinput.distribute.input.dealing import equal_slices
 from distinput.distribute.input.dealt_elements import DealtElements

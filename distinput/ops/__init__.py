@@ -7,19 +7,17 @@
 
 from typing import TYPE_CHECKING
 
-from distinput.core.lazy_imports import files_of
+from distinput.names.registry import files_of
 
 if TYPE_CHECKING:
     from distinput.ops import (
         balanced_sample,
         batch,
         batch_by_tokens,
-        bucket_by_sequence_length,
         cache,
         choose,
         concatenate,
         copied,
-        counter,
         disk_cache,
         filter,
         flat_map,
@@ -28,16 +26,14 @@ if TYPE_CHECKING:
         group_by_reducer,
         group_by_window,
         identity,
-        ignore_errors,
         interleave,
         map,
         map_rows,
+        on_error,
         pack,
         padded_batch,
         parse_example,
-        parse_sequence_example,
         prefetch,
-        ragged_batch,
         random,
         range,
         rebatch,
@@ -50,13 +46,11 @@ if TYPE_CHECKING:
         shuffle,
         snapshot,
         source,
-        sparse_batch,
         sql,
         tables,
         take,
         unbatch,
         unique,
-        where,
         window,
         zip,
     )

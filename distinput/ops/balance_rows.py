@@ -8,20 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
-from distinput.core.calls import note_element
-from distinput.core.column import Ints
-from distinput.core.failure import Failure
-from distinput.core.rows import Stream, passing_over
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.block import Block, concat_blocks
+from distinput.columns.column import Ints
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream, passing_over
+from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.functions.convention import calling
-from distinput.kernels.even_deal import deal_evenly
+from distinput.functions.chain import calling
+from distinput.kernels.dealing import deal_evenly
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.needs import Needs
-from distinput.plan.one_for_one import OneForOne
+from distinput.plan.families import OneForOne
+from distinput.plan.node import Needs
+from distinput.run.calls import note_element
+from distinput.run.run import Run
+from distinput.values.spec import Spec
 
 __all__ = ["BalanceRows"]
 

@@ -9,20 +9,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.column import Ints
-from distinput.core.rows import RowQueue, Stream
-from distinput.core.run import Run
-from distinput.core.sizes import rows_within
-from distinput.core.spec import Spec
-from distinput.core.state import Mark, State
+from distinput.columns.column import Ints
+from distinput.columns.rows import RowQueue, Stream
+from distinput.columns.sizes import rows_within
+from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
-from distinput.kernels.fair_choice import LONGEST, WHOLE, choose_fairly
+from distinput.kernels.dealing import LONGEST, WHOLE, choose_fairly
 from distinput.ops.choose import gathered, sample_from_datasets, shares_of
 from distinput.ops.repeat import epoch_of
 from distinput.plan.check import integer
-from distinput.plan.common_spec import common_spec, in_one_order
+from distinput.plan.families import common_spec, in_one_order
+from distinput.plan.fingerprint import is_count
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.state_form import is_count
+from distinput.run.run import Run
+from distinput.values.spec import Spec
 
 __all__ = ["BalancedSample", "balanced_sample", "sample"]
 

@@ -8,28 +8,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
-from distinput.core.calls import called, element_text
-from distinput.core.column import Ints, StackError
-from distinput.core.failure import Failure, sound_parts
-from distinput.core.nest import component
-from distinput.core.padded import Late
-from distinput.core.rows import Stream, passing_over, stackable
-from distinput.core.run import Run
-from distinput.core.sizes import MOST_ROWS
-from distinput.core.spec import Spec, TensorSpec
-from distinput.core.state import Mark, State
+from distinput.columns.block import Block, concat_blocks
+from distinput.columns.column import Ints, StackError
+from distinput.columns.failure import Failure, sound_parts
+from distinput.columns.padded import Late
+from distinput.columns.rows import Stream, passing_over, stackable
+from distinput.columns.sizes import MOST_ROWS
+from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import between
-from distinput.kernels.token_batches import cut_by_tokens
-from distinput.ops.ragged_batch import ragged_row
-from distinput.plan.batching import differing
+from distinput.kernels.packing import cut_by_tokens
+from distinput.ops.batch import ragged_row
 from distinput.plan.binding import take_functions
 from distinput.plan.check import at_least, refuse_sparse, without_sparse
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.streaming.padding import Padding
-from distinput.streaming.padding_fills import padding_fills
+from distinput.plan.families import differing
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.run.calls import called, element_text
+from distinput.run.run import Run
+from distinput.streaming.padding import Padding, padding_fills
+from distinput.values.nest import component
+from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["BatchByTokens"]
 

@@ -7,20 +7,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
-from distinput.core.column import Ints
-from distinput.core.failure import Failure
-from distinput.core.owned import frozen
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.sizes import MOST_ROWS
-from distinput.core.state import State
+from distinput.arrow.owned import frozen
+from distinput.columns.block import Block, concat_blocks
+from distinput.columns.column import Ints
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.sizes import MOST_ROWS
+from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import as_paths
 from distinput.plan.check import at_least, normalized
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, Node
-from distinput.plan.same_elements import SameElements
+from distinput.plan.families import SameElements
+from distinput.plan.node import INFINITE, Needs, Node
+from distinput.run.run import Run
 
 __all__ = ["Cache"]
 

@@ -9,23 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock, concat_blocks
-from distinput.core.column import Ints
-from distinput.core.dense import Dense
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF
-from distinput.core.random import uniform_at
-from distinput.core.rows import RowQueue, Stream
-from distinput.core.run import Run
-from distinput.core.sizes import rows_within
-from distinput.core.spec import Spec, TensorSpec
-from distinput.core.state import State
+from distinput.columns.block import Block, ColumnBlock, concat_blocks
+from distinput.columns.column import Ints
+from distinput.columns.dense import Dense
+from distinput.columns.failure import Failure
+from distinput.columns.rows import RowQueue, Stream
+from distinput.columns.sizes import rows_within
+from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import integer
-from distinput.plan.common_spec import common_spec, in_one_order
+from distinput.plan.families import Seeded, common_spec, in_one_order
+from distinput.plan.fingerprint import is_count
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.seeded import Seeded
-from distinput.plan.state_form import is_count
+from distinput.run.run import Run
+from distinput.values.nest import LEAF
+from distinput.values.random import uniform_at
+from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["Choose", "Draw", "choose_from_datasets", "gathered", "sample_from_datasets", "shares_of"]
 

@@ -7,17 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.column import Ints
-from distinput.core.row_order import put_in_order
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.block import Block
+from distinput.columns.column import Ints
+from distinput.columns.picked import put_in_order
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.common_spec import common_spec, in_one_order
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.families import common_spec, in_one_order
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.run.run import Run
+from distinput.values.spec import Spec
 
 __all__ = ["Concatenate"]
 

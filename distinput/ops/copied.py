@@ -1,21 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
 """`copied`: elements in memory of their own."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from time import perf_counter
+from typing import Any, ClassVar, final
 
-from distinput.core.block import Block
-from distinput.core.column import Ints
-from distinput.core.copying import CopyingBlock
-from distinput.core.failure import Failure
-from distinput.core.rows import Stream, passing_over
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
-from distinput.plan.one_for_one import OneForOne
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream, passing_over
+from distinput.columns.state import State
+from distinput.plan.families import OneForOne
+from distinput.run.run import Run
+from distinput.values.spec import Spec
 
-__all__ = ["Copied"]
+__all__ = ["Copied", "CopyingBlock"]
+
+
+# ----------------------------------------------------------------------------
+# Large elements that are copied one by one as they are handed out, so each copy is in the cache when it is used.
+# ----------------------------------------------------------------------------
+
+
+_END = object()
+
+
+@final
+class CopyingBlock(Block):
+    """The elements of a block in memory that nobody else refers to.
+
+    Args:
+      block: whose elements are copied.
+      late: called with the seconds that each copy takes (`Run.late`).
+    """
+
+    __slots__ = ("block", "late")
+
+    def __init__(self, block: Block, late: Callable[[float], None]) -> None:
+        self.structure, self.size = block.structure, block.size
+        self.block, self.late = block, late
+
+    def columnar(self) -> ColumnBlock:
+        """All elements copied now."""
+        return self.block.copied()
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "CopyingBlock":
+        return CopyingBlock(self.block.rows(start, stop, step), self.late)
+
+    def row(self, index: int) -> Any:
+        return next(self.rows(index, index + 1).elements())
+
+    def elements(self) -> Iterator[Any]:
+        copies = self.block.copies()
+        while True:
+            begin = perf_counter()
+            element = next(copies, _END)
+            if element is _END:
+                return
+            self.late(perf_counter() - begin)
+            yield element
+            del element  # so that its memory can be used for the next one
+
+    def copied(self) -> ColumnBlock:
+        return self.block.copied()
+
+    @property
+    def nbytes(self) -> int:
+        return self.block.nbytes
+
 
 _PIECE_BYTES = 1 << 19
 """Bytes of elements that are copied together: few enough to stay in a core's cache until they are used."""

@@ -4,11 +4,11 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from distinput.core.block import ColumnBlock
-from distinput.core.nest import LEAF
-from distinput.files.facts import NamesFingerprint
+from distinput.columns.block import ColumnBlock
+from distinput.files.manifest import NamesFingerprint
 from distinput.files.table import FileTable
 from distinput.ops.slices import Slices
+from distinput.values.nest import LEAF
 
 __all__ = ["FileNames"]
 

@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
-from distinput.core.cached_iterable import CachedIterable
-from distinput.core.failure import Failure
-from distinput.core.random import fresh_seed
-from distinput.core.rows import RowQueue, Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.failure import Failure
+from distinput.columns.rows import RowQueue, Stream
+from distinput.columns.state import State
 from distinput.functions.claim import Claim, alike
 from distinput.functions.dataset_functions import (
+    CachedIterable,
     Making,
     Through,
     check_first,
@@ -24,9 +21,11 @@ from distinput.functions.dataset_functions import (
 )
 from distinput.functions.inference import results_of
 from distinput.plan.binding import take_functions
-from distinput.plan.needs import Needs
-from distinput.plan.node import Node
-from distinput.plan.state_form import taken_up
+from distinput.plan.fingerprint import taken_up
+from distinput.plan.node import Needs, Node
+from distinput.run.run import Run
+from distinput.values.random import fresh_seed
+from distinput.values.spec import Spec
 
 __all__ = ["FlatMap"]
 

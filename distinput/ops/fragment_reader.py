@@ -8,26 +8,30 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.column import Ints
-from distinput.core.digest import Digest, common_folder, texts_of
-from distinput.core.rows import RowQueue, Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import Mark, State
+from distinput.columns.block import Block
+from distinput.columns.column import Ints
+from distinput.columns.digest import Digest, common_folder, texts_of
+from distinput.columns.rows import RowQueue, Stream
+from distinput.columns.state import Mark, State
 from distinput.errors import NotFoundError
-from distinput.files.facts import NamesFingerprint
-from distinput.formats.format import Format, Fragment, Position
-from distinput.formats.portion import Portion
+from distinput.files.manifest import NamesFingerprint
+from distinput.formats.format import END, Format, Fragment, Fragments, Portion, Position
 from distinput.ops.range import Range
-from distinput.partition.fragments import END, Fragments
-from distinput.plan.common_spec import in_one_order
-from distinput.plan.latest import Latest
-from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.state_form import is_position
-from distinput.streaming.blocks_ahead import Pace, blocks_ahead
-from distinput.streaming.places import DAMAGE, ReadingPlace, blocks_in, places, portions_in
-from distinput.streaming.portions_ahead import portions_ahead
+from distinput.plan.families import in_one_order
+from distinput.plan.fingerprint import is_position
+from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node
+from distinput.run.run import Run
+from distinput.streaming.ahead import (
+    DAMAGE,
+    Pace,
+    ReadingPlace,
+    blocks_ahead,
+    blocks_in,
+    places,
+    portions_ahead,
+    portions_in,
+)
+from distinput.values.spec import Spec
 
 __all__ = ["FragmentNumbers", "FragmentReader"]
 

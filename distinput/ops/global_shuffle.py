@@ -8,24 +8,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock, concat_blocks
-from distinput.core.buffers import empty
-from distinput.core.column import Column, Ints
-from distinput.core.failure import sound_parts
-from distinput.core.ragged import Ragged
-from distinput.core.regroup import joined_columns
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.sizes import picked_rows, rows_within
-from distinput.core.state import State
-from distinput.core.strings import Strings
+from distinput.columns.block import Block, ColumnBlock, concat_blocks
+from distinput.columns.column import Column, Ints
+from distinput.columns.failure import sound_parts
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import joined_columns
+from distinput.columns.rows import Stream
+from distinput.columns.sizes import picked_rows, rows_within
+from distinput.columns.state import State
+from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import permute
-from distinput.plan.latest import Latest
-from distinput.plan.node import Node, walk
-from distinput.plan.same_elements import SameElements
-from distinput.plan.seeded import Seeded
-from distinput.streaming.fetched import fetched
+from distinput.plan.families import SameElements, Seeded
+from distinput.plan.node import Latest, Node, walk
+from distinput.run.run import Run
+from distinput.streaming.by_position import fetched
+from distinput.values.buffers import empty
 
 __all__ = ["GlobalShuffle"]
 

@@ -8,22 +8,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.adopt import leaf_of
-from distinput.core.block import Block
-from distinput.core.calls import called
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF
-from distinput.core.owned import owned
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import Mark, State
+from distinput.arrow.adopt import leaf_of
+from distinput.arrow.owned import owned
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.state import Mark, State
+from distinput.functions.chain import calling
 from distinput.functions.claim import Claim, MadeBlock, behind, formed, held
-from distinput.functions.convention import calling
 from distinput.functions.inference import infer
 from distinput.ops.scan import Carry
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
+from distinput.run.calls import called
+from distinput.run.run import Run
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 
 __all__ = ["GroupByReducer"]
 

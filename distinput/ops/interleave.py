@@ -10,19 +10,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
-from distinput.core.cached_iterable import CachedIterable
-from distinput.core.cores import cores
-from distinput.core.failure import Failure
-from distinput.core.random import fresh_seed
-from distinput.core.rows import RowQueue, Stream
-from distinput.core.run import Run
-from distinput.core.sizes import MOST_BYTES
-from distinput.core.spec import Spec
-from distinput.core.state import Mark, State
+from distinput.columns.block import Block, concat_blocks
+from distinput.columns.failure import Failure
+from distinput.columns.rows import RowQueue, Stream
+from distinput.columns.sizes import MOST_BYTES
+from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.claim import Claim, alike
 from distinput.functions.dataset_functions import (
+    CachedIterable,
     Making,
     Through,
     check_first,
@@ -34,10 +30,13 @@ from distinput.functions.inference import results_of
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.binding import take_functions
 from distinput.plan.check import AUTOTUNE, at_least, integer, parallel_calls
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.state_form import is_mark, misfit, taken_up
+from distinput.plan.fingerprint import is_mark, misfit, taken_up
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.run.cores import cores
+from distinput.run.run import Run
 from distinput.streaming.buffered import Buffer, buffered
+from distinput.values.random import fresh_seed
+from distinput.values.spec import Spec
 
 __all__ = ["Interleave", "default_cycle"]
 

@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from distinput.core.processes import check_sendable
-from distinput.core.spec import Spec
 from distinput.errors import InvalidArgumentError
+from distinput.functions.chain import calling
 from distinput.functions.claim import Claim
 from distinput.functions.compiled import Compiled, compiled
-from distinput.functions.convention import calling
 from distinput.functions.executor_calls import check_executor
 from distinput.functions.generators import WithGenerator
 from distinput.functions.inference import infer
@@ -21,9 +19,11 @@ from distinput.ops.on_error import guarded
 from distinput.ops.random_keys import RandomKeys
 from distinput.plan.binding import take_functions
 from distinput.plan.check import normalized, parallel_calls
-from distinput.plan.fused import Fused, Neighbours
+from distinput.plan.families import Fused, Neighbours
 from distinput.plan.node import Node
 from distinput.plan.skip_errors import SkipErrors
+from distinput.run.processes import check_sendable
+from distinput.values.spec import Spec
 
 __all__ = ["FusedMap", "Map", "fused"]
 

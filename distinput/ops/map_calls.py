@@ -8,29 +8,28 @@ from functools import cached_property, partial
 from itertools import chain as joined
 from typing import TYPE_CHECKING, Any, Protocol
 
-from distinput.core.block import Block, concat_blocks
-from distinput.core.calls import MOST_CALLS, applied, element_text
-from distinput.core.column import Ints
-from distinput.core.cores import cores
-from distinput.core.failure import Failure
-from distinput.core.processes import Workforce
-from distinput.core.rows import Stream
-from distinput.core.run import OpCounters, Run
-from distinput.core.spec import Spec
-from distinput.core.state import Mark, State
+from distinput.columns.block import Block, concat_blocks
+from distinput.columns.column import Ints
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.state import Mark, State
 from distinput.functions.chain import Chain
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.compiled import Compiled
 from distinput.functions.executor_calls import called_by_executor
 from distinput.functions.parts import Calling
-from distinput.functions.worker_processes import called_in_processes, workforce_of
-from distinput.functions.worker_threads import called_as_measured, called_in_threads, trial
+from distinput.functions.workers import called_as_measured, called_in_processes, called_in_threads, trial, workforce_of
 from distinput.plan.check import AUTOTUNE
-from distinput.plan.one_for_one import OneForOne
-from distinput.streaming.autotune import ThreadTrial
+from distinput.plan.families import OneForOne
+from distinput.run.calls import MOST_CALLS, applied, element_text
+from distinput.run.cores import cores
+from distinput.run.processes import Workforce
+from distinput.run.run import OpCounters, Run
+from distinput.streaming.buffered import ThreadTrial
+from distinput.values.spec import Spec
 
 if TYPE_CHECKING:
-    from distinput.functions.vectorized.verdict import Vectorizer
+    from distinput.functions.vectorized.whole_block import Vectorizer
 
 __all__ = ["Called", "MapCalls"]
 
@@ -104,7 +103,7 @@ class MapCalls(OneForOne):
             return ()
         if self.verdict.blocks or self.verdict.reason is not None:
             return (str(self.verdict),)
-        from distinput.functions.vectorized.trial import tried
+        from distinput.functions.vectorized.whole_block import tried
 
         afresh = self._verdict()
         assert afresh is not None
@@ -149,7 +148,7 @@ class MapCalls(OneForOne):
         first, chain = self.maps[0], self._chain()
         if first.vectorize is False or isinstance(chain, Compiled):
             return None
-        from distinput.functions.vectorized.verdict import Vectorizer
+        from distinput.functions.vectorized.whole_block import Vectorizer
 
         reason = None
         if first.processes:
@@ -211,7 +210,7 @@ class _Pass:
             if verdict is None or verdict.reason is not None:
                 yield from self.singly(every, state)
                 return
-            from distinput.functions.vectorized.stream import called_by_block
+            from distinput.functions.vectorized.whole_block import called_by_block
 
             yield from called_by_block(every, state, verdict, self.calling, self.singly)
             return

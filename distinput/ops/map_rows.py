@@ -6,36 +6,33 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from distinput.core.adopt import leaf_of
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column, Ints
-from distinput.core.dense import Dense
-from distinput.core.failure import Failure, of_all, sound_parts
-from distinput.core.leaves import STRING, is_ragged, shape_of
-from distinput.core.nest import component, structure_of
-from distinput.core.objects import Arrays
-from distinput.core.owned import owned
-from distinput.core.ragged import Ragged
-from distinput.core.ragged_batches import ragged_tensor, rows_column
-from distinput.core.rows import Stream, passing_over, stackable
-from distinput.core.run import Run
-from distinput.core.sizes import block_rows
-from distinput.core.spec import ElementsSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec
-from distinput.core.state import State
-from distinput.core.strings import Strings
+from distinput.arrow.adopt import leaf_of
+from distinput.arrow.owned import owned
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Column, Ints
+from distinput.columns.dense import Dense
+from distinput.columns.failure import Failure, of_all, sound_parts
+from distinput.columns.objects import Arrays
+from distinput.columns.ragged import Ragged, ragged_tensor, rows_column
+from distinput.columns.rows import Stream, passing_over, stackable
+from distinput.columns.sizes import block_rows
+from distinput.columns.state import State
+from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
-from distinput.functions.claim import Claim, unlike
-from distinput.functions.convention import calling
+from distinput.functions.chain import calling
+from distinput.functions.claim import Claim, first_misfit, unlike, widened
 from distinput.functions.inference import infer
-from distinput.functions.signature import first_misfit, widened
 from distinput.ops.on_error import guarded
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
 from distinput.plan.check import refuse_sparse
-from distinput.plan.fused import Fused, Neighbours
+from distinput.plan.families import Fused, Neighbours, OneForOne
 from distinput.plan.node import Node
-from distinput.plan.one_for_one import OneForOne
 from distinput.plan.skip_errors import SkipErrors
+from distinput.run.run import Run
+from distinput.values.leaves import STRING, is_ragged, shape_of
+from distinput.values.nest import component, structure_of
+from distinput.values.spec import ElementsSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
 __all__ = ["FusedMapRows", "MapRows", "fused"]
 

@@ -1,33 +1,148 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`on_error`: leave out the elements for which one step fails, within a budget, and write them down."""
+"""`on_error` and `ignore_errors`: elements that fail are left out, within a budget, and written down."""
 
+import json
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any, ClassVar
 
-from distinput.core.failure import Failure
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.state import State
-from distinput.core.trouble import trouble_of
+from distinput.columns.failure import Failure, is_defect_within, trouble_of
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.errors import (
     AbortedError,
     CancelledError,
     DataLossError,
     DeadlineExceededError,
     InputWarning,
+    NotFoundError,
     StateError,
     UnavailableError,
 )
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
+from distinput.plan.check import normalized
+from distinput.plan.families import SameElements
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
 from distinput.plan.options import options_of
-from distinput.plan.same_elements import SameElements
-from distinput.plan.skip_errors import SkipErrors, as_policy, is_mistake
-from distinput.streaming.quarantine import Quarantine
+from distinput.plan.skip_errors import SkipErrors, as_policy, error_classes, is_mistake
+from distinput.run.run import Run
+from distinput.url_secrets import without_secrets
 
-__all__ = ["OnError", "everywhere", "guarded"]
+__all__ = ["IgnoreErrors", "OnError", "Quarantine", "everywhere", "guarded"]
+
+
+# ----------------------------------------------------------------------------
+# The quarantine file: one line of JSON for each element that failed, which several processes append to.
+# ----------------------------------------------------------------------------
+
+
+_MOST_TEXT = 1000
+"""Characters of a text in a line."""
+
+_CHUNK = 1 << 20
+
+
+class Quarantine:
+    r"""A file with a line for each element that failed in a step, written by any number of processes.
+
+    An element is known by its file, its place there and the step; where these are not known, by all that is said of it.
+
+    A line is appended by one write under a lock of the file, after the lines of others were read, so no line is torn and none
+    comes twice. What a process that died has left of a line is removed by the next one that writes.
+
+    Args:
+      path: the file; it is made when the first line is written.
+      most: lines in the file.
+
+    >>> import pathlib
+    >>> Quarantine("bad.jsonl", 1).add({"file": "a", "row": 3}), Quarantine("bad.jsonl", 1).add({"file": "a", "row": 3})
+    (True, False)
+    >>> pathlib.Path("bad.jsonl").read_text()
+    '{"file": "a", "row": 3}\n'
+    """
+
+    def __init__(self, path: str | os.PathLike[str], most: int) -> None:
+        self.path, self.most = os.fspath(path), most
+        self._seen: set[bytes] = set()
+        self._read = 0  # bytes of the file whose lines are in `_seen`
+
+    def add(self, record: dict[str, Any]) -> bool:
+        """Append a record, unless the file has it, or is full. Texts are cut to a length that cannot fill a disk.
+
+        Raises:
+          NotFoundError: the folder does not exist.
+          OSError: the file cannot be written.
+        """
+        line = json.dumps({key: _short(value) for key, value in record.items()}).encode() + b"\n"
+        word = _word(line, record)
+        if word in self._seen or len(self._seen) >= self.most:
+            return False
+        from fcntl import LOCK_EX, flock  # not on every system
+
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError:
+            raise NotFoundError(
+                f"{self.path}: the folder of this quarantine file does not exist; make it first"
+            ) from None
+        try:
+            flock(descriptor, LOCK_EX)  # until it is closed
+            self._catch_up(descriptor)
+            if word in self._seen or len(self._seen) >= self.most:
+                return False
+            os.write(descriptor, line)
+            self._seen.add(word)
+            self._read += len(line)
+            return True
+        finally:
+            os.close(descriptor)
+
+    def _catch_up(self, descriptor: int) -> None:
+        """Read the lines that others have appended."""
+        size = os.fstat(descriptor).st_size
+        if size < self._read:  # somebody has emptied it
+            self._seen.clear()
+            self._read = 0
+        rest = b""
+        while data := os.pread(descriptor, _CHUNK, self._read + len(rest)):
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                self._seen.add(_word(line + b"\n", _record(line)))
+                self._read += len(line) + 1
+        if rest:
+            os.ftruncate(descriptor, self._read)
+
+
+def _word(line: bytes, record: dict[str, Any]) -> bytes:
+    """What tells one element that failed from the others."""
+    place = record.get("row") if record.get("row") is not None else record.get("byte")
+    if record.get("file") is not None and place is not None:
+        line = json.dumps([record["file"], place, record.get("op")]).encode()
+    return blake2b(line, digest_size=12).digest()
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    """What a line says; nothing where somebody else has written it."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _short(value: Any) -> Any:
+    value = without_secrets(value) if isinstance(value, str) else value
+    if isinstance(value, str) and len(value) > _MOST_TEXT:
+        return value[:_MOST_TEXT] + "..."
+    return value
+
+
+# ----------------------------------------------------------------------------
+# `on_error`: leave out the elements for which one step fails, within a budget, and write them down.
+# ----------------------------------------------------------------------------
+
 
 _NEVER = (AbortedError, CancelledError, DeadlineExceededError, MemoryError, StateError, UnavailableError)
 """Errors of the machine, the network or the job: they say nothing about an element, so it must not be left out for them."""
@@ -238,3 +353,95 @@ def _listens(step: Node) -> bool:
     """Whether options decide how its errors are treated: where it can leave out elements, and was not told by an argument."""
     made = getattr(step, "map_func", None)  # which makes readers, where several files are read at a time
     return getattr(step, "on_error", getattr(made, "on_error", "raise")) is None
+
+
+# ----------------------------------------------------------------------------
+# `ignore_errors`: drop elements that fail.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class IgnoreErrors(SameElements):
+    """Drop elements that fail, in whichever step before this one, and go on with the next element.
+
+    What is lost with an error is what TensorFlow drops: after `zip` the whole tuple, after `batch` the elements gathered for
+    its batch (the whole batch if a `map` comes directly before it), after damage in a file the rest of that file; of CSV and
+    JSON Lines a record that cannot be read is dropped alone. A Python generator that has raised yields nothing more, so its
+    elements end there. `stats()` tells how many elements were dropped, and the last error.
+
+    AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
+    is wrong, so that every element would be dropped. So is an error of Python's own, such as IndexError, that a decoder or a
+    parser of this library raises within a function: it is a defect of the library, and says nothing of the element.
+
+    Shapes and order: unchanged. State: that of the input.
+
+    Args:
+      log_warning: send each error to the logger "distinput".
+      also: those of these four classes that are to be dropped as well, a class or a tuple of them.
+
+    Raises:
+      TypeError: `also` is no class of errors.
+      Exception: an error after which nothing can follow, such as a worker process that has died, or an error of your own op if
+        the op is not `tolerant`.
+
+    >>> import distinput as di
+    >>> import operator
+    >>> ds = di.data.Dataset.from_tensor_slices([1.0, 2.0, 0.0, 4.0])
+    >>> ds.map(lambda x: operator.truediv(1, float(x))).enumerate().ignore_errors().to_list()
+    [(0, 1.0), (1, 0.5), (3, 0.25)]
+
+    Source: `tf.data.Dataset.ignore_errors`.
+    """
+
+    passes_states: ClassVar[bool] = True
+    thins: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    by_element: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
+    skips_failures: ClassVar[bool] = True
+    keeps_batches: ClassVar[bool] = False  # TensorFlow's search for the batch size stops here
+    indifferent: ClassVar[frozenset[str]] = frozenset({"also"})
+    log_warning: bool = False
+    also: type[Exception] | tuple[type[Exception], ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        normalized(self, "also", error_classes("ignore_errors", self.also))
+
+    @property
+    def cardinality(self) -> int:
+        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
+
+    @property
+    def may_fail(self) -> bool:
+        return False
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        counter = run.counter(self)
+        for block, after in self.input.open(state, run.tolerating()):
+            if type(block) is Failure:
+                error = block.error
+                if is_mistake(error, self.also):
+                    name = type(error).__name__
+                    if is_defect_within(error):
+                        error.add_note(
+                            "ignore_errors drops no error that is a defect of distinput itself; please report it"
+                        )
+                    else:
+                        error.add_note(f"ignore_errors drops no {name} unless it is told to: also={name}")
+                    raise error
+                counter.dropped += 1
+                counter.error = f"{type(error).__name__}: {error}"
+                if self.log_warning:
+                    _warn(error)
+            else:
+                yield block, after
+
+
+def _warn(error: Exception) -> None:
+    import logging
+
+    told = "; ".join([str(error), *getattr(error, "__notes__", [])])
+    logging.getLogger("distinput").warning("ignore_errors: %s: %s", type(error).__name__, without_secrets(told))

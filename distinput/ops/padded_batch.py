@@ -8,21 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
-from distinput.core.column import Ints
-from distinput.core.failure import Failure
-from distinput.core.nest import component
-from distinput.core.padded import Late
-from distinput.core.rows import Stream, passing_over
-from distinput.core.run import Run
-from distinput.core.spec import Shape, Spec, TensorSpec
-from distinput.core.state import State
+from distinput.columns.block import Block, concat_blocks
+from distinput.columns.column import Ints
+from distinput.columns.failure import Failure
+from distinput.columns.padded import Late
+from distinput.columns.rows import Stream, passing_over
+from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.plan.batching import Batching
 from distinput.plan.check import at_least, refuse_sparse, without_sparse
+from distinput.plan.families import Batching
 from distinput.plan.node import UNKNOWN
-from distinput.streaming.padding import Padding
-from distinput.streaming.padding_fills import for_leaves, padding_fills
+from distinput.run.run import Run
+from distinput.streaming.padding import Padding, for_leaves, padding_fills
+from distinput.values.nest import component
+from distinput.values.spec import Shape, Spec, TensorSpec
 
 __all__ = ["PaddedBatch"]
 

@@ -7,17 +7,16 @@ from functools import cached_property
 from math import inf
 from typing import ClassVar
 
-from distinput.core.block import Block
-from distinput.core.column import Ints
-from distinput.core.rows import Stream
-from distinput.core.run import OpCounters, Run
-from distinput.core.state import State
+from distinput.columns.block import Block
+from distinput.columns.column import Ints
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import AUTOTUNE, integer, normalized
-from distinput.plan.needs import Needs
-from distinput.plan.same_elements import SameElements
-from distinput.streaming.autotune import ThreadTrial
-from distinput.streaming.buffered import Buffer, Stopped, buffered
+from distinput.plan.families import SameElements
+from distinput.plan.node import Needs
+from distinput.run.run import OpCounters, Run
+from distinput.streaming.buffered import Buffer, Stopped, ThreadTrial, buffered
 
 __all__ = ["Prefetch"]
 

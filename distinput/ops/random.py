@@ -7,18 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF
-from distinput.core.random import words_of
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.sizes import block_rows
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints
+from distinput.columns.dense import Dense
+from distinput.columns.rows import Stream
+from distinput.columns.sizes import block_rows
+from distinput.columns.state import State
+from distinput.plan.families import Seeded
 from distinput.plan.node import INFINITE
-from distinput.plan.seeded import Seeded
+from distinput.run.run import Run
+from distinput.values.nest import LEAF
+from distinput.values.random import words_of
+from distinput.values.spec import Spec
 
 __all__ = ["Random"]
 

@@ -7,18 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints
-from distinput.core.dense import Dense
-from distinput.core.failure import Failure
-from distinput.core.nest import structure_of
-from distinput.core.random import key_of
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec, TensorSpec
-from distinput.core.state import State
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints
+from distinput.columns.dense import Dense
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
+from distinput.plan.families import Seeded
 from distinput.plan.node import Node, walk
-from distinput.plan.seeded import Seeded
+from distinput.run.run import Run
+from distinput.values.nest import structure_of
+from distinput.values.random import key_of
+from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["RandomKeys"]
 

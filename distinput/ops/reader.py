@@ -1,46 +1,156 @@
 # SPDX-License-Identifier: Apache-2.0
 """`reader`: the records of files, in the order in which the files are named."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
+from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints
-from distinput.core.picked import chosen
-from distinput.core.row_order import put_in_order
-from distinput.core.rows import RowQueue, Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import Mark, State
-from distinput.core.strings import Strings
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints
+from distinput.columns.picked import RowArray, chosen, joined, put_in_order
+from distinput.columns.rows import RowQueue, Stream
+from distinput.columns.state import Mark, State
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.concurrent_requests import ask_each
-from distinput.files.facts import MOST_REMOTE, NamesFingerprint
-from distinput.files.hints import beginning_with, stamped, telling
+from distinput.files.manifest import MOST_REMOTE, NamesFingerprint
+from distinput.files.paths import ask_each
+from distinput.files.source import beginning_with, stamp_of, stamped, telling
 from distinput.files.table import FileTable
-from distinput.formats.format import Format, Position
-from distinput.formats.mapped_files import MappedFiles
-from distinput.formats.portion import Portion
+from distinput.formats.format import Format, Portion, Position
 from distinput.ops.slices import Slices
-from distinput.plan.common_spec import in_one_order
-from distinput.plan.latest import Latest
-from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.same_elements import SameElements
-from distinput.plan.state_form import is_position
-from distinput.streaming.beginnings_ahead import FILES_AHEAD, BeginningsAhead
-from distinput.streaming.blocks_ahead import Pace, blocks_ahead
-from distinput.streaming.follows import Follows
-from distinput.streaming.places import DAMAGE, ReadingPlace, blocks_in, places, portions_in
-from distinput.streaming.portions_ahead import portions_ahead
-from distinput.streaming.stamps_ahead import StampsAhead
+from distinput.plan.families import SameElements, in_one_order
+from distinput.plan.fingerprint import is_position
+from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node
+from distinput.run.run import Run
+from distinput.streaming.ahead import (
+    DAMAGE,
+    FILES_AHEAD,
+    BeginningsAhead,
+    Pace,
+    ReadingPlace,
+    StampsAhead,
+    blocks_ahead,
+    blocks_in,
+    places,
+    portions_ahead,
+    portions_in,
+)
+from distinput.values.spec import Spec
 
-__all__ = ["Reader"]
+__all__ = ["Follows", "MappedFiles", "Reader"]
+
+
+# ----------------------------------------------------------------------------
+# How many records follow a position in a file, looked up only as far as somebody asks, to tell where an error was.
+# ----------------------------------------------------------------------------
+
+
+class Follows:
+    """The records behind a position: counted by the format where it can, else read, and counted up to damage.
+
+    Args:
+      format: how the file is read.
+      path: the file.
+      position: the position; None: its beginning.
+    """
+
+    def __init__(self, format: Format, path: str, position: Position | None) -> None:
+        self.rows = 0
+        """As many as are known."""
+        self._blocks: Iterator[Any] = iter(())
+        self._lock = Lock()  # workers of one process may ask at the same time
+        with suppress(DataLossError, InvalidArgumentError, OSError):
+            whole = format.rows(path) if format.counts_rows else None
+            if whole is not None:
+                self.rows = max(0, whole - (position or format.start())["row"])
+            else:
+                self._blocks = iter(format.read(path, position))
+
+    def at_least(self, rows: int) -> bool:
+        """Whether so many follow; a record that is damaged counts."""
+        with self._lock:
+            return self._read_on(rows)
+
+    def _read_on(self, rows: int) -> bool:
+        try:
+            while self.rows < rows:
+                block = next(self._blocks, None)
+                if block is None:
+                    return False
+                self.rows += block[0].size
+        except (DataLossError, InvalidArgumentError, OSError):
+            self._blocks = iter(())
+            return self.rows == rows - 1
+        return True
+
+
+# ----------------------------------------------------------------------------
+# Memory-mapped files as one table: records are numbered across files and gathered directly from the mappings.
+# ----------------------------------------------------------------------------
+
+
+_MOST_FILES = 512
+"""More files than this would evict each other from the cache of mappings."""
+
+_MANY = 8
+"""With so many requested rows per file, every file is likely to hold one of them."""
+
+
+class MappedFiles:
+    """A list of memory-mapped files.
+
+    Args:
+      file_format: of the files.
+      names: of the files, at least one.
+      ends: number of records before each file, and in total.
+      check: called with the name of a file before its records are accessed.
+    """
+
+    def __init__(self, file_format: Format, names: tuple[str, ...], ends: Ints, check: Callable[[str], None]) -> None:
+        self.names, self._format, self._ends, self._check = names, file_format, ends, check
+        self._stamps: list[str] = []
+        self._sources: list[RowArray] | None = None
+
+    def sources(self, rows: Ints) -> Sequence[RowArray] | None:
+        """The mapped rows of each leaf, valid for access to these rows; None if unknown, or not stored that way.
+
+        Raises:
+          NotFoundError: a file that holds one of the rows is missing.
+        """
+        if self._sources is None or not self._unchanged(rows):
+            self._sources = self._joined()
+        return self._sources
+
+    def _unchanged(self, rows: Ints) -> bool:
+        """True if the files that hold these rows have not changed since they were mapped."""
+        files: Sequence[int] = range(len(self.names))
+        if 1 < len(self.names) > len(rows) // _MANY:
+            files = np.unique(np.searchsorted(self._ends, rows, "right") - 1).tolist()
+        for file in files:
+            self._check(self.names[file])
+        return all(stamp_of(self.names[file]) == self._stamps[file] for file in files)
+
+    def _joined(self) -> list[RowArray] | None:
+        if len(self.names) > _MOST_FILES:
+            return None
+        files, self._stamps = [], []
+        for name, count in zip(self.names, np.diff(self._ends).tolist(), strict=True):
+            self._check(name)
+            self._stamps.append(stamp_of(name))  # before mapping: a file that changes in between is mapped again
+            found = self._format.sources(name)
+            if found is None or any(source.shape[0] != count for source in found):
+                return None
+            files.append(found)
+        leaves = [joined(parts) for parts in zip(*files, strict=True)]
+        found = [leaf for leaf in leaves if leaf is not None]
+        return found if len(found) == len(leaves) else None
+
 
 Counts = tuple[tuple[str, ...], Ints]
 """Files in their order, and the rows before each of them and in all."""

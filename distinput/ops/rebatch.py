@@ -8,24 +8,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints, StackError
-from distinput.core.failure import Failure, sound_parts, stacked_parts
-from distinput.core.leaves import shape_of
-from distinput.core.nest import LEAF, component
-from distinput.core.regroup import split
-from distinput.core.rows import RowQueue, Stream
-from distinput.core.run import Run
-from distinput.core.sparse_rows import unfolded
-from distinput.core.spec import LeafSpec, Spec, no_rows
-from distinput.core.state import State
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints, StackError
+from distinput.columns.failure import Failure, sound_parts, stacked_parts
+from distinput.columns.regroup import split
+from distinput.columns.rows import RowQueue, Stream
+from distinput.columns.sparse_rows import unfolded
+from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.ops.unbatch import Unbatch, first_dimension, row_counts, taken_apart
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import at_least
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.state_form import is_count
+from distinput.plan.fingerprint import is_count
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.run.run import Run
+from distinput.values.leaves import shape_of
+from distinput.values.nest import LEAF, component
+from distinput.values.spec import LeafSpec, Spec, no_rows
 
 __all__ = ["LegacyRebatch", "Rebatch"]
 

@@ -8,25 +8,25 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from distinput.core.block import ColumnBlock
-from distinput.core.calls import MOST_CALLS, called
-from distinput.core.dense import Dense
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF, structure_of
-from distinput.core.random import uniform_at
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import Mark, State
+from distinput.columns.block import ColumnBlock
+from distinput.columns.dense import Dense
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
+from distinput.functions.chain import calling
 from distinput.functions.claim import Claim
-from distinput.functions.convention import calling
 from distinput.functions.inference import infer
 from distinput.plan.binding import take_functions
 from distinput.plan.check import normalized
+from distinput.plan.families import Seeded
+from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Node
-from distinput.plan.seeded import Seeded
-from distinput.plan.state_form import is_count
+from distinput.run.calls import MOST_CALLS, called
+from distinput.run.run import Run
+from distinput.values.nest import LEAF, structure_of
+from distinput.values.random import uniform_at
+from distinput.values.spec import Spec
 
 __all__ = ["RejectionResample"]
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.arrow import Ints
-from distinput.core.spec import Spec
+from distinput.arrow.arrow import Integers
 from distinput.errors import DataLossError
-from distinput.files.concurrent_requests import ask_each
+from distinput.files.paths import ask_each
 from distinput.files.source import size_of
 from distinput.files.table import FileTable
 from distinput.formats.elements import Elements
@@ -17,6 +16,7 @@ from distinput.ops.files import FileNames
 from distinput.ops.reader import Reader
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.node import Node
+from distinput.values.spec import Spec
 from distinput.writers.manifest import MANIFEST, WrittenFiles
 
 __all__ = ["saved_elements"]
@@ -58,6 +58,6 @@ def saved_elements(
     return node
 
 
-def _some(table: FileTable, rows: Ints, file_format: Elements) -> Node:
+def _some(table: FileTable, rows: Integers, file_format: Elements) -> Node:
     part = table.take(rows)
     return Reader(FileNames.of(part), file_format, part)

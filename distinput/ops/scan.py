@@ -10,23 +10,23 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from distinput.core.adopt import adopt, leaf_of
-from distinput.core.block import Block
-from distinput.core.calls import MOST_CALLS, applied
-from distinput.core.failure import Failure
-from distinput.core.json_values import MalformedJson, items_of, member, of_kind
-from distinput.core.leaves import dtype_code, dtype_of
-from distinput.core.nest import structure_of
-from distinput.core.owned import kept, owned
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import Mark, State
+from distinput.arrow.adopt import adopt, leaf_of
+from distinput.arrow.owned import kept, owned
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.state import Mark, State
 from distinput.errors import StateError
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.inference import infer
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
+from distinput.run.calls import MOST_CALLS, applied
+from distinput.run.run import Run
+from distinput.values.json_values import MalformedJson, items_of, member, of_kind
+from distinput.values.leaves import dtype_code, dtype_of
+from distinput.values.nest import structure_of
+from distinput.values.spec import Spec
 
 __all__ = ["Carry", "Scan", "decode_value", "encode_value"]
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints
-from distinput.core.failure import Failure
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
+from distinput.plan.families import OneForOne
 from distinput.plan.node import Node
-from distinput.plan.one_for_one import OneForOne
+from distinput.run.run import Run
+from distinput.values.spec import Spec
 
 __all__ = ["Select"]
 

@@ -5,19 +5,18 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from distinput.core.block import Block
-from distinput.core.column import Ints
-from distinput.core.failure import Failure
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.state import State
+from distinput.columns.block import Block
+from distinput.columns.column import Ints
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
-from distinput.plan.needs import Needs
-from distinput.plan.node import UNKNOWN
-from distinput.plan.same_elements import SameElements
+from distinput.plan.families import SameElements
+from distinput.plan.node import UNKNOWN, Needs
 from distinput.plan.seeds import own_draw
+from distinput.run.run import Run
 
 __all__ = ["SHARD_HINT", "Shard"]
 

@@ -1,39 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`from_tensors` and `from_tensor_slices`: elements that are in memory."""
+"""`from_tensors` and `from_tensor_slices`: elements that are in memory, of one source or of several in turn."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from distinput.core.adopt import adopt, leaf_of
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column, Ints
-from distinput.core.dense import Dense
-from distinput.core.digest import Digest, common_folder, texts_of, word_of
-from distinput.core.leaves import STRING, as_leaves, is_ragged, shape_of
-from distinput.core.nest import Structure, component, structure_of
-from distinput.core.objects import Datasets
-from distinput.core.owned import look_of
-from distinput.core.ragged_batches import rows_column
-from distinput.core.regroup import column_of
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import LeafSpec, array_spec, dense_shape_spec
-from distinput.core.state import State
-from distinput.core.strings import Strings
-from distinput.core.tabular import arrow_array_of, is_arrow_array, is_table, library_of, table_of
+from distinput.arrow.adopt import adopt, leaf_of
+from distinput.arrow.owned import look_of
+from distinput.arrow.tabular import arrow_array_of, is_arrow_array, is_table, library_of, table_of
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.chunked import chunked
+from distinput.columns.column import Column, Ints
+from distinput.columns.dense import Dense
+from distinput.columns.digest import Digest, common_folder, texts_of, word_of
+from distinput.columns.objects import Datasets
+from distinput.columns.picked import put_in_order
+from distinput.columns.ragged import rows_column
+from distinput.columns.regroup import column_of
+from distinput.columns.rows import Stream
+from distinput.columns.sizes import MOST_ROWS
+from distinput.columns.state import State
+from distinput.columns.strings import Strings
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec
+from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec, rows_from
 from distinput.plan.node import Node
+from distinput.run.run import Run
+from distinput.values.leaves import STRING, as_leaves, is_ragged, shape_of
+from distinput.values.nest import Structure, component, structure_of
+from distinput.values.spec import LeafSpec, Spec, array_spec, dense_shape_spec
 
 if TYPE_CHECKING:
-    from distinput.files.facts import NamesFingerprint
-    from distinput.files.storage import Storage
+    from distinput.files.manifest import NamesFingerprint
+    from distinput.files.mounts import Storage
 
-__all__ = ["Slices", "from_tensor_slices", "from_tensors", "rows_node", "slices_of"]
+
+__all__ = ["Slices", "SlicesInTurn", "from_tensor_slices", "from_tensors", "rows_node", "slices_of"]
+
+
+# ----------------------------------------------------------------------------
+# `from_tensors` and `from_tensor_slices`: elements that are in memory.
+# ----------------------------------------------------------------------------
 
 
 _COPIED_BYTES = 1 << 20
@@ -107,7 +117,7 @@ class Slices(Rows):
     @cached_property
     def names(self) -> "NamesFingerprint | None":
         """The texts that name files, if the first text of a component is the path of an existing file."""
-        from distinput.files.facts import NamesFingerprint
+        from distinput.files.manifest import NamesFingerprint
 
         texts = [
             column for column in self.block.columnar().columns if isinstance(column, Strings) and column.starts.size
@@ -213,7 +223,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
 
 def _rows_of_sparse(leaf: Any, path: str, who: str) -> Any:
     """The rows of a sparse tensor, as a column."""
-    from distinput.core.sparse_rows import SparseRows
+    from distinput.columns.sparse_rows import SparseRows
 
     try:
         return SparseRows(*[column_of([leaf_of(part)]) for part in leaf]).unstack()
@@ -301,8 +311,7 @@ def _of_arrow(value: Any, name: str, who: str) -> Any:
 
 
 def _from_arrow(array: Any, name: str, who: str, structs: bool = False) -> Any:
-    from distinput.core.arrow import NullsError, UnsupportedTypeError, to_column, to_columns
-    from distinput.core.arrow_damage import ArrowDamageError
+    from distinput.arrow.arrow import ArrowDamageError, NullsError, UnsupportedTypeError, to_column, to_columns
 
     try:
         return to_columns(array, name) if structs else to_column(array, name)
@@ -325,3 +334,93 @@ def _slices_of(array: Any) -> Column:
 def rows_node(block: Block, leaves: tuple[LeafSpec, ...] | None = None) -> Slices:
     """Rows cut from a stream, as a dataset of their own (for `window` and `group_by_window`)."""
     return Slices(block, f"{block.size} rows", leaves)
+
+
+# ----------------------------------------------------------------------------
+# Several sources in memory as one step; a rewrite makes it of `concatenate`.
+# ----------------------------------------------------------------------------
+
+
+_TOGETHER = 16
+"""How many small sources are sent in one block."""
+
+
+@dataclass(frozen=True, eq=False)
+class SlicesInTurn(Node):
+    """The elements of several sources in memory, one source after the other; a `concatenate` of them becomes this.
+
+    State: the row.
+
+    Args:
+      sources: at least two.
+      common: the spec that all elements fit.
+    """
+
+    in_memory: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
+    by_element: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
+    sources: tuple[Slices, ...]
+    common: Spec
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.common
+
+    def arguments(self) -> dict[str, Any]:
+        return {"sources": len(self.sources)}
+
+    @cached_property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    @cached_property
+    def ends(self) -> Ints:
+        """[sources + 1] the number of rows before each source, and of all rows."""
+        return np.cumsum([0, *[source.cardinality for source in self.sources]], dtype=np.int64)
+
+    @property
+    def cardinality(self) -> int:
+        return int(self.ends[-1])
+
+    def start(self, epoch: int) -> State:
+        return {"row": 0}
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {"row": row}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        parts = self._parts(state["row"])
+        for block, end in _together(parts) if run.by_element else parts:
+            yield block, {"row": end}
+
+    def _parts(self, row: int) -> Iterator[tuple[Block, int]]:
+        """Blocks of the rows from `row` on, of one source each, and where each block ends."""
+        first = int(np.searchsorted(self.ends, row, "right")) - 1
+        for source, begin in zip(self.sources[first:], self.ends[first:].tolist(), strict=False):
+            source.check()
+            for block, end in rows_from(source.block.built_as(self.common.structure), max(0, row - begin)):
+                yield block, begin + end
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        which = np.searchsorted(self.ends, rows, "right") - 1
+        used = np.unique(which).tolist() or [0]
+        places = [np.flatnonzero(which == number) for number in used]
+        parts = [
+            self.sources[number].fetch(rows[place] - self.ends[number], epoch)
+            for number, place in zip(used, places, strict=True)
+        ]
+        return put_in_order(parts, places).built_as(self.common.structure)
+
+
+def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]:
+    """The same rows, with several small sources in one block, not copied: a block costs too much for a few rows."""
+    while some := list(islice(parts, _TOGETHER)):
+        blocks = [block for block, _ in some]
+        rows = sum([block.size for block in blocks])
+        joined = chunked(blocks, 0, rows) if len(blocks) > 1 and rows <= MOST_ROWS else None
+        yield from some if joined is None else [(joined, some[-1][1])]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from distinput.core.digest import Digest
+from distinput.columns.digest import Digest
 from distinput.files.folder import join_path
 from distinput.files.paths import as_paths
 from distinput.ops.saved import saved_elements

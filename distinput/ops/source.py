@@ -8,32 +8,37 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.adopt import adopt
-from distinput.core.block import Block, concat_blocks
-from distinput.core.column import Ints
-from distinput.core.cores import cores
-from distinput.core.digest import Digest, evenly
-from distinput.core.failure import Failure
-from distinput.core.owned import lent
-from distinput.core.pool import mapped
-from distinput.core.processes import Workforce, check_sendable
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.sizes import balanced_slices
-from distinput.core.spec import Spec, merge_specs
-from distinput.core.state import Mark, State
+from distinput.arrow.adopt import adopt
+from distinput.arrow.owned import lent
+from distinput.columns.block import Block, concat_blocks
+from distinput.columns.column import Ints
+from distinput.columns.digest import Digest, evenly
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.sizes import balanced_slices
+from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, MadeBlock, held
-from distinput.functions.parts import Calling, Done, Note, Parts, work
-from distinput.functions.reads import Reads
-from distinput.functions.worker_processes import called_at_once, called_in_processes, workforce_of
-from distinput.functions.worker_threads import called_as_measured, called_in_threads, trial
+from distinput.functions.parts import Calling, Done, Note, Parts, Reads, work
+from distinput.functions.workers import (
+    called_as_measured,
+    called_at_once,
+    called_in_processes,
+    called_in_threads,
+    trial,
+    workforce_of,
+)
 from distinput.ops.range import Range
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.check import AUTOTUNE, parallel_calls
+from distinput.plan.families import OneForOne
 from distinput.plan.node import Node
-from distinput.plan.one_for_one import OneForOne
-from distinput.streaming.autotune import ThreadTrial
+from distinput.run.cores import cores
+from distinput.run.processes import Workforce, check_sendable
+from distinput.run.run import Run
+from distinput.run.threads import mapped
+from distinput.streaming.buffered import ThreadTrial
+from distinput.values.spec import Spec, merge_specs
 
 __all__ = ["Source", "from_source"]
 

@@ -7,20 +7,19 @@ from functools import cached_property
 from operator import lt, ne
 from typing import Any, ClassVar
 
-from distinput.core.block import ColumnBlock
-from distinput.core.owned import frozen
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.sizes import MOST_ROWS, rows_within
-from distinput.core.spec import Spec
-from distinput.core.state import State
-from distinput.core.table_reading import Reading
+from distinput.arrow.owned import frozen
+from distinput.arrow.tabular import Reading
+from distinput.columns.block import ColumnBlock
+from distinput.columns.rows import Stream
+from distinput.columns.sizes import MOST_ROWS, rows_within
+from distinput.columns.state import State
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.formats.row_schema import RowSchema
-from distinput.formats.sql_query import OpenQuery, SqlQuery, check_names
-from distinput.formats.sql_values import inferred_schema, record_batch_of
+from distinput.formats.sql_query import OpenQuery, SqlQuery, check_names, inferred_schema, record_batch_of
 from distinput.plan.check import integer
 from distinput.plan.node import Node
+from distinput.run.run import Run
+from distinput.values.spec import Spec
 
 __all__ = ["Sql", "from_sql"]
 

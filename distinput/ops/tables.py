@@ -1,25 +1,340 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`from_arrow`: the rows of whatever is a table, in memory or as a stream."""
+"""`from_arrow`: the rows of a table in memory, or of a stream that is opened in each pass."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+from weakref import WeakSet
 
 import numpy as np
 
-from distinput.core.arrow import FillError, NullsError, UnsupportedTypeError, to_column, without_rows, without_views
-from distinput.core.column import Ints
-from distinput.core.nest import LEAF
-from distinput.core.sizes import MOST_ROWS
-from distinput.core.spec import Spec
-from distinput.core.table_reading import Reading, zero_of
-from distinput.core.tabular import arrow_array_of, is_arrow_array, is_stream, is_table, library_of, table_of
-from distinput.errors import InvalidArgumentError
-from distinput.ops.arrow_stream import ArrowStream, StreamSource
+from distinput.arrow.arrow import FillError, NullsError, UnsupportedTypeError, to_column, without_rows, without_views
+from distinput.arrow.owned import frozen
+from distinput.arrow.tabular import (
+    Reading,
+    arrow_array_of,
+    is_arrow_array,
+    is_stream,
+    is_table,
+    library_of,
+    table_of,
+    zero_of,
+)
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints
+from distinput.columns.digest import Digest, evenly
+from distinput.columns.picked import put_in_order
+from distinput.columns.rows import Stream
+from distinput.columns.sizes import MOST_ROWS, block_rows
+from distinput.columns.state import State
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.ops.slices import from_tensor_slices, slices_of
-from distinput.ops.table_rows import TableRows
+from distinput.plan.in_memory import InMemory
 from distinput.plan.node import Node
+from distinput.run.begun import Begun
+from distinput.run.run import Run
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 
-__all__ = ["from_arrow", "rows_of_table"]
+__all__ = ["ArrowStream", "StreamSource", "TableRows", "from_arrow", "rows_of_table"]
+
+
+# ----------------------------------------------------------------------------
+# `arrow_stream`: the rows of an Arrow stream that is opened in each pass.
+# ----------------------------------------------------------------------------
+
+
+class StreamSource:
+    """Opens an Arrow stream, once for each pass.
+
+    Args:
+      given: an object that exports a stream, or a function that returns one.
+      who: the caller, for error messages.
+      schema: of the stream; None: it is opened to see.
+
+    Raises:
+      InvalidArgumentError: the stream cannot be opened.
+    """
+
+    def __init__(self, given: Any, who: str, schema: Any = None) -> None:
+        self.given, self.who = given, who
+        self.once = not callable(given) and (hasattr(given, "__next__") or hasattr(given, "read_next_batch"))
+        self.left: Any = None
+        self.begun = Begun()
+        if self.once:
+            if given in _TAKEN:
+                raise self.consumed()
+            _TAKEN.add(given)
+            self.left = self._opened()
+            self.schema = self.left.schema
+        elif schema is not None:
+            self.schema = schema
+        else:
+            reader = self._opened()
+            self.schema = reader.schema
+            reader.close()  # a connection may serve one open result at a time
+
+    def open(self) -> Any:
+        """A reader from the first row on.
+
+        Raises:
+          InvalidArgumentError: the stream can be read once, and was; or it cannot be opened; or its columns changed.
+        """
+        if self.once:
+            reader, self.left = self.left, None
+            if reader is None:
+                raise self.consumed()
+            return reader
+        reader = self._opened()
+        if reader.schema != self.schema:
+            raise InvalidArgumentError(
+                f"{self.who}: the stream had the columns {_told(self.schema)} when the dataset was made, and has now "
+                f"{_told(reader.schema)}"
+            )
+        return reader
+
+    def consumed(self) -> InvalidArgumentError:
+        """The error for a stream that is read a second time."""
+        return InvalidArgumentError(
+            f"{self.who}: this {type(self.given).__name__} can be read once, and another pass or dataset has it; give a "
+            "function that opens it anew, such as from_arrow(lambda: connection.sql(query)), or its table"
+        )
+
+    def _opened(self) -> Any:
+        import pyarrow as pa
+
+        found = self.given() if callable(self.given) and not is_stream(self.given) else self.given
+        try:
+            if not hasattr(found, "__arrow_c_stream__"):
+                return table_of(found).to_reader()
+            return pa.RecordBatchReader.from_stream(found)
+        except Exception as error:  # each library has errors of its own
+            raise InvalidArgumentError(
+                f"{self.who}: cannot open the stream of a {type(found).__name__}: {error}"
+            ) from error
+
+
+_TAKEN: "WeakSet[Any]" = WeakSet()
+"""Single-use streams that belong to a dataset."""
+
+
+def _told(schema: Any) -> str:
+    return ", ".join(f"{one.name}: {one.type}" for one in schema)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowStream(Node):
+    """The rows of an Arrow stream, which is opened in each pass and read a batch at a time.
+
+    Shapes: those of the schema. State: the next row; a restart reads and drops the rows before it.
+
+    Args:
+      source: opens the stream.
+      reading: how columns are read.
+    """
+
+    view_only: ClassVar[bool] = False
+    source: StreamSource = field(repr=False)
+    reading: Reading = field(default=Reading(), repr=False)
+
+    @property
+    def op(self) -> str:
+        return "arrow_stream"
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.reading.spec(self.source.schema)
+
+    def arguments(self) -> dict[str, Any]:
+        return {"columns": _told(self.source.schema)}
+
+    def start(self, epoch: int) -> State:
+        return {"row": 0}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        begin, row = state["row"], 0
+        for batch in self._batches(run):
+            over = min(max(0, begin - row), batch.num_rows)
+            row += over
+            most = block_rows(batch.nbytes / max(1, batch.num_rows))
+            for first in range(over, batch.num_rows, most):
+                part = batch.slice(first, most)
+                block = frozen(self.reading.block(part, self.spec, row))
+                row += part.num_rows
+                yield block, {"row": row}
+        if begin > row:
+            raise DataLossError(
+                f"{self.reading.who}: the stream has {row} rows, but reading was to go on at row {begin}; it changed"
+            )
+
+    def _batches(self, run: Run) -> Iterator[Any]:
+        source = self.source
+        if not source.once:
+            return _batches(source.open(), self.reading.who)
+        return source.begun.items(
+            lambda: _batches(source.open(), self.reading.who), lambda batch: batch, sampling=run.sampling
+        )
+
+
+def _batches(reader: Any, who: str) -> Iterator[Any]:
+    import pyarrow as pa
+
+    try:
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except (pa.ArrowException, OSError) as error:
+                raise DataLossError(f"{who}: the stream ended with an error: {error}") from error
+            yield batch
+    finally:
+        reader.close()
+
+
+# ----------------------------------------------------------------------------
+# `table_rows`: the rows of a table in memory, as dicts of its columns.
+# ----------------------------------------------------------------------------
+
+
+_MOST_HASHED = 64
+"""Batches of a table, at equal distances, whose contents a saved state identifies."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows(InMemory):
+    """The rows of a table in several chunks, which are not joined; only requested rows are converted.
+
+    Shapes: those of the table's rows. State: the next row.
+
+    Args:
+      batches: pyarrow RecordBatches.
+      row_spec: of a row.
+      reading: how columns are read.
+      order: numbers of the rows to give, in this order; None: all of them.
+    """
+
+    batches: Sequence[Any] = field(repr=False)
+    row_spec: Spec = field(repr=False)
+    reading: Reading = field(default=Reading(), repr=False)
+    order: Ints | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Pickled one by one, slices of a chunk would bring along the whole chunk each.
+        return {**super().__getstate__(), "batches": _packed(self.batches)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, batches=_unpacked(state["batches"]))
+
+    @cached_property
+    def ends(self) -> Ints:
+        """The rows before each batch, and of all."""
+        return np.cumsum([0, *[batch.num_rows for batch in self.batches]], dtype=np.int64)
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.row_spec
+
+    @property
+    def cardinality(self) -> int:
+        return int(self.ends[-1]) if self.order is None else len(self.order)
+
+    @property
+    def op(self) -> str:
+        return "table"
+
+    def arguments(self) -> dict[str, Any]:
+        return {"elements": f"{self.cardinality} rows of {', '.join(map(str, self.spec.structure.keys))}"}
+
+    def contents(self) -> dict[str, Any]:
+        digest = Digest().add(len(self.batches), int(self.ends[-1]))
+        for number in evenly(len(self.batches), _MOST_HASHED).tolist():
+            for column in self.reading.block(self.batches[number], self.spec, int(self.ends[number])).columns:
+                digest.column(column)
+        if self.order is not None:
+            digest.array(self.order)
+        return {"values": digest.word}
+
+    def start(self, epoch: int) -> State:
+        return {"row": 0}
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {"row": row}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        row = state["row"]
+        if self.order is not None:
+            most = block_rows(self.spec.row_bytes)
+            while row < len(self.order):
+                stop = min(row + most, len(self.order))
+                yield frozen(self._rows(self.order[row:stop])), {"row": stop}
+                row = stop
+            return
+        for number in range(int(np.searchsorted(self.ends, row, "right")) - 1, len(self.batches)):
+            begin, batch = int(self.ends[number]), self.batches[number]
+            most = min(MOST_ROWS, block_rows(batch.nbytes / max(1, batch.num_rows)))
+            while row < begin + batch.num_rows:
+                part = batch.slice(row - begin, most)
+                block = frozen(self.reading.block(part, self.spec, row))
+                row += part.num_rows
+                yield block, {"row": row}
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self._rows(rows if self.order is None else self.order.take(rows))
+
+    def _rows(self, rows: Ints) -> Block:
+        """The rows of the table with these numbers."""
+        import pyarrow as pa
+
+        numbers = np.searchsorted(self.ends, rows, "right") - 1
+        order = np.argsort(numbers, kind="stable")
+        used, begins = np.unique(numbers[order], return_index=True)
+        parts: list[ColumnBlock] = []
+        places = []
+        for number, (a, b) in zip(used.tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True):
+            place = order[a:b]
+            local = rows[place] - self.ends[number]
+            try:
+                chosen = self.batches[number].take(pa.array(local))
+                parts.append(self.reading.block(chosen, self.spec, rows[place]))
+            except pa.ArrowNotImplementedError:  # views below lists, for example
+                parts.append(self.reading.block(self.batches[number], self.spec, int(self.ends[number])).take(local))
+            places.append(place)
+        if not parts:
+            return self.reading.block(self.batches[0].slice(0, 0), self.spec, 0)
+        return put_in_order(parts, places)
+
+    def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
+        return ()
+
+
+def _packed(batches: Sequence[Any]) -> Any:
+    """Record batches as a buffer that holds their rows alone, in Arrow's stream format."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def _unpacked(packed: Any) -> tuple[Any, ...]:
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(packed) as reader:
+        return tuple(reader)
+
+
+# ----------------------------------------------------------------------------
+# `from_arrow`: the rows of whatever is a table, in memory or as a stream.
+# ----------------------------------------------------------------------------
 
 
 def from_arrow(given: Any, nulls: Any = "error", valid: Any = None, who: str = "from_arrow") -> Node:

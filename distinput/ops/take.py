@@ -4,17 +4,16 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from distinput.core.block import Block
-from distinput.core.column import Ints
-from distinput.core.failure import Failure
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.state import State
+from distinput.columns.block import Block
+from distinput.columns.column import Ints
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.same_elements import SameElements
+from distinput.plan.families import SameElements
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.run.run import Run
 
 __all__ = ["Skip", "Take"]
 

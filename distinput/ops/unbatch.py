@@ -8,20 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.chunked import ChunkedBlock
-from distinput.core.column import Ints
-from distinput.core.failure import Failure, sound_parts
-from distinput.core.nest import component
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.sparse_rows import unfolded
-from distinput.core.spec import LeafSpec, SparseTensorSpec, Spec, TensorSpec
-from distinput.core.state import State
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.chunked import ChunkedBlock
+from distinput.columns.column import Ints
+from distinput.columns.failure import Failure, sound_parts
+from distinput.columns.rows import Stream
+from distinput.columns.sparse_rows import unfolded
+from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.run.run import Run
+from distinput.values.nest import component
+from distinput.values.spec import LeafSpec, SparseTensorSpec, Spec, TensorSpec
 
 __all__ = ["BlockParts", "Unbatch", "row_counts", "taken_apart", "unstacked"]
 

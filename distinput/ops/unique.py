@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.failure import Failure
-from distinput.core.leaves import STRING, is_ragged
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.errors import ElementTypeError
 from distinput.plan.node import Node
+from distinput.run.run import Run
+from distinput.values.leaves import STRING, is_ragged
+from distinput.values.spec import Spec
 
 __all__ = ["Unique"]
 

@@ -8,19 +8,19 @@ from functools import cached_property
 from itertools import islice
 from typing import ClassVar
 
-from distinput.core.block import Block, ColumnBlock, concat_blocks
-from distinput.core.failure import Failure
-from distinput.core.leaves import STRING
-from distinput.core.nest import LEAF
-from distinput.core.objects import Datasets
-from distinput.core.rows import RowQueue, Stream
-from distinput.core.run import Run
-from distinput.core.sparse_rows import unfolded
-from distinput.core.spec import DatasetSpec, Spec
-from distinput.core.state import Mark, State
+from distinput.columns.block import Block, ColumnBlock, concat_blocks
+from distinput.columns.failure import Failure
+from distinput.columns.objects import Datasets
+from distinput.columns.rows import RowQueue, Stream
+from distinput.columns.sparse_rows import unfolded
+from distinput.columns.state import Mark, State
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least
-from distinput.plan.grouped import Grouped
+from distinput.plan.families import Grouped
+from distinput.run.run import Run
+from distinput.values.leaves import STRING
+from distinput.values.nest import LEAF
+from distinput.values.spec import DatasetSpec, Spec
 
 __all__ = ["Window"]
 

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column, Ints
-from distinput.core.failure import Failure
-from distinput.core.nest import Structure
-from distinput.core.rows import RowQueue, Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.record_places import Provenance
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Column, Ints
+from distinput.columns.failure import Failure
+from distinput.columns.rows import RowQueue, Stream
+from distinput.columns.state import State
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, Provenance
+from distinput.run.run import Run
+from distinput.values.nest import Structure
+from distinput.values.spec import Spec
 
 __all__ = ["Zip"]
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from distinput.core.column import Ints
+from distinput.columns.column import Ints
 
 __all__ = ["BatchSizes"]
 

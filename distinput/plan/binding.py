@@ -24,9 +24,8 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from distinput.errors import FailedPreconditionError
-from distinput.plan.changed_names import with_inner
 from distinput.plan.check import callable_argument, normalized
-from distinput.plan.code import CodeNames
+from distinput.plan.code import CodeNames, with_inner
 
 __all__ = ["Captured", "bound", "by_name", "take_functions"]
 

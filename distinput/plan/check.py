@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.failure import of_all
-from distinput.core.leaves import as_leaf
-from distinput.core.nest import Structure
-from distinput.core.rows import Stream
+from distinput.columns.failure import of_all
+from distinput.columns.rows import Stream
 from distinput.errors import InvalidArgumentError
+from distinput.values.leaves import as_leaf
+from distinput.values.nest import Structure
 
 __all__ = [
     "AUTOTUNE",

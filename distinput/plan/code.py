@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a function does and what it reads from outside, as text that is the same in every process of one Python version.
-
-Line numbers, the names of variables and of the function itself, docstrings and addresses do not count. Functions that it holds
-are followed, and so are those of its own module that it calls by name; of functions in other modules only the name counts.
-"""
+"""What a function does and what it reads from outside, as text that is the same in every process."""
 
 import dataclasses
 import enum
@@ -11,25 +7,362 @@ import functools
 import os
 import re
 import sys
+import threading
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from distinput.core.digest import Digest
-from distinput.plan.changed_names import changed_names, with_inner
-from distinput.plan.held_value import class_data, is_library, value_word
+from distinput.columns.digest import Digest, evenly
 
-__all__ = ["PYTHON", "ArgumentReader", "CodeNames", "function_word"]
+__all__ = [
+    "PYTHON",
+    "ArgumentReader",
+    "CodeNames",
+    "attributes_changed_by_methods",
+    "changed_names",
+    "class_data",
+    "function_word",
+    "is_library",
+    "value_word",
+    "with_inner",
+]
+
+
+# ----------------------------------------------------------------------------
+# Which of the things that a function reads by name it also changes: lists that it appends to, dicts in which it counts.
+#
+# What a function changes itself says nothing of what it does: it is where it writes. Found in the code, without running it:
+# by
+# the methods that it calls, and by assignments to items and attributes.
+# ----------------------------------------------------------------------------
+
+
+_METHODS = frozenset({
+    "acquire", "add", "append", "appendleft", "assign", "assign_add", "assign_sub", "clear", "discard", "emit", "extend",
+    "extendleft", "fill", "inc", "increment", "insert", "intersection_update", "move_to_end", "pop", "popitem", "popleft",
+    "push", "put", "put_nowait", "remove", "reset", "resize", "reverse", "rotate", "set", "setdefault", "setflags", "sort",
+    "subtract", "symmetric_difference_update", "update", "write", "writelines",
+})  # fmt: skip
+"""Methods that change their object."""
+
+_PUSH_NAME = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
+_NOTHING = ("RESUME", "CACHE", "NOP", "EXTENDED_ARG", "COPY_FREE_VARS", "MAKE_CELL", "KW_NAMES")
+_ONLY_POP = ("POP_", "STORE_", "JUMP_", "RETURN", "FOR_ITER")
+
+_Item = tuple[str | None, str | None]
+"""Something on the stack: the variable that it came from, and the attribute of it."""
+
+_UNKNOWN: _Item = (None, None)
+
+
+@functools.lru_cache(maxsize=1024)
+def changed_names(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """The variables from outside whose objects a function changes, and the attributes that it assigns or changes.
+
+    >>> def count(x):
+    ...     calls.append(x)
+    ...     seen.by_key[x] += 1
+    >>> [sorted(names) for names in changed_names(count.__code__)]
+    [['calls', 'seen'], ['by_key']]
+    """
+    from dis import get_instructions  # for states, which few first batches come with
+
+    stack = _Stack()
+    for step in get_instructions(code):
+        stack.take(step)
+    return frozenset(stack.names), frozenset(stack.attributes)
+
+
+def with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code of a function and of all functions inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from with_inner(constant)
+
+
+def attributes_changed_by_methods(kind: type) -> set[str]:
+    """Attributes that the methods of a class assign, or whose objects they change, after its objects were made."""
+    found: set[str] = set()
+    for each in kind.__mro__:
+        for name, method in vars(each).items():
+            if isinstance(method, types.FunctionType) and name not in ("__init__", "__post_init__", "__new__"):
+                for code in with_inner(method.__code__):
+                    found |= changed_names(code)[1]
+    return found
+
+
+class _Stack:
+    """What lies on the stack while code runs from its beginning to its end, as far as that can be told without running it.
+
+    Attributes:
+      names: variables whose objects were changed so far.
+      attributes: attributes whose objects were.
+    """
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.attributes: set[str] = set()
+        self._items: list[_Item] = []
+
+    def take(self, step: Any) -> None:
+        """Do what an instruction does."""
+        name, effect, items = step.opname, _effect(step), self._items
+        if name in _PUSH_NAME:
+            items += [(str(step.argval), None)] * max(1, effect)
+        elif name in ("LOAD_ATTR", "LOAD_METHOD"):
+            if step.argval in _METHODS:
+                self._changed(self._item(1))
+            item: _Item = (self._item(1)[0], str(step.argval))
+            del items[-1:]
+            items += [item] * max(1, effect + 1)
+        elif name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
+            self._changed(self._item(2))
+            del items[effect:]
+        elif name in ("STORE_ATTR", "DELETE_ATTR"):
+            self._changed((self._item(1)[0], str(step.argval)))
+            del items[effect:]
+        elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and step.argrepr == "[]"):
+            item = self._item(2)
+            del items[-2:]
+            items.append(item)
+        else:
+            self._move(name, step.arg or 0, effect)
+
+    def _move(self, name: str, arg: int, effect: int) -> None:
+        items = self._items
+        if name == "COPY":
+            items.append(self._item(arg))
+        elif name == "SWAP" and 0 < arg <= len(items):
+            items[-1], items[-arg] = items[-arg], items[-1]
+        elif effect > 0:
+            items += [_UNKNOWN] * effect
+        elif name not in _NOTHING:
+            if effect:
+                del items[effect:]
+            if items and not name.startswith(_ONLY_POP):
+                items[-1] = _UNKNOWN
+
+    def _item(self, depth: int) -> _Item:
+        return self._items[-depth] if 0 < depth <= len(self._items) else _UNKNOWN
+
+    def _changed(self, found: _Item) -> None:
+        name, attribute = found
+        self.names |= set() if name is None else {name}
+        self.attributes |= set() if attribute is None else {attribute}
+
+
+def _effect(step: Any) -> int:
+    """How many items more an instruction leaves, where it does not jump."""
+    from dis import stack_effect
+
+    try:
+        return int(stack_effect(step.opcode, step.arg, jump=False))
+    except ValueError:  # an instruction without an argument
+        return int(stack_effect(step.opcode, None, jump=False))
+
+
+# ----------------------------------------------------------------------------
+# A value that a function holds and others may change, as a word: arrays, lists, dicts, sets, tables, variables and objects.
+#
+# The word is the same in every process, and found in bounded time: of what is large, parts at equal distances are read.
+# Objects
+# of which nothing is known but their class, such as open files, locks and random generators, count by that. So do models that
+# are
+# trained while the pipeline runs: their weights say nothing of the elements that a state is between.
+# ----------------------------------------------------------------------------
+
+
+_MOST_ITEMS = 10_000
+"""Items of all containers and attributes of all objects in one value that are looked at."""
+
+_MOST_BYTES = 64 << 20
+"""Of something that is an array once it is converted."""
+
+_DEEPEST = 20
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.generic, np.dtype)
+
+_MODELS = ("named_parameters", "trainable_variables")
+"""Methods of models that are trained."""
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def value_word(value: Any, function: Callable[[Any], str]) -> str:
+    """The word of a value.
+
+    Args:
+      value: anything.
+      function: gives the word of a function inside it.
+    """
+    outer: _Reader | None = getattr(_CURRENT, "reader", None)
+    if outer is not None:  # a function that a value holds may hold that value
+        return outer.word(value)
+    _CURRENT.reader = reader = _Reader(function)
+    try:
+        return reader.word(value)
+    finally:
+        del _CURRENT.reader
+
+
+_CURRENT = threading.local()
+
+
+class _Reader:
+    def __init__(self, function: Callable[[Any], str]) -> None:
+        self._function = function
+        self._within: list[int] = []  # the containers around what is read
+        self._left = _MOST_ITEMS
+
+    def word(self, value: Any) -> str:
+        return Digest(6).add(self._text(value)).word
+
+    def _text(self, value: Any) -> Any:
+        """What identifies a value, made of strings and tuples."""
+        if isinstance(value, _PLAIN):
+            return type(value).__name__, _short(repr(value))
+        if id(value) in self._within or len(self._within) >= _DEEPEST or self._left <= 0:
+            return ("again", type(value).__qualname__)
+        self._within.append(id(value))
+        try:
+            return self._inside(value)
+        finally:
+            self._within.pop()
+
+    def _inside(self, value: Any) -> Any:
+        kind = type(value).__qualname__
+        if isinstance(value, np.ndarray):
+            return kind, self._array(value)
+        if isinstance(value, Mapping | types.MappingProxyType):
+            items = self._some(list(value.items()))
+            return kind, len(value), tuple([(self._text(key), self._text(item)) for key, item in items])
+        if isinstance(value, list | tuple | deque):
+            return kind, len(value), tuple([self._text(item) for item in self._some(value)])
+        if isinstance(value, set | frozenset):
+            words = sorted([repr(self._text(item)) for item in islice(value, _MOST_ITEMS)])
+            return kind, len(value), tuple(words) if len(value) <= _MOST_ITEMS else ()
+        if isinstance(value, bytearray | memoryview):
+            return kind, Digest(6).array(np.frombuffer(value, np.uint8)).word
+        if isinstance(value, type | types.ModuleType):
+            return kind, value.__name__
+        if isinstance(value, types.FunctionType | types.MethodType):
+            return kind, self._function(value)
+        shown = _immutable(value)
+        if shown is not None:
+            return kind, shown
+        try:
+            array = _as_array(value)
+        except Exception:  # noqa: BLE001 - it is of another device, or closed
+            return kind
+        return (kind, array) if array is not None else (kind, self._attributes(value))
+
+    def _some(self, items: Iterable[Any]) -> list[Any]:
+        """Items of a container, as many as may still be looked at, at equal distances."""
+        whole = list(items)
+        found = [whole[at] for at in evenly(len(whole), max(2, self._left)).tolist()]
+        self._left -= len(found)
+        return found
+
+    def _array(self, array: Any) -> Any:
+        if array.dtype.hasobject:
+            return str(array.dtype), array.shape, tuple([self._text(item) for item in self._some(array.reshape(-1))])
+        return Digest(6).array(np.asarray(array)).word, self._text(getattr(array, "mask", None))
+
+    def _attributes(self, value: Any) -> Any:
+        """The attributes of an object of Python, with those of its class, except those that its methods change."""
+        root = type(value).__module__.partition(".")[0]
+        if any(hasattr(type(value), name) for name in _MODELS) or root == "distinput":
+            return ()
+        if root in sys.stdlib_module_names - {"__main__"} and type(value).__qualname__ not in (
+            "Namespace",
+            "SimpleNamespace",
+        ):
+            return ()
+        found = {**dict(class_data(type(value))), **getattr(value, "__dict__", {})}
+        for kind in type(value).__mro__:
+            slots = vars(kind).get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if hasattr(value, name):
+                    found.setdefault(name, getattr(value, name))
+        changed = attributes_changed_by_methods(type(value))
+        return tuple([(name, self._text(found[name])) for name in sorted(found) if name not in changed])
+
+
+def class_data(kind: type) -> list[tuple[str, Any]]:
+    """What a class of the user's has for all its objects, apart from methods, properties and the like."""
+    found: dict[str, Any] = {}
+    for each in kind.__mro__:
+        if not is_library(each):
+            for name, held in vars(each).items():
+                if not name.startswith("__") and not callable(held) and not hasattr(type(held), "__get__"):
+                    found.setdefault(name, held)
+    return sorted(found.items())
+
+
+def is_library(value: Any) -> bool:
+    """Whether a module or class is of Python itself or of an installed package, which changes with its version alone."""
+    module = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
+    root = str(module).partition(".")[0]
+    if root in sys.stdlib_module_names and root != "__main__":
+        return True
+    place = getattr(getattr(sys.modules.get(root), "__spec__", None), "origin", None) or ""
+    return root == "distinput" or "site-packages" in place or "dist-packages" in place
+
+
+def _as_array(value: Any) -> Any:
+    """The word of a tensor, a table or a variable, of which NumPy or Arrow can see the numbers; None for anything else."""
+    if hasattr(value, "schema") and hasattr(value, "to_pylist"):  # a table of Arrow
+        rows = [value.slice(int(at), 64).to_pylist() for at in evenly(max(1, value.num_rows - 63), 64)]
+        return Digest(6).add(str(value.schema), value.num_rows, rows).word
+    columns = getattr(value, "columns", None)
+    if (
+        columns is not None and hasattr(value, "dtypes") and hasattr(value, "__getitem__")
+    ):  # a table of pandas or Polars
+        return tuple([(str(name), _as_array(value[name])) for name in columns])
+    if not hasattr(type(value), "__array__"):
+        return None
+    size = getattr(value, "nbytes", 0)
+    if isinstance(size, int) and size > _MOST_BYTES:
+        value = value[: max(1, len(value) * _MOST_BYTES // size)]
+    array = np.asarray(value)
+    if array.dtype.hasobject:
+        array = array.reshape(-1)[evenly(array.size, _MOST_ITEMS)]
+        return Digest(6).add(array.size, [_short(repr(item)) for item in array.tolist()]).word
+    return Digest(6).array(array).word
+
+
+def _immutable(value: Any) -> str | None:
+    """Values of Python's own types whose `repr` says all of them."""
+    module = type(value).__module__
+    if isinstance(value, re.Pattern):
+        return f"{value.pattern!r} {value.flags}"
+    return str(value) if module in ("datetime", "decimal", "fractions", "uuid", "zoneinfo", "pathlib") else None
+
+
+def _short(text: str) -> str:
+    return _ADDRESS.sub("", text) if len(text) <= 1000 else Digest(6).add(text).word
+
+
+# ----------------------------------------------------------------------------
+# What a function does and what it reads from outside, as text that is the same in every process of one Python version.
+#
+# Line numbers, the names of variables and of the function itself, docstrings and addresses do not count. Functions that it
+# holds
+# are followed, and so are those of its own module that it calls by name; of functions in other modules only the name counts.
+# ----------------------------------------------------------------------------
+
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The version by which code is compared: another one compiles the same function into other code."""
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range)
+_PLAIN_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range)
 _KINDS = 0x4 | 0x8 | 0x20 | 0x80 | 0x100 | 0x200  # *args, **kwargs, generators and coroutines
 _MOST_FUNCTIONS = 100
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def function_word(function: Any) -> str:
@@ -305,7 +638,7 @@ def _lasting(value: Any) -> str | None:
         return f"{type(value).__qualname__}.{value.name}"
     if isinstance(value, np.generic | np.dtype):
         return f"{type(value).__name__} {value}"
-    if isinstance(value, _PLAIN):
+    if isinstance(value, _PLAIN_CONSTANTS):
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, os.PathLike):
         return f"path {os.fspath(value)!r}"

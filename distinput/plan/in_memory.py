@@ -9,24 +9,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.column import Column, Ints
-from distinput.core.dense import Dense
-from distinput.core.leaves import shape_of
-from distinput.core.objects import Arrays, Datasets, Objects
-from distinput.core.owned import frozen
-from distinput.core.picked import picked
-from distinput.core.ragged import Ragged
-from distinput.core.ragged_batches import ragged_spec
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.shape import TensorShape
-from distinput.core.sizes import MOST_ROWS
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_shapes
-from distinput.core.state import State
+from distinput.arrow.owned import frozen
+from distinput.columns.block import Block
+from distinput.columns.column import Column, Ints
+from distinput.columns.dense import Dense
+from distinput.columns.objects import Arrays, Datasets, Objects
+from distinput.columns.picked import picked
+from distinput.columns.ragged import Ragged, ragged_spec
+from distinput.columns.rows import Stream
+from distinput.columns.sizes import MOST_ROWS
+from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
 from distinput.plan.node import Node
+from distinput.run.run import Run
+from distinput.values.leaves import shape_of
+from distinput.values.shape import TensorShape
+from distinput.values.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_shapes
 
 __all__ = ["InMemory", "Rows", "datasets_spec", "leaf_spec", "rows_from"]
 
@@ -148,7 +147,7 @@ def datasets_spec(items: Sequence[Any]) -> DatasetSpec:
     Raises:
       InvalidArgumentError: their elements differ in structure or dtype.
     """
-    from distinput.plan.common_spec import common_spec
+    from distinput.plan.families import common_spec
 
     nodes = [node for item in items for node in (item if isinstance(item, tuple) else (item,))]
     shapes = {(len(item),) if isinstance(item, tuple) else () for item in items}

@@ -1,26 +1,510 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes: a pipeline is a tree of frozen dataclasses, each of which says what its elements look like and streams them."""
+"""Nodes: a pipeline is a tree of frozen dataclasses, each of which says what its elements are and how to make them."""
 
+import dataclasses
+import os
 import sys
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.column import Ints
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import DatasetSpec, Spec, TensorSpec
-from distinput.core.state import State
+from distinput.columns.block import Block
+from distinput.columns.column import Ints
+from distinput.columns.digest import Digest
+from distinput.columns.failure import trouble_of
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.needs import Needs
-from distinput.plan.record_places import RecordPlaces
+from distinput.run.run import Run
+from distinput.values.spec import DatasetSpec, Spec, TensorSpec
 
-__all__ = ["INFINITE", "UNKNOWN", "Counted", "Node", "allow_depth", "over_counts", "walk"]
+if TYPE_CHECKING:
+    from distinput.plan.binding import Captured
+
+
+__all__ = [
+    "INFINITE",
+    "UNKNOWN",
+    "Counted",
+    "Facts",
+    "Latest",
+    "Needs",
+    "Node",
+    "Origin",
+    "Provenance",
+    "RecordPlaces",
+    "Tree",
+    "allow_depth",
+    "caller",
+    "over_counts",
+    "record_in_words",
+    "walk",
+]
+
+
+# ----------------------------------------------------------------------------
+# How much of its input a step needs to see.
+# ----------------------------------------------------------------------------
+
+
+class Needs(IntEnum):
+    """How much of its input a step needs to see, so that workers together give what one worker would give.
+
+    The levels are ordered: what works for a step that needs more also works for one that needs less. Sharding and rewrites
+    compare them, as in `node.needs <= Needs.PART`.
+
+    ONE: element i depends on element i of the input alone.
+    EACH: each element of the input gives none, one or several elements, in order, whatever the others are.
+    PART: a worker treats its part of the inputs as it would treat the whole; batches may end elsewhere.
+    PLACES: elements depend on positions in the whole. Policy FILE divides the files below it all the same, as TensorFlow does.
+    ALL: the whole input, in order.
+    """
+
+    ONE = 0
+    EACH = 1
+    PART = 2
+    PLACES = 3
+    ALL = 4
+
+
+# ----------------------------------------------------------------------------
+# What a frozen node computes anew for each pass, and keeps for the latest one.
+# ----------------------------------------------------------------------------
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+
+class Latest(Generic[_Key, _Value]):
+    """The value for the key that was asked for last.
+
+    A node holds one in a `cached_property`, so that its fields stay frozen. Passes follow one another, so one value is enough.
+
+    >>> squares = Latest()
+    >>> squares.of(3, lambda: 3**2), squares.of(3, lambda: 1 / 0), squares.of(4, lambda: 4**2)
+    (9, 9, 16)
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[_Key, _Value] | None = None
+
+    def of(self, key: _Key, compute: Callable[[], _Value]) -> _Value:
+        """The value for `key`; `compute` is called where the key is not that of the last call."""
+        kept = self._kept
+        if kept is None or (kept[0] is not key and kept[0] != key):  # a long tuple of names is not compared with itself
+            kept = self._kept = key, compute()
+        return kept[1]
+
+
+# ----------------------------------------------------------------------------
+# Where in the user's code a step was made.
+# ----------------------------------------------------------------------------
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The line of the user's code that made a node, and the process that ran it."""
+
+    file: str
+    line: int
+    process: int = field(default_factory=os.getpid, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def caller() -> Origin:
+    """The innermost line on the stack that does not belong to distinput."""
+    frame = sys._getframe(1)
+    while (
+        frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, "<string>")) and frame.f_back is not None
+    ):
+        frame = frame.f_back
+    return Origin(frame.f_code.co_filename, frame.f_lineno)
+
+
+# ----------------------------------------------------------------------------
+# Facts: what others must know about a step to shard, count and rewrite a pipeline; each step states them itself.
+# ----------------------------------------------------------------------------
+
+
+class Facts:
+    """What a step states of itself, in class attributes and a few properties.
+
+    Each has a cautious default: a step that states nothing works everywhere, but is never divided, moved or left out. The
+    family classes (`OneForOne`, `SameElements`, `Grouped`, `Batching`, `Keyed`, `Seeded`) state what holds for their kind.
+    """
+
+    # --- facts for the run
+    by_element: ClassVar[bool] = False
+    """True: it looks at the elements of its input one by one, or passes them on without looking (see `Run.by_element`)."""
+    tolerant: ClassVar[bool] = False
+    """True: in a tolerant run it passes on failures of its input, each with the state after it, and turns its own errors into
+    failures. False: its input is opened so that errors are raised, and it does not go on after one."""
+    harmless: ClassVar[bool] = False
+    """True: it raises no errors of its own, only those of its input."""
+    skips_failures: ClassVar[bool] = False
+    """True: it drops the elements that are errors, so it must see all errors of its input."""
+
+    @property
+    def fails_in_place(self) -> bool:
+        """Whether an error takes all elements of its batch with it; otherwise the next batch begins right after the error.
+
+        Source: TensorFlow runs a `map` and the `batch` behind it as one step (map_and_batch_dataset_op.cc).
+        """
+        return False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What `explain` says of how it runs, beyond its arguments."""
+        return ()
+
+    # --- facts for states
+    passes_states: ClassVar[bool] = False
+    """True: its states are those of its input, though its elements are not."""
+    transparent: ClassVar[bool] = False
+    """True: its elements and its states are those of its input, so that a state does not tell whether it is there."""
+    indifferent: ClassVar[frozenset[str]] = frozenset({"deterministic", "num_parallel_calls", "on_error"})
+    """Arguments that affect neither elements nor states."""
+
+    @property
+    def draws(self) -> bool:
+        """Whether this step, or a dataset that its function builds, may draw its own seed; then it has a field `drawn_seed`."""
+        return False
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a seed decides which element comes next."""
+        return False
+
+    @property
+    def reshuffles(self) -> bool:
+        """Whether each pass has another order."""
+        return False
+
+    @property
+    def differs_by_place(self) -> bool:
+        """Whether it has other random numbers at each of its places in a tree (`plan.places`)."""
+        return False
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it keeps something of one pass for later ones; then it has a field `store`."""
+        return False
+
+    # --- facts for sharding and rewrites
+    needs: ClassVar[Needs] = Needs.ALL
+    """How much of its input it needs to see; this decides what may be sharded below it, and moved across it."""
+    thins: ClassVar[bool] = False
+    """True: it gives at most as many elements as its first input, and perhaps none."""
+    by_position: ClassVar[bool] = False
+    """True: it gives elements of its input unchanged, and their positions alone decide which ones, and in which order."""
+    shuffles: ClassVar[bool] = False
+    """True: it gives each element of its input once, in a random order."""
+    keeps_batches: ClassVar[bool] = False
+    """True: where the elements of its inputs are batches, so are its own, with as many rows; with `Needs.ONE`, row i of a batch
+    depends on row i alone."""
+    view_only: ClassVar[bool] = False
+    """True: it gives views of its input, or of memory; a thread that made them ahead of time would save nothing."""
+    about_the_whole: ClassVar[bool] = False
+    """True: it passes on its input, and asserts something about the whole that is false for a part: a worker leaves it out."""
+    reads_files: ClassVar[bool] = False
+    """True: its input names files, and it gives the records of each."""
+    counting_calls: ClassVar[bool] = False
+    """True: to count its elements, a function is called that makes datasets."""
+
+    @property
+    def drops_rows(self) -> bool:
+        """Whether it drops rows at the end that do not fill a batch."""
+        return False
+
+    @property
+    def random_access(self) -> bool:
+        """True when `fetch` works, and costs as much for each element wherever it is and however few are fetched."""
+        return False
+
+    @property
+    def own_options(self) -> Any:
+        """The `Options` that it adds to those of its inputs, if any."""
+        return None
+
+    # --- facts about its spec
+    @property
+    def spec_given(self) -> bool:
+        """Whether the user stated what its function returns."""
+        return False
+
+    @property
+    def spec_from_file(self) -> bool:
+        """Whether a file must be read to know what its elements look like."""
+        return False
+
+
+# ----------------------------------------------------------------------------
+# Trees of frozen dataclasses: the inputs, arguments, name and copies that a step has without saying anything of them.
+# ----------------------------------------------------------------------------
+
+
+N = TypeVar("N", bound="Tree[Any]")
+
+
+@dataclass(frozen=True, eq=False)
+class Tree(Facts, ABC, Generic[N]):
+    """A frozen dataclass whose fields are its inputs, which are trees like it or tuples of them, and its arguments.
+
+    Args:
+      name: what the user calls the step.
+      origin: the line that made it.
+      captured: what its functions read from outside and could not take over; None: nothing was taken over yet.
+    """
+
+    name: str | None = field(default=None, kw_only=True, repr=False)
+    origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
+    captured: "Captured | None" = field(default=None, kw_only=True, repr=False)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _unlock(cls)
+
+    @cached_property
+    def inputs(self) -> tuple[N, ...]:
+        """The nodes this one reads from."""
+        found: list[Any] = []
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Tree):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found += [v for v in value if isinstance(v, Tree)]
+        return tuple(found)
+
+    def with_inputs(self, inputs: tuple[N, ...]) -> Self:
+        """The same step over other inputs; it keeps its spec where theirs are the same."""
+        left = list(inputs)
+        changes: dict[str, Any] = {}
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Tree):
+                changes[f.name] = left.pop(0)
+            elif isinstance(value, tuple) and any(isinstance(v, Tree) for v in value):
+                changes[f.name] = tuple(left.pop(0) if isinstance(v, Tree) else v for v in value)
+        made = dataclasses.replace(self, **changes)
+        return made.same_as(self) if all(map(_alike, self.inputs, inputs)) else made
+
+    def same_as(self, other: "Tree[Any]") -> Self:
+        """Itself, with the spec of a step that gives the same elements, if known, so that no function is called for it."""
+        known = vars(other).get("spec")
+        if known is not None:
+            vars(self).setdefault("spec", known)
+        return self
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that are not inputs, for printing and for the fingerprint."""
+        hidden = {"name", "origin", "captured"}
+        found = {}
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            is_input = isinstance(value, Tree) or (isinstance(value, tuple) and any(isinstance(v, Tree) for v in value))
+            if f.name not in hidden and f.repr and not is_input:
+                found[f.name] = value
+        return found
+
+    @property
+    def op(self) -> str:
+        """The op's name, as users call it."""
+        kind = type(self).__name__
+        return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(kind))
+
+    def where(self) -> str:
+        """The step and the line that made it, for notes on errors."""
+        return f"{self}, made at {self.origin}"
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What identifies this step, apart from its inputs: its op, and hashes of its arguments, functions and contents."""
+        from distinput.plan.code import PYTHON, ArgumentReader
+
+        reading = ArgumentReader()
+        given = {name: reading.argument(v) for name, v in self.arguments().items() if name not in self.indifferent}
+        found = {"step": f"{self.op}#{Digest(3).add(sorted(given.items())).word}"}
+        if reading.code:
+            found["code"] = f"{PYTHON} {Digest().add(reading.code).word} {Digest(3).add(reading.names).word}"
+        if reading.held:
+            found["held"] = Digest().add(reading.held).word
+        if reading.data:
+            found["data"] = Digest().add(reading.data).word
+        return {**found, **self.contents()}
+
+    def contents(self) -> dict[str, Any]:
+        """Hashes of the elements that it holds in memory; computed once."""
+        return {}
+
+    def __str__(self) -> str:
+        from distinput.plan.text import given
+
+        label = "" if self.name is None else f"[{self.name}]"
+        return f"{self.op}{label}({', '.join(f'{name}={text}' for name, text in given(self).items())})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Its fields, and its spec if that is known: what else was computed is computed again in another process."""
+        kept = [f.name for f in dataclasses.fields(self)] + ["spec"] * ("spec" in vars(self))
+        if self.captured is None:
+            return {name: vars(self)[name] for name in kept}
+        from distinput.plan.binding import by_name
+
+        return {name: by_name(vars(self)[name]) for name in kept}
+
+
+def _alike(old: Tree[Any], new: Tree[Any]) -> bool:
+    """Whether the specs of two nodes are known already, and equal."""
+    if old is new:
+        return True
+    known, found = vars(old).get("spec"), vars(new).get("spec")
+    return known is not None and (known is found or known == found)
+
+
+def _unlock(cls: type) -> None:
+    """Let several threads compute cached properties of nodes at the same time.
+
+    Before Python 3.12 all instances of a class share one lock per cached property. A function that is called to infer the spec
+    of one pipeline, and waits for a thread that needs the spec of another, would wait forever.
+    """
+    for value in vars(cls).values():
+        if isinstance(value, cached_property) and hasattr(value, "lock"):
+            setattr(value, "lock", nullcontext())  # noqa: B010 - newer versions have none
+
+
+_unlock(Tree)
+
+
+# ----------------------------------------------------------------------------
+# Which record an element comes from: for notes on errors, and for those who ask for the records of a batch.
+# ----------------------------------------------------------------------------
+
+
+_TOLD = 8
+"""Records that are named one by one."""
+
+P = TypeVar("P", bound="RecordPlaces[Any]")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The records that an element is made of, in order.
+
+    Args:
+      runs: records that follow each other in a file: its name, the first one, and how many.
+      more: whether there may be others.
+    """
+
+    runs: tuple[tuple[str, int, int], ...]
+    more: bool = False
+
+    def __add__(self, other: "Provenance") -> "Provenance":
+        runs = list(self.runs)
+        for file, row, count in other.runs:
+            if runs and runs[-1][0] == file and sum(runs[-1][1:]) == row:
+                runs[-1] = file, runs[-1][1], runs[-1][2] + count
+            else:
+                runs.append((file, row, count))
+        return Provenance(tuple(runs), self.more or other.more)
+
+
+class RecordPlaces(Tree[P]):
+    """A step that can say where its elements come from, by a state of its own.
+
+    An op whose elements are made of one element of its input each says which one (`source_of`); one that reads records says
+    which those are (`place_of`). An op that says nothing has elements that come from nowhere.
+    """
+
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        """Which element of its input an element is, or is made of alone: as state and distance; None: not known.
+
+        Args:
+          state: one of this step.
+          ahead: as for `place_of`.
+        """
+        return None
+
+    def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
+        """The "file" and "row" of the record that an element comes from, where element i comes from record i; None: not known.
+
+        Args:
+          state: one of this step.
+          ahead: how many elements the element is behind that state: 0 for the next one, -1 for the last one.
+        """
+        if self.transparent:
+            return self.inputs[0].place_of(state, ahead)
+        at = self.source_of(state, ahead)
+        return None if at is None else self.input_at(state).place_of(*at)
+
+    def input_at(self, state: State) -> P:
+        """The node that `state["input"]` is a state of, for a state of this step."""
+        return self.inputs[0]
+
+    @property
+    def in_record_order(self) -> bool:
+        """Whether elements come from records that follow each other, as long as they are in one file."""
+        return self.transparent and self.inputs[0].in_record_order
+
+    def records_at(self, state: State, ahead: int) -> Provenance | None:
+        """The records that an element is made of; None: not known."""
+        if self.transparent:
+            return self.inputs[0].records_at(state, ahead)
+        at = self.source_of(state, ahead)
+        if at is not None:
+            return self.input_at(state).records_at(*at)
+        place = self.place_of(state, ahead)
+        return None if place is None or place["row"] is None else Provenance(((place["file"], place["row"], 1),))
+
+    def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
+        """Which record an error of this step is about, in words; None: not known; empty: the next one to be read.
+
+        Args:
+          error: its trouble may hold the mark of the element that a function failed on.
+          state: one of this step.
+          ahead: how many elements the one at fault is behind that state.
+        """
+        mark = trouble_of(error).mark
+        if mark is None:
+            return record_in_words(self.records_at(state, ahead))
+        return record_in_words(self.input_at(state).records_at(mark["input"], mark["skip"]))
+
+
+def record_in_words(found: Provenance | None) -> str | None:
+    """Records for a note on an error."""
+    if found is None or not found.runs:
+        return None
+    file, row, count = found.runs[0]
+    others = " and perhaps others" if found.more else ""
+    if len(found.runs) == 1:
+        return f"record {row:,} of {file}" + (f" and the {count - 1} after it" if count > 1 else "") + others
+    parts = [_rows_in_words(name, found) for name in dict.fromkeys([run[0] for run in found.runs])]
+    return "; ".join(parts[:_TOLD]) + (others if len(parts) <= _TOLD else "; and of other files")
+
+
+def _rows_in_words(file: str, found: Provenance) -> str:
+    rows = [row for name, first, count in found.runs if name == file for row in range(first, first + count)]
+    told = len(rows) if len(rows) <= _TOLD + 1 else _TOLD
+    shown = [f"{row:,}" for row in rows[:told]]
+    last = f" and {len(rows) - told} others" if len(rows) > told else f" and {shown.pop()}" if len(shown) > 1 else ""
+    return f"record{'s' if len(rows) > 1 else ''} {', '.join(shown)}{last} of {file}"
+
+
+# ----------------------------------------------------------------------------
+# Nodes: a pipeline is a tree of frozen dataclasses, each of which says what its elements look like and streams them.
+# ----------------------------------------------------------------------------
+
 
 INFINITE = -1
 UNKNOWN = -2

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What later passes depend on besides the position in this one, so that a state must hold it.
-
-This is the seeds that were drawn because the user gave none, and the pass that each cache keeps.
-"""
+"""Seeds: what later passes depend on besides the position, and the places of random steps in a tree."""
 
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from distinput.core.random import key_of
+from distinput.plan.families import Seeded
 from distinput.plan.node import Node, walk
+from distinput.values.random import key_of
 
-__all__ = ["drawn_seeds", "own_draw", "stores", "walk_made", "with_drawn_seeds", "with_seed"]
+__all__ = ["differing", "drawn_seeds", "own_draw", "placed", "stores", "walk_made", "with_drawn_seeds", "with_seed"]
+
+
+# ----------------------------------------------------------------------------
+# What later passes depend on besides the position in this one, so that a state must hold it.
+#
+# This is the seeds that were drawn because the user gave none, and the pass that each cache keeps.
+# ----------------------------------------------------------------------------
 
 
 def drawn_seeds(node: Node) -> list[int]:
@@ -82,7 +88,7 @@ def own_draw(node: Node, num_shards: int) -> Node | None:
       node: what is divided.
       num_shards: among how many workers.
     """
-    from distinput.core.loader_worker import loader_worker
+    from distinput.run.cores import loader_worker
 
     worker = loader_worker()
     several = worker is not None and num_shards > worker.count  # of several processes, which drew apart
@@ -92,3 +98,71 @@ def own_draw(node: Node, num_shards: int) -> Node | None:
                 if inner.draws and inner.chooses:
                     return inner
     return None
+
+
+# ----------------------------------------------------------------------------
+# Places of random steps: a step that stands in a tree more than once has another order at each of its places.
+#
+# As in TensorFlow, where each iterator over a shuffled dataset draws anew: `zip((ds, ds))` pairs each element with another
+# one,
+# and `ds.concatenate(ds)` is two epochs. The order is a function of the seed, the pass and the place. A cache keeps one
+# order.
+#
+# A step is known by its mark, which its copies have.
+# ----------------------------------------------------------------------------
+
+
+def differing(node: Node) -> list[Seeded]:
+    """The steps of a tree that have another order at each of their places, inputs first; each as often as it is there."""
+    return [step for step in walk(node) if isinstance(step, Seeded) and step.differs_by_place]
+
+
+def placed(node: Node, number: int = 0, shared: Collection[int] = ()) -> Node:
+    """The same tree, in which each place of a step has a number; a part of a tree that has them is given back as it is.
+
+    Args:
+      node: a tree.
+      number: of datasets that a function makes one after the other, which one this is.
+      shared: the marks of steps that were made before the function was called, so that all these datasets have them.
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.range(9).shuffle(9, seed=1)
+    >>> [step.place for step in differing(placed(ds.concatenate(ds).node))]
+    [0, 1]
+    """
+    steps = differing(node)
+    if any(step.place for step in steps):
+        return node
+    found = Counter([step.mark for step in steps])
+    if not any(count > 1 or (number and mark in shared) for mark, count in found.items()):
+        return node
+    return _Places(number, shared).of(node)
+
+
+class _Places:
+    def __init__(self, number: int, shared: Collection[int]) -> None:
+        self._number, self._shared = number, shared
+        self._before: Counter[int] = Counter()
+        self._kept: dict[int, Node] = {}  # by what they keep of a pass
+
+    def of(self, step: Node) -> Node:
+        """The tree below a step, after those that were given before."""
+        store = id(step.store) if step.keeps else None  # type: ignore[attr-defined]
+        if store in self._kept:
+            return self._kept[store]
+        inputs = tuple([self.of(source) for source in step.inputs])
+        made: Node = step
+        if any(new is not old for new, old in zip(inputs, step.inputs, strict=True)):
+            made = step.with_inputs(inputs).same_as(step)
+        if isinstance(made, Seeded) and made.differs_by_place:
+            made = self._numbered(made)
+        if store is not None:
+            self._kept[store] = made
+        return made
+
+    def _numbered(self, step: Seeded) -> Node:
+        place = self._before[step.mark]
+        self._before[step.mark] += 1
+        if self._number and step.mark in self._shared:
+            place = key_of(self._number, place)
+        return step if place == step.place else step.at_place(place)

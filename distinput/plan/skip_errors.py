@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from typing import ClassVar
 
-from distinput.core.failure import is_defect_within
+from distinput.columns.failure import is_defect_within
 from distinput.errors import InvalidArgumentError
 
 __all__ = ["MISTAKES", "SkipErrors", "as_policy", "error_classes", "is_mistake"]

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures and reports of pipelines: graphs as SVG and Mermaid, a page on a pass, traces and metrics for other tools."""
 
-from distinput.data.progress import ShownPass
-from distinput.data.progress_bar import ProgressBar
-from distinput.data.recording.recording import Recording
-from distinput.reports.graph import Graph, GraphStep, graph_of
-from distinput.reports.mermaid import mermaid_of
-from distinput.reports.prometheus import prometheus_text
+from distinput.data.progress import ProgressBar, ShownPass
+from distinput.data.recording import Recording
+from distinput.reports.graph import Graph, GraphStep, graph_of, mermaid_of
+from distinput.reports.metrics import prometheus_text
 from distinput.reports.shuffle_quality import ShuffleQuality, shuffle_quality
 from distinput.reports.svg import Figures, svg_of
 

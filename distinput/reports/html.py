@@ -6,21 +6,72 @@ import platform
 from datetime import UTC, datetime
 from typing import Any
 
-from distinput.core.cores import cores
-from distinput.core.quantities import bytes_text, number_text, seconds_text
-from distinput.data.recording.recording import Recording
+from distinput.data.recording import Recording
 from distinput.data.stats import Stats
-from distinput.plan.spec_text import spec_text_of
-from distinput.reports.figures import COLUMNS, figures_of, rows_of
+from distinput.names.words import bytes_text, number_text, seconds_text
+from distinput.plan.text import spec_text_of
 from distinput.reports.graph import graph_of
-from distinput.reports.markup import Markup, tag
-from distinput.reports.page_style import page_style
-from distinput.reports.plan_sections import balance, shards_section, shuffle_section
-from distinput.reports.plots import bars
-from distinput.reports.sections import buffers_section, memory_section, timeline_section
-from distinput.reports.svg import svg_of
+from distinput.reports.markup import MONOSPACE, SANS, Markup, colours, tag
+from distinput.reports.plots import PLOT_STYLE, bars
+from distinput.reports.sections import (
+    COLUMNS,
+    balance,
+    buffers_section,
+    figures_of,
+    memory_section,
+    rows_of,
+    shards_section,
+    shuffle_section,
+    timeline_section,
+)
+from distinput.reports.svg import GRAPH_STYLE, svg_of
+from distinput.reports.timeline import TIMELINE_STYLE
+from distinput.run.cores import cores
 
-__all__ = ["page"]
+__all__ = ["page", "page_style"]
+
+
+# ----------------------------------------------------------------------------
+# The style sheet of report pages.
+# ----------------------------------------------------------------------------
+
+
+_PAGE = f"""
+body {{ margin: 0; background: var(--di-page); color: var(--di-ink); font: 15px/1.55 {SANS}; }}
+main {{ max-width: 1060px; margin: 0 auto; padding: 28px 20px 60px; }}
+h1 {{ font-size: 25px; line-height: 1.3; margin: 0 0 4px; }}
+h2 {{ font-size: 18px; margin: 40px 0 8px; }}
+p {{ margin: 6px 0 12px; max-width: 75ch; }}
+a {{ color: var(--di-blue); }}
+code, pre {{ font: 12.5px/1.5 {MONOSPACE}; }}
+h1 + p code {{ font-size: 13.5px; overflow-wrap: anywhere; }}
+pre {{ background: var(--di-soft); border: 1px solid var(--di-line); border-radius: 7px; padding: 12px 14px;
+  overflow-x: auto; }}
+.di-quiet {{ color: var(--di-dim); font-size: 13.5px; }}
+.di-tiles {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 20px 0; }}
+.di-tiles div {{ background: var(--di-soft); border: 1px solid var(--di-line); border-radius: 9px; padding: 10px 14px; }}
+.di-tiles b {{ display: block; font-size: 21px; font-weight: 600; font-variant-numeric: tabular-nums; }}
+.di-tiles span {{ color: var(--di-dim); font-size: 13px; }}
+.di-verdict {{ border-left: 4px solid var(--di-orange); background: var(--di-soft); border-radius: 0 9px 9px 0;
+  padding: 12px 16px; margin: 18px 0; overflow-wrap: anywhere; }}
+.di-wide {{ overflow-x: auto; margin: 10px 0; }}
+.di-wide svg {{ display: block; margin: 0 auto; }}
+table {{ border-collapse: collapse; font-size: 13.5px; font-variant-numeric: tabular-nums; }}
+th, td {{ padding: 5px 12px 5px 0; text-align: right; border-bottom: 1px solid var(--di-line); white-space: nowrap; }}
+th {{ color: var(--di-dim); font-weight: 500; }}
+th:first-child, td:first-child, th:last-child, td:last-child {{ text-align: left; }}
+td:first-child {{ font-family: {MONOSPACE}; font-size: 12.5px; }}
+tr.di-slow td {{ color: var(--di-orange); font-weight: 600; }}
+.di-legend {{ display: flex; flex-wrap: wrap; gap: 4px 16px; font-size: 13px; color: var(--di-dim); padding: 0; }}
+.di-legend i {{ display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px; }}
+summary {{ cursor: pointer; color: var(--di-dim); }}
+@media print {{ main {{ max-width: none; }} h2 {{ break-after: avoid; }} }}
+"""
+
+
+def page_style() -> str:
+    """All rules of a report page; they need no fonts or files from elsewhere."""
+    return colours(":root") + _PAGE + GRAPH_STYLE + PLOT_STYLE + TIMELINE_STYLE
 
 
 def page(recording: Recording, num_workers: int = 4) -> str:

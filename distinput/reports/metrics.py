@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of a pass, for the formats that monitoring systems read: one table of names, units and meanings."""
+"""The metrics of a pass, for Prometheus, OpenTelemetry, and other systems that monitor."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from distinput.data.handle import DatasetHandle
 from distinput.data.stats import Stats
+from distinput.errors import EngineMissing
 
-__all__ = ["METRICS", "Metric", "MetricPoint", "points"]
+__all__ = ["METRICS", "Metric", "MetricPoint", "observe", "points", "prometheus_text"]
+
+
+# ----------------------------------------------------------------------------
+# The metrics of a pass, for the formats that monitoring systems read: one table of names, units and meanings.
+# ----------------------------------------------------------------------------
 
 
 class Metric(NamedTuple):
@@ -79,3 +85,84 @@ def points(what: "DatasetHandle[Any] | Stats | Mapping[str, DatasetHandle[Any] |
         if stats:
             yield MetricPoint(_OUTSIDE, {"dataset": dataset}, stats.outside)
             yield MetricPoint(_SLOWEST, {"dataset": dataset, "step": stats.slowest}, 1)
+
+
+# ----------------------------------------------------------------------------
+# The metrics of a pass in the text format that Prometheus scrapes.
+# ----------------------------------------------------------------------------
+
+
+def prometheus_text(what: "DatasetHandle[Any] | Stats | Mapping[str, DatasetHandle[Any] | Stats]") -> str:
+    r"""What a server answers at `/metrics`, or a job writes for the textfile collector; no package is needed.
+
+    Args:
+      what: a dataset, for its latest pass; statistics; or several of them by their names, which become the label "dataset".
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.range(6).batch(2)
+    >>> _ = list(ds)
+    >>> [line for line in prometheus_text({"train": ds}).splitlines() if line.startswith("distinput_step_elements_total")]
+    ['distinput_step_elements_total{dataset="train",step="0:range",op="range"} 6', 'distinput_step_elements_total{dataset="train",step="1:batch",op="batch"} 3']
+
+    Source: Prometheus' text-based exposition format, version 0.0.4, and its rules for names.
+    """  # noqa: E501
+    families: dict[Metric, list[MetricPoint]] = {}
+    for point in points(what):
+        families.setdefault(point.metric, []).append(point)
+    lines = []
+    for metric, found in families.items():
+        name = _name(metric)
+        lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} {'counter' if metric.counts else 'gauge'}"]
+        lines += [f"{name}{_labels(point.labels)} {point.value!r}" for point in found]
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _name(metric: Metric) -> str:
+    return "_".join(filter(None, ("distinput", metric.name, metric.unit, "total" if metric.counts else "")))
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    told = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items() if value)
+    return f"{{{told}}}" if told else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+# ----------------------------------------------------------------------------
+# The metrics of a pass for OpenTelemetry, which asks for them when it exports.
+# ----------------------------------------------------------------------------
+
+
+try:
+    from opentelemetry import metrics
+except ImportError:
+    raise EngineMissing(
+        "reports.metrics: OpenTelemetry is not installed; `pip install 'distinput[opentelemetry]'`"
+    ) from None
+
+
+def observe(datasets: "Mapping[str, DatasetHandle[Any]]", meter: Any = None) -> None:
+    """Let a meter ask for the metrics of the latest pass of some datasets.
+
+    Instruments are called `distinput.step_elements` and so on, with the attributes "dataset", "step" and "op".
+
+    Args:
+      datasets: by the names that they have in the metrics.
+      meter: of OpenTelemetry; None: `opentelemetry.metrics.get_meter("distinput")`.
+
+    Source: asynchronous instruments of the OpenTelemetry metrics API.
+    """
+    asked = metrics.get_meter("distinput") if meter is None else meter
+    for metric in METRICS:
+        make = asked.create_observable_counter if metric.counts else asked.create_observable_gauge
+        unit = {"seconds": "s", "bytes": "By"}.get(metric.unit, "1")
+        make(f"distinput.{metric.name}", callbacks=[_observed(metric, datasets)], unit=unit, description=metric.help)
+
+
+def _observed(metric: Metric, datasets: "Mapping[str, DatasetHandle[Any]]") -> Callable[[Any], Iterable[Any]]:
+    def observed(options: Any) -> Iterable[Any]:  # noqa: ARG001 - what OpenTelemetry calls it with
+        return [metrics.Observation(p.value, p.labels) for p in points(datasets) if p.metric is metric]
+
+    return observed

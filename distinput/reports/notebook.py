@@ -8,14 +8,12 @@ import numpy as np
 
 from distinput.data.handle import DatasetHandle
 from distinput.data.stats import Stats
-from distinput.partition.shard_plan import ShardPlan
-from distinput.reports.colours import MONOSPACE, SANS, colours
-from distinput.reports.figures import COLUMNS, rows_of
 from distinput.reports.graph import graph_of
-from distinput.reports.markup import Markup, tag
-from distinput.reports.plan_sections import plan_parts
+from distinput.reports.markup import MONOSPACE, SANS, Markup, colours, tag
 from distinput.reports.plots import PLOT_STYLE
+from distinput.reports.sections import COLUMNS, plan_parts, rows_of
 from distinput.reports.svg import GRAPH_STYLE, svg_of
+from distinput.sharding.shard_plan import ShardPlan
 
 if TYPE_CHECKING:
     from distinput.distribute.core.values import DistributedValues

@@ -1,15 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections of a report that need notes of a pass: timeline, buffers and memory."""
+"""The sections of a report: what is known without a pass, and what notes of a pass show."""
 
-from distinput.core.quantities import bytes_text, number_text, seconds_text
-from distinput.data.recording.trace import Trace
+from collections.abc import Sequence
+from typing import Any
+
+from distinput.data.recording import Trace
 from distinput.data.stats import Stats
+from distinput.names.words import bytes_text, number_text, seconds_text
+from distinput.plan.node import Node
 from distinput.reports.markup import Markup, tag
-from distinput.reports.plots import over_time
-from distinput.reports.self_time import CONSUMER, whole_threads
-from distinput.reports.timeline import colour_class, timeline
+from distinput.reports.plots import bars, distribution, over_time
+from distinput.reports.shuffle_quality import ShuffleQuality, shuffle_quality
+from distinput.reports.svg import Figures
+from distinput.reports.timeline import CONSUMER, colour_class, timeline, whole_threads
+from distinput.sharding.planning import shard_plan
+from distinput.sharding.shard_plan import ShardPlan
 
-__all__ = ["buffers_section", "memory_section", "timeline_section"]
+__all__ = [
+    "COLUMNS",
+    "balance",
+    "buffers_section",
+    "figures_of",
+    "memory_section",
+    "pace_of",
+    "plan_parts",
+    "rows_of",
+    "shards_section",
+    "shuffle_section",
+    "timeline_section",
+]
+
+
+# ----------------------------------------------------------------------------
+# The sections of a report that need notes of a pass: timeline, buffers and memory.
+# ----------------------------------------------------------------------------
 
 
 def timeline_section(trace: Trace, stats: Stats, last: str, begin: float, end: float) -> list[Markup]:
@@ -69,3 +93,146 @@ def memory_section(trace: Trace, begin: float, end: float) -> list[Markup]:
         ),
         tag("div", over_time(points, end - begin, bytes_text, "memory of the process"), class_="di-wide"),
     ]
+
+
+# ----------------------------------------------------------------------------
+# The sections of a report about what is known without a pass: the shards of workers, and how well shuffles shuffle.
+# ----------------------------------------------------------------------------
+
+
+_MOST_WORKERS = 32
+
+
+def shards_section(node: Node, num_workers: int) -> list[Markup]:
+    """What each of some workers would read and deliver; empty for one worker."""
+    if num_workers < 2:
+        return []
+    made = [tag("h2", f"Shards of {num_workers} workers")]
+    try:
+        return [*made, *plan_parts(shard_plan(node, num_workers))]
+    except Exception as error:  # noqa: BLE001 - a report says why it has no plan, and goes on
+        return [*made, tag("p", f"There is no plan for {num_workers} workers: {error}", class_="di-quiet")]
+
+
+def plan_parts(plan: ShardPlan) -> list[Markup]:
+    """The policy in a sentence, and a bar for the rows and bytes of each worker."""
+    workers = plan.workers[:_MOST_WORKERS]
+    parts = [tag("p", f"Policy {plan.policy}: {plan.sentence}")]
+    rows = [(w.worker, w.rows) for w in workers if w.rows is not None and w.rows >= 0]
+    if len(rows) == len(workers):
+        parts.append(tag("p", balance([n for _, n in rows], "rows")))
+        parts.append(_bars([(f"worker {w}", float(n), f"{n:,} rows") for w, n in rows], "rows of each worker"))
+    else:
+        parts.append(tag("p", "How many rows each worker has is known only when it has read them.", class_="di-quiet"))
+    sizes = [(w.worker, w.nbytes) for w in workers if w.nbytes]
+    if sizes:
+        parts.append(tag("p", balance([n for _, n in sizes], "bytes")))
+        parts.append(
+            _bars([(f"worker {w}", float(n), bytes_text(n)) for w, n in sizes], "bytes that each worker reads")
+        )
+    if len(plan.workers) > len(workers):
+        parts.append(tag("p", f"{len(plan.workers) - len(workers)} more workers are not shown.", class_="di-quiet"))
+    return parts
+
+
+def _bars(rows: list[tuple[str, float, str]], title: str) -> Markup:
+    return tag("div", bars(rows, title), class_="di-wide")
+
+
+def balance(numbers: Sequence[int], what: str, who: str = "worker") -> str:
+    """How far the largest and the smallest share are from the mean, in a sentence."""
+    mean = sum(numbers) / len(numbers)
+    if not mean:
+        return f"No {who} has {what}."
+    most, fewest = max(numbers) / mean, min(numbers) / mean
+    return f"The {who} with the most {what} has {most:.2f} times the mean, the one with the fewest {fewest:.2f} times."
+
+
+def shuffle_section(node: Node, epoch: int) -> list[Markup]:
+    """How far rows travel in each shuffle, beside a perfect one; empty if nothing is shuffled."""
+    found = shuffle_quality(node, epoch)
+    if not found:
+        return []
+    made = [
+        tag("h2", "Shuffle"),
+        tag("p", "Columns: how far rows are from where they were. Dashed: after a perfect shuffle.", class_="di-quiet"),
+    ]
+    for quality in found:
+        made += _quality(quality)
+    return made
+
+
+def _quality(quality: ShuffleQuality) -> list[Markup]:
+    note = "" if quality.seen >= quality.rows else f" Seen: the first {quality.seen:,} of {quality.rows:,} rows."
+    if not quality.counted:
+        note = f" The rows cannot be counted; this is for an input of {quality.rows:,}."
+    ends = ("0 places", f"{quality.rows:,} places")
+    picture = distribution(quality.shares, quality.perfect_shares, ends, f"how far rows travel in {quality.step}")
+    return [
+        tag(
+            "p",
+            tag("code", quality.step),
+            " ",
+            quality.sentence,
+            f" Correlation with the order before: {quality.correlation:.2f}.",
+            note,
+        ),
+        tag("div", picture, class_="di-wide"),
+    ]
+
+
+# ----------------------------------------------------------------------------
+# Statistics of a pass as figures for the boxes of its graph, and as rows of a table.
+# ----------------------------------------------------------------------------
+
+
+COLUMNS = ("step", "blocks", "elements", "bytes", "busy", "in workers", "waiting", "a busy second", "chosen")
+
+
+def pace_of(told: dict[str, Any]) -> float:
+    """Seconds for which a step holds up the others: its work on its own thread, or that of each of its workers."""
+    workers = told.get("workers", 0)
+    return max(float(told["busy"]), float(told["worked"]) / workers if workers else 0.0)
+
+
+def figures_of(stats: Stats) -> dict[str, Figures]:
+    """What is written into each box: time, elements, bytes; the bar is the share of the time of the pass."""
+    wall = max([stats.outside, *[max(entry["seconds"], pace_of(entry)) for entry in stats.values()], 1e-12])
+    figures = {}
+    for key, entry in stats.items():
+        lines = [f"{seconds_text(entry['busy'])} busy"]
+        if entry.get("workers"):
+            lines[0] += f", {seconds_text(entry['worked'])} in {entry['workers']} workers"
+        if entry["waiting"] >= 0.01 * wall:
+            lines.append(f"waits {seconds_text(entry['waiting'])}")
+        size = f", {bytes_text(entry['bytes'])}" if "bytes" in entry else ""
+        blocks = f" in {entry['blocks']:,} block{'s' if entry['blocks'] != 1 else ''}"
+        lines.append(f"{entry['rows']:,} element{'s' if entry['rows'] != 1 else ''}{blocks}{size}")
+        if "dropped" in entry:
+            lines.append(f"{entry['dropped']:,} left out")
+        figures[key] = Figures(tuple(lines), min(1.0, pace_of(entry) / wall), key == stats.slowest)
+    return figures
+
+
+def rows_of(stats: Stats) -> list[tuple[str, ...]]:
+    """The rows of a table with these `COLUMNS`."""
+    return [
+        (
+            key,
+            f"{told['blocks']:,}",
+            f"{told['rows']:,}",
+            bytes_text(told["bytes"]) if "bytes" in told else "",
+            seconds_text(told["busy"]),
+            f"{seconds_text(told['worked'])} ({told['workers']})" if told.get("workers") else "",
+            seconds_text(told["waiting"]) if told["waiting"] else "",
+            number_text(told["rows"] / pace_of(told)) if pace_of(told) > 0 else "",
+            _chosen(told),
+        )
+        for key, told in stats.items()
+    ]
+
+
+def _chosen(told: dict[str, Any]) -> str:
+    """What AUTOTUNE chose, and what was left out."""
+    dropped = f"{told['dropped']:,} left out" if "dropped" in told else ""
+    return ", ".join(filter(None, (str(told.get("chose", "")), dropped)))

@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from distinput.core.column import Ints
-from distinput.core.run import Run
+from distinput.columns.column import Ints
 from distinput.errors import DistinputError
 from distinput.lineage.numbered import numbered
 from distinput.ops.range import Range
 from distinput.plan.node import Node, walk
+from distinput.run.run import Run
 
 __all__ = ["WHOLE", "ShuffleQuality", "shuffle_quality"]
 

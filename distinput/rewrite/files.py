@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns and rows that nobody wants are not read from files."""
+"""Columns, rows and orders that the reader of a source can see to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from distinput.core.spec import Spec
 from distinput.functions.claim import Claim
+from distinput.ops.filter import Where
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentReader
+from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.interleave import Interleave
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
 from distinput.ops.select import Select
 from distinput.ops.shuffle import Shuffle
-from distinput.ops.where import Where
+from distinput.ops.source import Source
 from distinput.plan.node import Node
 from distinput.rewrite.rules import rewrite
+from distinput.values.spec import Spec
+
+# ----------------------------------------------------------------------------
+# Columns and rows that nobody wants are not read from files.
+# ----------------------------------------------------------------------------
 
 
 def select_in_files(node: Node) -> Node | None:
@@ -108,4 +114,17 @@ def filter_in_files(node: Node) -> Node | None:
             pruned = reader.format.where(node.term)
             if pruned is not None:
                 return replace(node, input=replace(reader, format=pruned).same_as(reader))
+    return None
+
+
+# ----------------------------------------------------------------------------
+# Sources that are read by position.
+# ----------------------------------------------------------------------------
+
+
+def read_after_shuffle(node: Node) -> Node | None:
+    """Positions are shuffled before their items are read, so that threads and processes read ahead in the new order."""
+    match node:
+        case GlobalShuffle(Source() as source):
+            return source.with_inputs((replace(node, input=source.input),))
     return None

@@ -7,13 +7,31 @@ better node, or None where it does not apply. Rules change how a pipeline runs, 
 
 import sys
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 
+from distinput.columns.digest import Digest
 from distinput.errors import InvalidArgumentError
-from distinput.plan.node import Node
-from distinput.rewrite.groups import read_for_batches
+from distinput.plan.families import Batching
+from distinput.plan.node import Node, walk
 
-__all__ = ["FIRST", "RULES", "Rule", "register_rule", "rewrite"]
+__all__ = ["FIRST", "RULES", "Rule", "Running", "register_rule", "rewrite"]
+
+
+# ----------------------------------------------------------------------------
+# Blocks that end where batches end, so that batches are views of them.
+# ----------------------------------------------------------------------------
+
+
+def read_for_batches(node: Node) -> Node | None:
+    """What reads or gathers rows is told how many of them make a batch."""
+    match node:
+        case Batching():
+            source = node.input.for_groups(int(node.batch_size))
+            return None if source is None else node.with_inputs((source,))
+    return None
+
 
 Rule = Callable[[Node], Node | None]
 
@@ -43,33 +61,33 @@ def _rule(of: str, function: str, *ops: str) -> Rule:
 
 FIRST: list[Rule] = [
     _rule("sharding.own_rows", "own_shares", "shard_batches"),
-    _rule("rewrite.balance", "balanced_concatenations", "concatenate"),
+    _rule("rewrite.steps", "balanced_concatenations", "concatenate"),
 ]
 """Tried once, from the root down, on the tree as it was described: they look through many ops, before others fuse these."""
 
 RULES: list[Rule] = [
-    _rule("rewrite.fuse", "concatenate_of_slices", "concatenate"),
-    _rule("rewrite.fuse", "map_of_map", "map"),
-    _rule("rewrite.fuse", "map_rows_of_map_rows", "map_rows"),
-    _rule("rewrite.fuse", "zip_of_zip", "zip"),
+    _rule("rewrite.steps", "concatenate_of_slices", "concatenate"),
+    _rule("rewrite.steps", "map_of_map", "map"),
+    _rule("rewrite.steps", "map_rows_of_map_rows", "map_rows"),
+    _rule("rewrite.steps", "zip_of_zip", "zip"),
     read_for_batches,
-    _rule("rewrite.identities", "batch_then_unbatch", "unbatch"),
-    _rule("rewrite.identities", "prefetch_of_prefetch", "prefetch"),
-    _rule("rewrite.identities", "prefetch_of_views", "prefetch"),
-    _rule("rewrite.identities", "shard_of_one", "shard"),
-    _rule("rewrite.identities", "shuffle_of_one", "shuffle"),
-    _rule("rewrite.identities", "skip_nothing", "take"),
-    _rule("rewrite.identities", "skip_of_skip", "take"),
-    _rule("rewrite.identities", "take_everything", "take"),
-    _rule("rewrite.identities", "take_of_take", "take"),
+    _rule("rewrite.steps", "batch_then_unbatch", "unbatch"),
+    _rule("rewrite.steps", "prefetch_of_prefetch", "prefetch"),
+    _rule("rewrite.steps", "prefetch_of_views", "prefetch"),
+    _rule("rewrite.steps", "shard_of_one", "shard"),
+    _rule("rewrite.steps", "shuffle_of_one", "shuffle"),
+    _rule("rewrite.steps", "skip_nothing", "take"),
+    _rule("rewrite.steps", "skip_of_skip", "take"),
+    _rule("rewrite.steps", "take_everything", "take"),
+    _rule("rewrite.steps", "take_of_take", "take"),
     _rule("rewrite.files", "select_before_filter", "select"),
     _rule("rewrite.files", "select_before_order", "select"),
     _rule("rewrite.files", "select_in_files", "select"),
     _rule("rewrite.files", "select_in_made", "select"),
-    _rule("rewrite.files", "filter_in_files", "where"),
-    _rule("rewrite.ranges", "part_of_range", "take"),
-    _rule("rewrite.reorder", "skip_before_take", "take"),
-    _rule("rewrite.sources", "read_after_shuffle", "source"),
+    _rule("rewrite.files", "filter_in_files", "filter"),
+    _rule("rewrite.steps", "part_of_range", "take"),
+    _rule("rewrite.steps", "skip_before_take", "take"),
+    _rule("rewrite.files", "read_after_shuffle", "source"),
 ]
 """Tried at each node, inputs before what reads them, until none fires."""
 
@@ -162,3 +180,50 @@ def _rewritten(node: Node, rules: Sequence[Rule], fired: list[str]) -> Node:
             fired.append(rule.__name__)
             return _rewritten(better.same_as(node), rules, fired)
     return node
+
+
+# ----------------------------------------------------------------------------
+# The tree that runs, and which rules made it: what a state has to say so that another process builds the same one.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Running:
+    """What runs for a described tree.
+
+    Args:
+      node: the tree.
+      rules: the names of the rules that fired, each once, in alphabetical order.
+
+    >>> import distinput as di
+    >>> Running.of(di.data.Dataset.range(9).map(abs).map(abs).node).rules
+    ('map_of_map',)
+    """
+
+    node: Node
+    rules: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(plan: Node, only: Collection[str] | None = None) -> "Running":
+        """The rewritten tree.
+
+        Rules that did not fire had no effect, so with those that did as `only` the same tree is built again, also by a release
+        that has more rules.
+
+        Args:
+          plan: the tree as the user described it.
+          only: names of the rules that may fire; None: all.
+        """
+        if any(step.differs_by_place for step in walk(plan)):
+            from distinput.plan.seeds import placed  # with what only such steps need
+
+            plan = placed(plan)
+        node, fired = rewrite(plan, only=only)
+        return Running(node, tuple(sorted(set(fired))))
+
+    @cached_property
+    def layout(self) -> str:
+        """A hash of the layout of the states."""
+        from distinput.plan.fingerprint import layout
+
+        return Digest(6).add(layout(self.node)).word

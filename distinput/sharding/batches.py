@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batch size of a pipeline, and the cut of its global batches into per-replica batches."""
+"""The batch size of a pipeline, the cut of its global batches, and the same order on all workers."""
 
 from functools import cached_property
 from typing import ClassVar
 
-from distinput.core.nest import component
-from distinput.core.spec import SparseTensorSpec, TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.plan.node import Node
+from distinput.values.nest import component
+from distinput.values.spec import SparseTensorSpec, TensorSpec
 
 __all__ = [
     "FrameworkLegacyRebatch",
@@ -17,7 +17,30 @@ __all__ = [
     "batch_size_of",
     "rebatch_for",
     "sizes_for_worker",
+    "with_common_order",
 ]
+
+
+# ----------------------------------------------------------------------------
+# The same order on all workers: no step depends on the machine that it runs on.
+# ----------------------------------------------------------------------------
+
+
+def with_common_order(node: Node) -> Node:
+    """The same tree, in which no step depends on its machine, as an `interleave` without a `cycle_length` does on the cores.
+
+    Workers with more cores than others would put the elements in another order, and what policy DATA gives to each would be
+    neither disjoint nor complete. The pipeline is the same to a state, which says how many datasets were open.
+    """
+    inputs = tuple([with_common_order(source) for source in node.inputs])
+    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+        node = node.with_inputs(inputs).same_as(node)
+    return node.alike_everywhere()
+
+
+# ----------------------------------------------------------------------------
+# The batch size of a pipeline, and the cut of its global batches into per-replica batches.
+# ----------------------------------------------------------------------------
 
 
 class FrameworkRebatch(Rebatch):

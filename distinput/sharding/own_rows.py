@@ -15,12 +15,10 @@ from distinput.ops.random_keys import RandomKeys
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch
 from distinput.ops.shard import Shard
-from distinput.ops.shard_batches import ShardBatches
+from distinput.ops.shard_batches import OwnPieces, OwnRows, OwnShares, RowReader, ShardBatches, ShuffledRows
 from distinput.ops.shuffle import Shuffle
-from distinput.ops.worker_rows import OwnPieces, OwnRows, OwnShares, RowReader, ShuffledRows
-from distinput.partition.assignment import Assignment, RowRanges
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
+from distinput.plan.assignment import Assignment, RowRanges
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
 
 __all__ = ["own_pieces", "own_rows", "own_shares", "own_steps"]
 

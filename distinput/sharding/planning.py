@@ -3,27 +3,24 @@
 
 import numpy as np
 
-from distinput.core.column import Ints
-from distinput.core.run import Run
-from distinput.core.spec import TensorSpec
+from distinput.columns.column import Ints
 from distinput.errors import InvalidArgumentError
 from distinput.files.source import size_of
 from distinput.formats.fixed_length import FixedLengthRecords
-from distinput.formats.format import Format
+from distinput.formats.format import END, Format, Fragments
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
-from distinput.ops.worker_rows import OwnRows, RowReader, fetches
-from distinput.partition.fragments import END, Fragments
-from distinput.partition.shard_plan import FileRange, ShardPlan, WorkerPlan, Workers
+from distinput.ops.shard_batches import OwnRows, RowReader, fetches
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
-from distinput.plan.options import AutoShardPolicy
-from distinput.plan.policy import Policy
-from distinput.sharding.autoshard import auto_shard
+from distinput.plan.options import AutoShardPolicy, Policy
+from distinput.run.run import Run
 from distinput.sharding.batches import FrameworkLegacyRebatch, FrameworkRebatch, rebatch_for
-from distinput.sharding.decision import decide
+from distinput.sharding.decision import auto_shard, decide
 from distinput.sharding.policies.balanced import PartsOf, is_of_names, makes_reader, names_below
+from distinput.sharding.shard_plan import FileRange, ShardPlan, WorkerPlan, Workers
+from distinput.values.spec import TensorSpec
 
 __all__ = ["shard_plan"]
 

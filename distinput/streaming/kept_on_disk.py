@@ -16,30 +16,26 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from distinput.core.block import Block, ColumnBlock, concat_blocks
-from distinput.core.column import Ints
-from distinput.core.digest import Digest
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF
-from distinput.core.owned import frozen
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec_json import spec_json
-from distinput.core.state import VERSION, State
+from distinput.arrow.owned import frozen
+from distinput.columns.block import Block, ColumnBlock, concat_blocks
+from distinput.columns.column import Ints
+from distinput.columns.digest import Digest
+from distinput.columns.failure import Failure
+from distinput.columns.rows import Stream
+from distinput.columns.state import VERSION, State
 from distinput.errors import DataLossError, FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.plan.check import normalized
-from distinput.plan.fingerprint import Fingerprint, difference, fingerprint
-from distinput.plan.layout import layout
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, Node
-from distinput.plan.same_elements import SameElements
+from distinput.plan.families import SameElements
+from distinput.plan.fingerprint import Fingerprint, difference, fingerprint, layout, misfit
+from distinput.plan.node import INFINITE, Needs, Node
 from distinput.plan.seeds import drawn_seeds, stores
-from distinput.plan.state_form import misfit
+from distinput.run.run import Run
+from distinput.values.nest import LEAF
+from distinput.values.spec_json import spec_json
 from distinput.writers.elements import ElementsWriter
-from distinput.writers.journal import Journal
-from distinput.writers.kept_files import KEPT, KeptFiles
-from distinput.writers.manifest import MANIFEST, WrittenFile, WrittenFiles, read_written
+from distinput.writers.manifest import MANIFEST, Journal, WrittenFile, WrittenFiles, read_written
+from distinput.writers.open_file import KEPT, KeptFiles
 from distinput.writers.stage import Stage, publish
 
 __all__ = ["Described", "DiskStore", "KeptOnDisk"]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from distinput.core import sizes
+from distinput.columns import sizes
 
 __all__ = ["small_blocks"]
 

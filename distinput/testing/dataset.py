@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.distribute.core.mirrored import MirroredStrategy
 from distinput.plan.node import INFINITE
@@ -26,6 +25,7 @@ from distinput.testing.laws import (
     check_spec,
     check_workers,
 )
+from distinput.values.spec import TensorSpec
 
 __all__ = ["check_dataset"]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.buffers import FEWEST_BYTES, Buffers, empty
 from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices import Devices
 from distinput.testing.elements import law
+from distinput.values.buffers import FEWEST_BYTES, Buffers, empty
 
 __all__ = ["check_devices", "check_recycled_buffers"]
 
@@ -24,7 +24,7 @@ __all__ = ["check_devices", "check_recycled_buffers"]
 # ----------------------------------------------------------------------------
 # The law of devices about memory that is used again: consumers that look at a batch, or at what they compute of it, late.
 #
-# Buffers of batches are used again as soon as nothing refers to them (`distinput.core.buffers`). A device may still be
+# Buffers of batches are used again as soon as nothing refers to them (`distinput.values.buffers`). A device may still be
 # copying a batch, or be computing with it, when the program has dropped it.
 # ----------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.nest import structure_of
-from distinput.core.ragged_tensor import RaggedTensor
+from distinput.values.nest import structure_of
+from distinput.values.ragged_tensor import RaggedTensor
 
 __all__ = ["checked_shuffle", "difference", "exact", "interleaved", "law", "matches", "rows_of"]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.columns.block import Block
 from distinput.data.dataset import Dataset
 from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
 from distinput.files.paths import as_paths

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from distinput.core.nest import flatten, map_leaves
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.spec import RaggedTensorSpec, Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.plan.node import Node
 from distinput.plan.options import AutoShardPolicy, Options
 from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
+from distinput.values.nest import flatten, map_leaves
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 __all__ = [
     "COUNTS",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from distinput.cluster.dask import DaskClusterResolver
-from distinput.cluster.local import LocalClusterResolver
+from distinput.cluster.launchers import LocalClusterResolver
 from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.coordinator import ClusterCoordinator
 from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy

@@ -19,12 +19,12 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from distinput.core.nest import structure_of
-from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.testing.judge.job import Job
 from distinput.testing.pipeline import Ingredient, Pipeline
 from distinput.testing.pipelines import OPS, SOURCES, pipelines
+from distinput.values.nest import structure_of
+from distinput.values.spec import TensorSpec
 
 __all__ = [
     "Interruption",

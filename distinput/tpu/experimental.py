@@ -4,9 +4,8 @@
 from typing import TYPE_CHECKING, Any
 
 from distinput.tpu.device_assignment import DeviceAssignment, DeviceOrderMode
-from distinput.tpu.hardware_feature import HardwareFeature
 from distinput.tpu.system import TPUSystemMetadata, initialize_tpu_system, shutdown_tpu_system
-from distinput.tpu.topology import Topology
+from distinput.tpu.topology import HardwareFeature, Topology
 
 __all__ = [
     "DeviceAssignment",
@@ -25,6 +24,6 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
 
 
 def _absent(name: str) -> str:
-    from distinput.data.absent import absent  # for messages only
+    from distinput.tf.absent import absent  # for messages only
 
     return absent(__name__, name, __all__)

@@ -1,16 +1,198 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Topology`: where the devices of each task are in the mesh of chips."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from distinput.tpu.hardware_feature import HardwareFeatures
-from distinput.tpu.topology_bytes import TopologyFields, topology_bytes, topology_fields
+from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
 
-__all__ = ["Topology"]
+__all__ = ["HardwareFeature", "HardwareFeatures", "Topology", "TopologyFields", "topology_bytes", "topology_fields"]
+
+
+# ----------------------------------------------------------------------------
+# What a TPU has besides its cores.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HardwareFeatures:
+    """The features of a TPU as numbers, as a serialized topology has them.
+
+    Args:
+      embedding_feature: 0 no embedding hardware, 1 its first version, 2 its second one.
+      num_embedding_devices_per_chip: how many of these devices a chip has.
+    """
+
+    embedding_feature: int = 0
+    num_embedding_devices_per_chip: int = 0
+
+
+class HardwareFeature:
+    """What a TPU has besides its cores. JAX says nothing about it, so a topology of JAX's devices has none of it.
+
+    Args:
+      tpu_hardware_feature_proto: an object with `embedding_feature` and `num_embedding_devices_per_chip`, such as
+        `TPUClusterResolver.tpu_hardware_feature`.
+
+    Raises:
+      TypeError: the object lacks them.
+
+    >>> import distinput as di
+    >>> from distinput.tpu.topology import HardwareFeatures
+    >>> di.tpu.experimental.HardwareFeature(HardwareFeatures()).embedding_feature.value
+    'UNSUPPORTED'
+
+    Source: `tf.tpu.experimental.HardwareFeature`.
+    """
+
+    class EmbeddingFeature(Enum):
+        """Versions of the embedding hardware."""
+
+        UNSUPPORTED = "UNSUPPORTED"
+        V1 = "V1"
+        V2 = "V2"
+
+    def __init__(self, tpu_hardware_feature_proto: Any) -> None:
+        for name in ("embedding_feature", "num_embedding_devices_per_chip"):
+            if not hasattr(tpu_hardware_feature_proto, name):
+                raise TypeError(
+                    f"HardwareFeature: needs an object with {name}, such as TPUClusterResolver.tpu_hardware_feature, got "
+                    f"{tpu_hardware_feature_proto!r}"
+                )
+        self.tpu_hardware_feature_proto = tpu_hardware_feature_proto
+
+    @property
+    def embedding_feature(self) -> "HardwareFeature.EmbeddingFeature":
+        """The version of the embedding hardware; a number that is not known counts as none."""
+        kinds = list(HardwareFeature.EmbeddingFeature)
+        number = int(self.tpu_hardware_feature_proto.embedding_feature)
+        return kinds[number] if 0 <= number < len(kinds) else HardwareFeature.EmbeddingFeature.UNSUPPORTED
+
+    @property
+    def num_embedding_devices_per_chip(self) -> int:
+        """The number of embedding devices of a chip."""
+        return int(self.tpu_hardware_feature_proto.num_embedding_devices_per_chip)
+
+
+# ----------------------------------------------------------------------------
+# A topology as bytes: the protocol buffer message in which TensorFlow hands topologies around.
+# ----------------------------------------------------------------------------
+
+
+_NUMBER, _BYTES = 0, 2  # kinds of fields
+_MESH_SHAPE, _TASKS, _DEVICES, _COORDINATES, _FEATURES = 1, 2, 3, 4, 5
+_EMBEDDING, _EMBEDDING_DEVICES = 1, 2
+_NEGATIVE = 1 << 63  # numbers from here on are negative ones
+
+
+@dataclass(frozen=True)
+class TopologyFields:
+    """The fields of the message.
+
+    Args:
+      mesh_shape: the size of the mesh along each axis.
+      tasks: the number of tasks.
+      devices: the number of devices of each task.
+      coordinates: those of all devices, one after the other.
+      features: what else a chip has.
+    """
+
+    mesh_shape: tuple[int, ...] = ()
+    tasks: int = 0
+    devices: int = 0
+    coordinates: tuple[int, ...] = ()
+    features: HardwareFeatures = HardwareFeatures()
+
+
+def topology_bytes(fields: TopologyFields) -> bytes:
+    r"""The message.
+
+    >>> topology_bytes(TopologyFields((1, 1, 1, 2), 1, 2))
+    b'\n\x04\x01\x01\x01\x02\x10\x01\x18\x02'
+    """
+    features = _number(_EMBEDDING, fields.features.embedding_feature) + _number(
+        _EMBEDDING_DEVICES, fields.features.num_embedding_devices_per_chip
+    )
+    return b"".join(
+        [
+            _bytes(_MESH_SHAPE, _varints(fields.mesh_shape)),
+            _number(_TASKS, fields.tasks),
+            _number(_DEVICES, fields.devices),
+            _bytes(_COORDINATES, _varints(fields.coordinates)),
+            _bytes(_FEATURES, features),
+        ]
+    )
+
+
+def topology_fields(message: bytes) -> TopologyFields:
+    """The fields of a message; those it lacks are 0 or empty.
+
+    Raises:
+      ValueError: the bytes are not such a message.
+    """
+    found = _message(message)
+    features = _message(found[_FEATURES][-1]) if _FEATURES in found else {}
+    return TopologyFields(
+        tuple(_numbers(found, _MESH_SHAPE)),
+        _last(found, _TASKS),
+        _last(found, _DEVICES),
+        tuple(_numbers(found, _COORDINATES)),
+        HardwareFeatures(_last(features, _EMBEDDING), _last(features, _EMBEDDING_DEVICES)),
+    )
+
+
+def _varints(numbers: Iterable[int]) -> bytes:
+    made = bytearray()
+    for number in numbers:
+        while number > 127:
+            made.append(number & 127 | 128)
+            number >>= 7
+        made.append(number)
+    return bytes(made)
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varints([field << 3 | _NUMBER, value]) if value else b""
+
+
+def _bytes(field: int, content: bytes) -> bytes:
+    return _varints([field << 3 | _BYTES, len(content)]) + content if content else b""
+
+
+def _message(message: bytes) -> dict[int, list[bytes]]:
+    """The contents of each field, by number."""
+    found: dict[int, list[bytes]] = {}
+    try:
+        for tag, start, stop in read_fields(message):
+            found.setdefault(tag >> 3, []).append(message[start:stop])
+    except MalformedError:
+        raise ValueError("Topology: serialized must be a TopologyProto, got bytes that are no such message") from None
+    return found
+
+
+def _numbers(found: dict[int, list[bytes]], field: int) -> list[int]:
+    """All numbers of a repeated field, packed or one by one."""
+    numbers = []
+    for content in found.get(field, []):
+        at = 0
+        while at < len(content):
+            try:
+                number, at = read_varint(content, at)
+            except MalformedError:
+                raise ValueError("Topology: serialized must be a TopologyProto, got one that is cut off") from None
+            numbers.append(number - (1 << 64) if number >= _NEGATIVE else number)
+    return numbers
+
+
+def _last(found: dict[int, list[bytes]], field: int) -> int:
+    numbers = _numbers(found, field)
+    return numbers[-1] if numbers else 0
+
 
 RANK = 4
 """The axes of a mesh: x, y, z of the chip, and the number of the core on it."""

@@ -3,8 +3,6 @@
 
 from distinput.train.checkpoint import Checkpoint
 from distinput.train.ledger import Ledger
-from distinput.train.listing import list_variables, load_variable
-from distinput.train.manager import CheckpointManager
-from distinput.train.record import latest_checkpoint
+from distinput.train.manager import CheckpointManager, latest_checkpoint, list_variables, load_variable
 
 __all__ = ["Checkpoint", "CheckpointManager", "Ledger", "latest_checkpoint", "list_variables", "load_variable"]

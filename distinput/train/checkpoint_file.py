@@ -16,11 +16,11 @@ from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 
-from distinput.core.json_values import MalformedJson, json_value, member
-from distinput.core.npy_header import MalformedArchive, MalformedArray, content_of, npy_array, reading_archive
+from distinput.decoders.arrays import MalformedArchive, MalformedArray, content_of, npy_array, reading_archive
 from distinput.errors import DataLossError, StateError
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary
+from distinput.values.json_values import MalformedJson, json_value, member
 
 __all__ = ["SUFFIX", "CheckpointFile", "file_of", "write_checkpoint"]
 

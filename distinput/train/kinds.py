@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from distinput.errors import InvalidArgumentError, StateError
-from distinput.train.arrays_of_others import is_jax_array, is_tensor, like_jax_array
-from distinput.train.coding import Aside, array_of, coded, decoded, is_value
+from distinput.train.coding import Aside, array_of, coded, decoded, is_jax_array, is_tensor, is_value, like_jax_array
 
 __all__ = ["KINDS", "Kind", "RestoreContext", "kind_of"]
 

@@ -1,18 +1,212 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manager of the checkpoints of a folder: it numbers them, keeps the latest ones and removes the others."""
+"""The manager of the checkpoints of a folder, their record, and what is in one without its program."""
 
+import json
 import os
+import re
 import time
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from distinput.errors import FailedPreconditionError
-from distinput.files.folder import join_path, remove_file
+from distinput.errors import DataLossError, DistinputError, FailedPreconditionError, InputWarning, NotFoundError
+from distinput.files.folder import join_path, leads_out, names_in, open_inside, plain_name, remove_file, split_path
+from distinput.files.sink import Sink
+from distinput.files.source import stamp_of
 from distinput.plan.check import integer
-from distinput.train.checkpoint_file import file_of
-from distinput.train.record import CheckpointIndex, latest_name, note_whole
+from distinput.train.checkpoint_file import SUFFIX, CheckpointFile, file_of
+from distinput.train.coding import decoded
+from distinput.url_secrets import without_secrets
+from distinput.values.json_values import MalformedJson, items_of, json_value, member
 
-__all__ = ["CheckpointManager"]
+__all__ = [
+    "CheckpointIndex",
+    "CheckpointManager",
+    "is_whole",
+    "latest_checkpoint",
+    "latest_name",
+    "list_variables",
+    "load_variable",
+    "note_whole",
+]
+
+
+# ----------------------------------------------------------------------------
+# The record of the checkpoints in a folder: a JSON file named `checkpoint`.
+# ----------------------------------------------------------------------------
+
+
+_NAME = "checkpoint"
+_FORMAT = "distinput.checkpoints"
+_NUMBERED = re.compile(rf"(.*-(\d+)){re.escape(SUFFIX)}", re.DOTALL)
+
+_LAST = 1e300
+"""No time is as late."""
+
+_whole: dict[str, str] = {}
+"""The stamps of checkpoint files that were verified, or written by this process."""
+
+
+@dataclass
+class CheckpointIndex:
+    """The checkpoints of a folder.
+
+    Args:
+      folder: a path or URL.
+      latest: the name of the latest one.
+      managed: the names of those that a manager may remove, with the times when they were saved, oldest first.
+      others: the names of those that `Checkpoint.save` wrote, oldest first.
+      preserved: the time of the last one that a manager keeps for good.
+      removed: the names of those whose files are about to be removed; a process that ends before leaves them to the next save.
+    """
+
+    folder: str
+    latest: str | None = None
+    managed: dict[str, float] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+    preserved: float | None = None
+    removed: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, folder: str) -> "CheckpointIndex":
+        """Read the record of a folder; if there is none, or it is damaged, make one from the names of the files."""
+        try:
+            with open_inside(folder, _NAME) as file:
+                found = json_value(file.read())
+            if member(found, "format") != _FORMAT:
+                raise MalformedJson("it is no record of checkpoints")
+            pairs = [items_of(each, "a checkpoint with its time", 2) for each in member(found, "managed", list)]
+            latest, preserved = member(found, "latest"), member(found, "preserved")
+            return cls(
+                folder,
+                None if latest is None else plain_name(latest),
+                {plain_name(name): _time(when) for name, when in pairs},
+                [plain_name(name) for name in member(found, "others", list)],
+                None if preserved is None else _time(preserved),
+                [plain_name(name) for name in items_of(found.get("removed", []), "'removed'")],
+            )
+        except NotFoundError:
+            pass
+        except (DistinputError, MalformedJson) as error:
+            path = join_path(folder, _NAME)
+            warnings.warn(
+                f"{path}: the record of checkpoints is damaged ({error}); the numbers in the names of the files are taken",
+                InputWarning,
+                stacklevel=2,
+            )
+        numbered = [match for match in map(_NUMBERED.fullmatch, names_in(folder)) if match]
+        names = [match[1] for match in sorted(numbered, key=lambda match: int(match[2]))]
+        return cls(folder, names[-1] if names else None, {}, names)
+
+    def write(self) -> None:
+        """Write the record; it replaces the one before when it is complete."""
+        record = {
+            "format": _FORMAT, "latest": self.latest, "managed": list(self.managed.items()), "others": self.others,
+            "preserved": self.preserved, "removed": self.removed,
+        }  # fmt: skip
+        with Sink(join_path(self.folder, _NAME), durable=True, own=True) as sink:
+            sink.write(json.dumps(record, indent=1).encode())
+
+    @classmethod
+    def note(cls, path: str) -> None:
+        """Record a checkpoint that was saved without a manager as the latest of its folder."""
+        folder, name = split_path(file_of(path))
+        record = cls.read(folder)
+        record.latest = name.removesuffix(SUFFIX)
+        if record.latest not in record.managed:
+            record.others = [other for other in record.others if other != record.latest] + [record.latest]
+        record.write()
+        note_whole(path)
+
+    def newest_first(self) -> Iterator[str]:
+        """The names, the latest first."""
+        names = [self.latest, *reversed(self.managed), *reversed(self.others)]
+        yield from dict.fromkeys(name for name in names if name is not None)
+
+
+def _time(value: Any) -> float:
+    """A time.
+
+    Raises:
+      MalformedJson: it is none.
+    """
+    if type(value) not in (int, float) or not -_LAST <= value <= _LAST:
+        raise MalformedJson(f"{value!r:.60} is no time")
+    return float(value)
+
+
+def note_whole(path: str) -> None:
+    """Remember that a checkpoint was just written, so that it need not be verified."""
+    _whole[file_of(path)] = stamp_of(file_of(path))
+
+
+def is_whole(path: str) -> bool:
+    """True if a checkpoint was verified or written by this process, and has not changed since."""
+    return _whole.get(file_of(path)) == stamp_of(file_of(path))
+
+
+def latest_name(folder: str) -> str | None:
+    """The name of the latest checkpoint in a folder that is not damaged; None if there is none at all.
+
+    Raises:
+      DataLossError: all checkpoints are damaged.
+    """
+    damage: list[str] = []
+    for name in CheckpointIndex.read(folder).newest_first():
+        path = join_path(folder, name)
+        try:
+            if leads_out(file_of(path)):
+                raise FailedPreconditionError(f"{file_of(path)}: is a symbolic link out of its folder")
+            if not is_whole(path):
+                CheckpointFile(path).close()
+                note_whole(path)
+        except NotFoundError:
+            damage.append(f"{file_of(path)}: is not there")
+        except (DataLossError, FailedPreconditionError) as error:
+            damage.append(str(error))
+        else:
+            if damage:
+                warnings.warn(f"{'; '.join(damage)}; so {path} is taken", InputWarning, stacklevel=2)
+            return name
+    if any(not told.endswith("is not there") for told in damage):
+        raise DataLossError(f"{folder}: no checkpoint in this folder can be read: {'; '.join(damage)}")
+    return None
+
+
+def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
+    """The path of the latest checkpoint in a folder, for `Checkpoint.restore`; None if there is none.
+
+    A checkpoint that is damaged or gone is passed over with an `InputWarning`. The file is read once to know.
+
+    Args:
+      checkpoint_dir: a path or URL.
+      latest_filename: not supported; None.
+
+    Raises:
+      DataLossError: there are checkpoints, and all of them are damaged.
+      ValueError: `latest_filename` was given.
+
+    >>> import tempfile
+    >>> import distinput as di
+    >>> latest_checkpoint(tempfile.mkdtemp()) is None
+    True
+
+    Source: `tf.train.latest_checkpoint`.
+    """
+    if latest_filename not in (None, _NAME):
+        raise ValueError(
+            f"latest_checkpoint: the record is always named {_NAME!r}, got latest_filename={latest_filename!r}"
+        )
+    folder = os.fspath(checkpoint_dir)
+    name = latest_name(folder)
+    return None if name is None else join_path(folder, name)
+
+
+# ----------------------------------------------------------------------------
+# The manager of the checkpoints of a folder: it numbers them, keeps the latest ones and removes the others.
+# ----------------------------------------------------------------------------
+
 
 _STALE_SECONDS = 5.0
 """How long a worker waits to see what the first worker sees: shared folders may show new files late."""
@@ -266,3 +460,78 @@ class CheckpointManager(Generic[C]):
         if self._interval is None:
             return None
         return int(counter() if callable(counter) and not hasattr(counter, "_saved") else counter)
+
+
+# ----------------------------------------------------------------------------
+# What is in a checkpoint, without the program that saved it.
+# ----------------------------------------------------------------------------
+
+
+def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
+    """The paths of all variables and arrays in a checkpoint, with their shapes; numbers, text and states have none.
+
+    Args:
+      ckpt_dir_or_file: a checkpoint, or a folder whose latest one is meant.
+
+    Raises:
+      NotFoundError: there is none.
+      DataLossError: it is damaged.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import distinput as di
+    >>> path = di.train.Checkpoint(model={"w": np.zeros((2, 3))}, step=7).save(f"{tempfile.mkdtemp()}/ckpt")
+    >>> list_variables(path)
+    [('model/w', [2, 3]), ('step', [])]
+
+    Source: `tf.train.list_variables`.
+    """
+    with _opened(ckpt_dir_or_file) as file:
+        return [(path, _shape(entry.get("value"))) for path, entry in sorted(file.header["entries"].items())]
+
+
+def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
+    """A value in a checkpoint: an array of a variable, or what else was saved there.
+
+    Args:
+      ckpt_dir_or_file: a checkpoint, or a folder whose latest one is meant.
+      name: its path. Where each worker saved its own, there is a list of them.
+
+    Raises:
+      NotFoundError: there is no such checkpoint.
+      KeyError: it has nothing of this name.
+      DataLossError: it is damaged.
+
+    Source: `tf.train.load_variable`.
+    """
+    with _opened(ckpt_dir_or_file) as file:
+        entries = file.header["entries"]
+        if name not in entries:
+            raise KeyError(
+                f"load_variable: {without_secrets(file.path)} has no {name!r}; it has {', '.join(sorted(entries))}"
+            )
+        entry = entries[name]
+        if entry["kind"] == "iterator":
+            return entry.get("value", entry.get("values"))
+        if "value" in entry:
+            return decoded(entry["value"], file.array)
+        return [decoded(value, file.array) for value in entry["values"]]
+
+
+def _opened(given: str | os.PathLike[str]) -> CheckpointFile:
+    path = os.fspath(given)
+    try:
+        return CheckpointFile(path)
+    except NotFoundError:
+        latest = latest_checkpoint(path)
+        if latest is None:
+            raise
+    return CheckpointFile(latest)
+
+
+def _shape(saved: Any) -> list[int]:
+    while isinstance(saved, dict):
+        if "shape" in saved:
+            return [int(size) for size in saved["shape"]]
+        saved = next(iter(saved.values()), None) if {*saved} & {"jax", "scalar"} else saved.get("of")
+    return []

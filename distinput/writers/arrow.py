@@ -4,15 +4,99 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from distinput.core.record_batches import Text
-from distinput.core.spec import Spec
+from distinput.arrow.record_batches import Text, arrow_schema, record_batch
+from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
-from distinput.files.sink import Sink
+from distinput.files.sink import WRITTEN_ALONE, Sink
 from distinput.plan.check import normalized
-from distinput.writers.tables import TableFile, as_text, check_table, target
+from distinput.values.nest import Structure, component
+from distinput.values.spec import Spec
 from distinput.writers.writer import ShardFile, Writer
 
-__all__ = ["ArrowWriter", "ipc_codec"]
+__all__ = ["ArrowWriter", "TableFile", "as_text", "check_table", "ipc_codec", "refuse_none", "target"]
+
+
+# ----------------------------------------------------------------------------
+# What the writers of tables share: elements as record batches of one schema, and pyarrow's writers over a `Sink`.
+# ----------------------------------------------------------------------------
+
+
+class TableFile(ShardFile):
+    """A file that a pyarrow writer writes.
+
+    Args:
+      writer: has `write_batch` and `close`.
+      schema: of the record batches.
+    """
+
+    def __init__(self, writer: Any, schema: Any) -> None:
+        self._writer, self._schema = writer, schema
+
+    def write(self, block: Block) -> None:
+        self._writer.write_batch(record_batch(block, self._schema))
+
+    def finish(self) -> None:
+        self._writer.close()
+
+
+def target(sink: Sink) -> Any:
+    """A file object for pyarrow that writes to a sink."""
+    import pyarrow as pa
+
+    return pa.PythonFile(_Copied(sink), mode="w")
+
+
+class _Copied:
+    """Copies what is small: some writers of pyarrow use the memory again, while a sink collects it."""
+
+    closed = False
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        self._sink.write(view if view.nbytes >= WRITTEN_ALONE else bytes(view))
+        return view.nbytes
+
+    def flush(self) -> None:
+        """Nothing: who opened the sink flushes it."""
+
+    def close(self) -> None:
+        """Nothing: who opened the sink closes it."""
+
+
+def as_text(text: Any) -> Text:
+    """The option `text` in a form that can be compared: True, False, or names of columns."""
+    return text if isinstance(text, bool | str) else tuple(text)
+
+
+def check_table(spec: Spec, text: Text) -> Any:
+    """The schema of a table of these elements.
+
+    Raises:
+      InvalidArgumentError: a component is None, or has no Arrow type.
+    """
+    refuse_none(spec.structure)
+    try:
+        return arrow_schema(spec, text)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(str(error).replace("to_arrow:", "write:", 1)) from None
+
+
+def refuse_none(structure: Structure, path: str = "") -> None:
+    """Refuse a component that is None in every element: no column could hold it, and readers would miss it.
+
+    Raises:
+      InvalidArgumentError: there is one.
+    """
+    if structure.kind == "none":
+        raise InvalidArgumentError(
+            f"write: a table has no column for {component(path)}, which is None in every element; leave it out with map, or "
+            'write format="elements"'
+        )
+    for key, child in zip(structure.keys or range(len(structure.children)), structure.children, strict=True):
+        refuse_none(child, f"{path}[{key!r}]")
 
 
 def ipc_codec(compression: Any) -> str | None:

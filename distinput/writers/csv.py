@@ -4,15 +4,15 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from distinput.core.block import Block
-from distinput.core.leaves import STRING
-from distinput.core.nest import component
-from distinput.core.record_batches import record_batch
-from distinput.core.spec import Spec, TensorSpec
+from distinput.arrow.record_batches import record_batch
+from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
-from distinput.writers.tables import TableFile, check_table, refuse_none, target
+from distinput.values.leaves import STRING
+from distinput.values.nest import component
+from distinput.values.spec import Spec, TensorSpec
+from distinput.writers.arrow import TableFile, check_table, refuse_none, target
 from distinput.writers.writer import ShardFile, Writer, column_paths, whole_file_codec
 
 __all__ = ["CsvWriter"]

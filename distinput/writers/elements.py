@@ -5,16 +5,15 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from distinput.core.block import Block
-from distinput.core.record_batches import arrow_schema, record_batch
-from distinput.core.spec import Spec
-from distinput.core.spec_json import spec_json
+from distinput.arrow.record_batches import arrow_schema, record_batch
+from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.formats.elements import stored, stored_block
 from distinput.plan.check import normalized
-from distinput.writers.arrow import ipc_codec
-from distinput.writers.tables import target
+from distinput.values.spec import Spec
+from distinput.values.spec_json import spec_json
+from distinput.writers.arrow import ipc_codec, target
 from distinput.writers.writer import ShardFile, Writer
 
 __all__ = ["ElementsWriter", "codec_of"]

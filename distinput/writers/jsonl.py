@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.nest import component
-from distinput.core.record_batches import record_batch
-from distinput.core.spec import Spec, TensorSpec
+from distinput.arrow.record_batches import record_batch
+from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
-from distinput.writers.tables import check_table, refuse_none
+from distinput.values.nest import component
+from distinput.values.spec import Spec, TensorSpec
+from distinput.writers.arrow import check_table, refuse_none
 from distinput.writers.writer import ShardFile, Writer, whole_file_codec
 
 __all__ = ["JsonlWriter"]

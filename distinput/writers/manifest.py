@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest of a folder of written files: what makes them a dataset, since without it there is none."""
+"""The manifest of a folder of written files, and the journal from which a writing goes on."""
 
 import json
 import os
+import re
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from distinput.core.json_values import MalformedJson, items_of, json_value, member
-from distinput.core.strings import Strings
+from distinput.columns.state import State
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.directory import MANIFEST
-from distinput.files.folder import join_path
-from distinput.files.inside import check_inside, open_inside, plain_name
+from distinput.files.folder import check_inside, join_path, open_inside, plain_name
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of
@@ -21,11 +21,18 @@ from distinput.files.table import FileTable
 from distinput.formats import FORMATS
 from distinput.formats.named import format_named
 from distinput.kernels.crc32 import crc32
-from distinput.plan.fingerprint import is_fingerprint
+from distinput.plan.fingerprint import Fingerprint, is_fingerprint
 from distinput.url_secrets import printed_without_secrets
+from distinput.values.json_values import MalformedJson, items_of, json_value, member
 from distinput.writers import WRITERS
 
-__all__ = ["MANIFEST", "OPTIONS_GIVEN", "WrittenFile", "WrittenFiles", "read_written", "verify_files"]
+__all__ = ["MANIFEST", "OPTIONS_GIVEN", "Journal", "WrittenFile", "WrittenFiles", "read_written", "verify_files"]
+
+
+# ----------------------------------------------------------------------------
+# The manifest of a folder of written files: what makes them a dataset, since without it there is none.
+# ----------------------------------------------------------------------------
+
 
 _VERSION = 1
 _COMPRESSED = frozenset({"compression_type"})
@@ -274,3 +281,69 @@ def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
                 "written, so write the dataset again"
             )
     return manifest
+
+
+# ----------------------------------------------------------------------------
+# The journal of a writing: which files are complete, and where the pipeline stood then.
+# ----------------------------------------------------------------------------
+
+
+_RUN = re.compile(r"\w+", re.ASCII)
+"""Words of writings, of which names of files are made."""
+_LISTS, _JOURNAL_OTHERS = ("numbers", "pieces", "replaces"), ("state", "pipeline", "done", "order")
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What a writer records after each file.
+
+    Args:
+      key: what was asked for, apart from the pipeline; another request does not go on from here.
+      run: the word of the writing.
+      files: complete ones, in order.
+      state: of the pipeline, after the last of these files.
+      pipeline: its fingerprint.
+      done: whether these are all files.
+      order: as in `WrittenFiles`.
+      numbers: where a function says which file an element goes to, the number of the file that each of `files` is a piece of.
+      pieces: as in `WrittenFiles`.
+      replaces: names of the files of the dataset that is replaced.
+    """
+
+    key: list[Any]
+    run: str
+    files: tuple[WrittenFile, ...] = ()
+    state: State | None = None
+    pipeline: Fingerprint = field(default_factory=list)
+    done: bool = False
+    order: str = "files"
+    numbers: tuple[int, ...] = ()
+    pieces: tuple[int, ...] = ()
+    replaces: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Elements in the files."""
+        return sum(file.rows for file in self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"version": _VERSION, **asdict(self)}
+
+    @staticmethod
+    def of_json(found: Any) -> "Journal | None":
+        """From JSON; None if it is damaged, or of another version: then there is nothing to go on from."""
+        if not isinstance(found, dict) or found.get("version") != _VERSION:
+            return None
+        try:
+            key, run = member(found, "key", list), member(found, "run", str)
+            files = tuple([WrittenFile.of_json(file) for file in items_of(member(found, "files"), "files")])
+            numbers, pieces, replaces = [tuple(items_of(found.get(name, []), name)) for name in _LISTS]
+            given = {name: value for name, value in found.items() if name in _JOURNAL_OTHERS}
+            made = Journal(key, run, files, numbers=numbers, pieces=pieces, replaces=replaces, **given)
+            fits = is_fingerprint(made.pipeline) and isinstance(made.done, bool) and bool(_RUN.fullmatch(run))
+            fits &= all(type(number) is int and number >= 0 for number in (*numbers, *pieces))
+            known = {"version", "key", "run", "files", *_LISTS, *_JOURNAL_OTHERS}
+            return made if fits and known.issuperset(found) and all(map(plain_name, replaces)) else None
+        except MalformedJson:
+            return None

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.dense import Dense
-from distinput.core.spec import Spec, TensorSpec
+from distinput.columns.block import Block
+from distinput.columns.dense import Dense
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import local_path
 from distinput.files.sink import Sink
 from distinput.files.source import naming
+from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import ShardFile, Writer
 
 __all__ = ["NpyWriter"]

@@ -1,15 +1,88 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file that elements are written to, until it is complete; small blocks are joined first."""
+"""Files that elements are written to: where they end, the open one, and those that a pass keeps or deals to."""
 
-from distinput.core.block import Block, concat_blocks
-from distinput.core.sizes import MOST_ROWS
-from distinput.core.spec import Spec
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from distinput.columns.block import Block, concat_blocks
+from distinput.columns.sizes import MOST_ROWS, balanced_slice, rows_within
+from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
+from distinput.functions.chain import calling
+from distinput.plan.check import at_least
+from distinput.values.spec import Spec
 from distinput.writers.manifest import WrittenFile
 from distinput.writers.stage import Stage
 from distinput.writers.writer import Writer
 
-__all__ = ["OpenFile"]
+__all__ = ["KEPT", "SHARD_BYTES", "Cut", "KeptFiles", "OpenFile", "Pieces", "file_numbers"]
+
+
+# ----------------------------------------------------------------------------
+# Where files end: how many elements go into each.
+# ----------------------------------------------------------------------------
+
+
+SHARD_BYTES = 256 << 20
+"""The size at which a file ends, if nothing else was asked for."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How elements are cut into files.
+
+    Args:
+      shards: so many files, of as many elements each; None: as many as are needed.
+      shard_bytes: about so many bytes a file; None: `SHARD_BYTES`, or no limit where one of the others is given.
+      shard_rows: so many elements a file.
+
+    Raises:
+      InvalidArgumentError: more than one of them is given, or one is less than 1.
+    """
+
+    shards: int | None = None
+    shard_bytes: int | None = None
+    shard_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if len(given) > 1:
+            raise InvalidArgumentError(f"write: give one of {' and '.join(given)}, since each says where files end")
+        for name, value in given.items():
+            at_least("write", name, value, 1)
+
+    def rows(self, index: int, total: int) -> int | None:
+        """Elements of file `index`; None: its bytes decide.
+
+        Args:
+          index: of the file.
+          total: elements in all, negative if that is not known.
+        """
+        if self.shard_rows is not None:
+            return self.shard_rows
+        if self.shards is None:
+            return None
+        if self.shards == 1:
+            return 1 << 62
+        part = balanced_slice(total, self.shards, index)
+        rows: int = part.stop - part.start
+        return rows
+
+    @property
+    def bytes(self) -> int:
+        """At how many bytes a file ends, where rows do not decide."""
+        return self.shard_bytes or SHARD_BYTES
+
+
+# ----------------------------------------------------------------------------
+# A file that elements are written to, until it is complete; small blocks are joined first.
+# ----------------------------------------------------------------------------
+
 
 _TOGETHER_BYTES = 1 << 20
 """Blocks are joined up to so many bytes: each one that is written costs some Python, and some of the file."""
@@ -72,3 +145,194 @@ class OpenFile:
         blocks, self._blocks = self._blocks, []
         self._waiting = self._waiting_rows = 0
         self._file.write(concat_blocks(blocks))
+
+
+# ----------------------------------------------------------------------------
+# The files that a pass writes on its way, block by block: for a cache or a snapshot, or to go on from if it is interrupted.
+# ----------------------------------------------------------------------------
+
+
+KEPT = re.compile(r"elements-[0-9a-f]{8}-\d{5}\.arrow")
+"""The names of the files."""
+
+_MOST_OPEN = 512
+_MOST_OF_A_BLOCK = 2
+"""How many times too large a file must be to end within a block: files that end with one can be gone on after."""
+
+
+class KeptFiles:
+    """Files under way.
+
+    Args:
+      stage: where they are written.
+      writer: of exact elements.
+      spec: of the elements.
+      shard_func: element -> the number of its file; None: one file after the other, of 256 MiB.
+      done: complete files of an interrupted pass, after which this one goes on.
+      word: what the names of the files begin with.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        writer: Writer,
+        spec: Spec,
+        shard_func: Callable[..., Any] | None = None,
+        done: Iterable[WrittenFile] = (),
+        word: str = "elements",
+    ) -> None:
+        self._stage, self._writer, self._spec, self._shard_func = stage, writer, spec, shard_func
+        self._word = word
+        self._done = list(done)
+        self._open: dict[int, OpenFile] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes so far, about."""
+        return sum(file.bytes for file in self._done) + self._held
+
+    @property
+    def _held(self) -> int:
+        """Bytes in open files, about."""
+        return sum(file.size for file in self._open.values())
+
+    def write(self, block: Block) -> None:
+        """Append elements."""
+        step = rows_within(block.size, block.nbytes)
+        for begin in range(0, block.size, step):
+            part = block.rows(begin, begin + step)
+            if self._shard_func is None:
+                if begin and self._held >= _MOST_OF_A_BLOCK * SHARD_BYTES:
+                    self.end()
+                self._append(len(self._done), part)
+                continue
+            numbers = file_numbers(self._shard_func, part)
+            for number in np.unique(numbers).tolist():
+                self._append(number, part.take(np.flatnonzero(numbers == number)))
+
+    def cut(self) -> tuple[WrittenFile, ...] | None:
+        """End the open file if it is large enough; then all files, of all blocks so far. Where a function deals: None."""
+        if self._shard_func is not None or self._held < SHARD_BYTES:
+            return None
+        return self.end()
+
+    def end(self) -> tuple[WrittenFile, ...]:
+        """Complete all files, at least one."""
+        if not self._done and not self._open:
+            self._file(0)
+        self._done += [self._open[number].end() for number in sorted(self._open)]
+        self._open.clear()
+        return tuple(self._done)
+
+    def discard(self) -> None:
+        """Leave nothing of the files that are not complete; may be called again."""
+        for file in self._open.values():
+            file.discard()
+        self._open.clear()
+
+    def _append(self, number: int, part: Block) -> None:
+        (self._open.get(number) or self._file(number)).write(part)
+
+    def _file(self, number: int) -> OpenFile:
+        if len(self._open) >= _MOST_OPEN:
+            raise InvalidArgumentError(f"shard_func may name {_MOST_OPEN} files, which are all open; it named more")
+        name = f"{self._word}-{self._stage.run}-{number:05d}{self._writer.ending}"
+        self._open[number] = OpenFile(self._stage, self._writer, self._spec, name, 0)
+        return self._open[number]
+
+
+def file_numbers(shard_func: Callable[..., Any], block: Block) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    """The numbers of the files that elements go to.
+
+    Raises:
+      InvalidArgumentError: one of them is none.
+    """
+    call = calling(shard_func)
+    found = [call(element) for element in block.elements()]
+    for value in found:
+        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
+            raise InvalidArgumentError(
+                f"shard_func must return the number of a file, an integer from 0 on, got {value!r}"
+            )
+    return np.array(found, np.int64)
+
+
+# ----------------------------------------------------------------------------
+# Files that a function deals elements to, all open at a time; now and then all of them end together and others begin.
+#
+# What has ended needs not be written again after an interruption, so that a dataset is not lost at its last element.
+# ----------------------------------------------------------------------------
+
+
+"""Files that may be open at a time."""
+
+_MOST_SMALL = 16
+"""How many times smaller than a file by itself a piece may be in the mean."""
+
+
+class Pieces:
+    """The pieces of numbered files.
+
+    Args:
+      who: the method, for error messages.
+      begin: the number of a file and that of its piece -> the piece, open.
+      most_bytes: about so many bytes are in pieces that end together, and more if there are many.
+      ended: complete pieces, in the order in which they ended.
+      numbers: the number of the file of each of these.
+    """
+
+    def __init__(
+        self,
+        who: str,
+        begin: Callable[[int, int], OpenFile],
+        most_bytes: int,
+        ended: Iterable[WrittenFile] = (),
+        numbers: Iterable[int] = (),
+    ) -> None:
+        self._who, self._begin, self._most = who, begin, most_bytes
+        self.ended, self.numbers = list(ended), list(numbers)
+        self._counts = Counter(self.numbers)
+        self._open: dict[int, OpenFile] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether the open pieces are worth ending."""
+        most = self._most * max(1, len(self._open) / _MOST_SMALL)
+        return bool(self._open) and sum(file.size for file in self._open.values()) >= most
+
+    def write(self, number: int, part: Block) -> None:
+        """Append elements to a file.
+
+        Raises:
+          InvalidArgumentError: too many are open.
+        """
+        (self._open.get(number) or self._piece(number)).write(part)
+
+    def end(self) -> None:
+        """Complete the open pieces; there is at least one in the end."""
+        if not self._open and not self.ended:
+            self._piece(0)
+        for number in sorted(self._open):
+            self.ended.append(self._open[number].end())
+            self.numbers.append(number)
+            self._counts[number] += 1
+        self._open.clear()
+
+    def in_order(self) -> tuple[list[WrittenFile], list[int]]:
+        """The complete pieces by the numbers of their files, and how many each file has."""
+        order = sorted(range(len(self.ended)), key=self.numbers.__getitem__)
+        return [self.ended[index] for index in order], [self._counts[number] for number in sorted(self._counts)]
+
+    def discard(self) -> None:
+        """Leave nothing of the pieces that are not complete; may be called again."""
+        for file in self._open.values():
+            file.discard()
+        self._open.clear()
+
+    def _piece(self, number: int) -> OpenFile:
+        if len(self._open) >= _MOST_OPEN:
+            raise InvalidArgumentError(
+                f"{self._who}: shard_func may name {_MOST_OPEN} files, which are all open; it named more"
+            )
+        self._open[number] = self._begin(number, self._counts[number])
+        return self._open[number]

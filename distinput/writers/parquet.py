@@ -4,13 +4,13 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from distinput.core.block import Block
-from distinput.core.record_batches import Text, record_batch
-from distinput.core.spec import Spec
+from distinput.arrow.record_batches import Text, record_batch
+from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.plan.check import at_least, normalized
-from distinput.writers.tables import as_text, check_table, target
+from distinput.values.spec import Spec
+from distinput.writers.arrow import as_text, check_table, target
 from distinput.writers.writer import ShardFile, Writer
 
 __all__ = ["ParquetWriter"]

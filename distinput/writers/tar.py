@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.leaves import STRING
-from distinput.core.spec import Spec, TensorSpec
+from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
+from distinput.values.leaves import STRING
+from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import ShardFile, Writer, whole_file_codec
 
 __all__ = ["TarWriter"]

@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.leaves import STRING
-from distinput.core.spec import Spec, TensorSpec
-from distinput.core.strings import Strings
+from distinput.columns.block import Block
+from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
 from distinput.formats.example_encoding import encode_examples
 from distinput.formats.tfrecord import framed
+from distinput.values.leaves import STRING
+from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import ShardFile, Writer, whole_file_codec
 
 __all__ = ["TFRecordsWriter"]

@@ -5,12 +5,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from distinput.core.block import Block
-from distinput.core.nest import Structure, component
-from distinput.core.spec import Spec
+from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import CODECS, Compression, as_compression
 from distinput.files.sink import Sink
+from distinput.values.nest import Structure, component
+from distinput.values.spec import Spec
 
 __all__ = ["ShardFile", "Writer", "column_paths", "whole_file_codec"]
 

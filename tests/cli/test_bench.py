@@ -84,7 +84,7 @@ def test_what_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
 def test_changes_are_tried(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     in_threads = "map(num_parallel_calls=AUTOTUNE)"
     for change in ["map(num_parallel_calls=AUTOTUNE, processes=True)"]:
-        monkeypatch.delitem(__import__("distinput.reports.trials", fromlist=["CHANGES"]).CHANGES, change)
+        monkeypatch.delitem(__import__("distinput.reports.bench", fromlist=["CHANGES"]).CHANGES, change)
     assert main(["bench", "train_to_measure:ds", "--try"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith(f"  {in_threads}: ")

@@ -7,9 +7,7 @@ import pytest
 
 import distinput as di
 from distinput.cli import main, tools
-from distinput.diagnosis import Advice, Diagnosis
-from distinput.diagnosis.machine import Machine
-from distinput.diagnosis.packages import Package
+from distinput.diagnosis import Advice, Diagnosis, Machine, Package
 
 MACHINE = Machine("Linux x86_64", "3.12.1", 8, 1.5, 4 << 30, 65536)
 PACKAGES = (

@@ -4,7 +4,7 @@
 import pytest
 
 from distinput.cluster.cluster_spec import ClusterSpec
-from distinput.cluster.contradiction import contradicts
+from distinput.cluster.resolve import contradicts
 from distinput.cluster.topology import Cluster, Sighting
 
 WORKERS = ClusterSpec({"worker": ["a:1", "b:1", "c:1"]})

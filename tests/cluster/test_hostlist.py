@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.cluster.hostlist import expand_counts, expand_hostlist
+from distinput.cluster.slurm import expand_counts, expand_hostlist
 
 
 @pytest.mark.parametrize(

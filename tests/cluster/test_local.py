@@ -3,7 +3,7 @@
 
 import pytest
 
-from distinput.cluster.local import LocalClusterResolver
+from distinput.cluster.launchers import LocalClusterResolver
 
 
 def test_it_has_the_tasks_asked_for() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.cluster.roles import task_at, worker_addresses
+from distinput.cluster.topology import task_at, worker_addresses
 from distinput.distribute.cluster_resolver import collective_leader, id_in_cluster, is_chief, worker_count
 
 FULL = {"chief": ["c:1"], "worker": ["a:1", "b:1"], "ps": ["p:1", "q:1"], "evaluator": ["e:1"]}

@@ -3,7 +3,7 @@
 
 import pytest
 
-from distinput.cluster.variables import current, natural, text
+from distinput.cluster.resolver import current, natural, text
 
 
 def test_no_mapping_is_the_environment_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import distinput as di
-from distinput.core.adopt import adopt, leaf_of
-from distinput.core.leaves import as_leaf
-from distinput.core.regroup import column_of_values
+from distinput.arrow.adopt import adopt, leaf_of
+from distinput.columns.regroup import column_of_values
+from distinput.values.leaves import as_leaf
 
 
 class Pair(NamedTuple):

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.arrow import (
+from distinput.arrow.arrow import (
+    ArrowDamageError,
     FillError,
     NullsError,
     UnsupportedTypeError,
@@ -20,9 +21,8 @@ from distinput.core.arrow import (
     to_column,
     to_columns,
 )
-from distinput.core.arrow_damage import ArrowDamageError
-from distinput.core.dense import Dense
-from distinput.core.nest import structure_of
+from distinput.columns.dense import Dense
+from distinput.values.nest import structure_of
 
 TEXTS = [b"a", b"", b"bcd", b"ef"]
 LISTS = [[1, 2], [], [3], [4, 5, 6]]

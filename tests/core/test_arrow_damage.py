@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from distinput.core.arrow_damage import ArrowDamageError, check_array, check_batch
+from distinput.arrow.arrow import ArrowDamageError, check_array, check_batch
 
 WRITTEN: list[tuple[Any, tuple[int, ...]]] = []
 """Memory of offsets and what is written there later: pyarrow makes no array from wrong ones."""

@@ -7,11 +7,11 @@ import pyarrow.compute as pc
 import pytest
 
 import distinput as di
-from distinput.core.arrow_expression import Term, check_expression, is_expression, rows_where, term_of
-from distinput.core.block import Block
-from distinput.core.nest import structure_of
-from distinput.core.spec import Spec
+from distinput.arrow.expression import Term, check_expression, is_expression, rows_where, term_of
+from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
+from distinput.values.nest import structure_of
+from distinput.values.spec import Spec
 
 X = pc.field("x")
 SPEC = Spec.of({"x": di.TensorSpec([], "int64"), "s": di.TensorSpec([], object), "v": di.TensorSpec([2], "float32")})

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import distinput as di
-from distinput.core.begun import Begun
+from distinput.run.begun import Begun
 
 Dataset = di.data.Dataset
 

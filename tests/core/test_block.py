@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.block import Block, ColumnBlock, concat_blocks, stack_prefix
-from distinput.core.chunked import ChunkedBlock
-from distinput.core.column import LazyColumn
-from distinput.core.copying import CopyingBlock
-from distinput.core.dense import Dense
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF, structure_of
-from distinput.core.picked import Picked, picked
+from distinput.columns.block import Block, ColumnBlock, concat_blocks, stack_prefix
+from distinput.columns.chunked import ChunkedBlock
+from distinput.columns.column import LazyColumn
+from distinput.columns.dense import Dense
+from distinput.columns.failure import Failure
+from distinput.columns.picked import Picked, picked
+from distinput.ops.copied import CopyingBlock
+from distinput.values.nest import LEAF, structure_of
 
 FINAL = {ChunkedBlock, ColumnBlock, CopyingBlock, Failure}
 

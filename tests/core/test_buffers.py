@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.buffers import ALIGNMENT, FEWEST_BYTES, MOST_BYTES, Buffers, aligned
+from distinput.values.buffers import ALIGNMENT, FEWEST_BYTES, MOST_BYTES, Buffers, aligned
 
 INT64 = np.dtype(np.int64)
 ROWS = FEWEST_BYTES // 8 // 4

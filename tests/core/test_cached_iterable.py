@@ -3,7 +3,7 @@
 
 from itertools import islice
 
-from distinput.core.cached_iterable import CachedIterable
+from distinput.functions.dataset_functions import CachedIterable
 
 
 def test_items_are_made_as_far_as_anybody_goes() -> None:

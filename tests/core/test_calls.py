@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.block import Block
-from distinput.core.calls import bytes_of, called, element_text
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF, structure_of
-from distinput.core.state import Mark
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure
+from distinput.columns.state import Mark
+from distinput.run.calls import bytes_of, called, element_text
+from distinput.values.nest import LEAF, structure_of
 
 START: Mark = {"input": {"next": 0}, "skip": 0}
 SIZES = st.lists(st.one_of(st.integers(0, 80), st.just(-1)), max_size=5)
@@ -107,7 +107,7 @@ def test_large_results_are_sent_before_they_are_many() -> None:
 
 def test_the_first_result_does_not_wait_for_those_of_a_slow_function(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("distinput.core.calls.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("distinput.run.calls.perf_counter", lambda: clock[0])
 
     def call(x: int) -> int:
         clock[0] += 1.0

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.block import Block, ColumnBlock, concat_blocks
-from distinput.core.chunked import ChunkedBlock, chunked
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.nest import structure_of
-from distinput.core.objects import Objects
-from distinput.core.owned import frozen
-from distinput.core.picked import Picked
-from distinput.core.ragged import Ragged
-from distinput.core.regroup import column_of
-from distinput.core.rows import RowQueue
-from distinput.core.strings import Strings
+from distinput.arrow.owned import frozen
+from distinput.columns.block import Block, ColumnBlock, concat_blocks
+from distinput.columns.chunked import ChunkedBlock, chunked
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.objects import Objects
+from distinput.columns.picked import Picked
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import column_of
+from distinput.columns.rows import RowQueue
+from distinput.columns.strings import Strings
+from distinput.values.nest import structure_of
 
 STRUCTURES = [0, (0, 0), {"a": 0, "b": (0,)}]
 

@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.column import Column, LazyColumn, StackError
-from distinput.core.dense import Dense
-from distinput.core.leaves import STRING
-from distinput.core.objects import Arrays, Datasets, Objects
-from distinput.core.padded import Padded
-from distinput.core.picked import Picked
-from distinput.core.ragged import Ragged
-from distinput.core.ragged_batches import RaggedBatches
-from distinput.core.regroup import column_of, concat_columns, split, stack
-from distinput.core.sparse_rows import SparseRows
-from distinput.core.strings import Strings
+from distinput.columns.column import Column, LazyColumn, StackError
+from distinput.columns.dense import Dense
+from distinput.columns.objects import Arrays, Datasets, Objects
+from distinput.columns.padded import Padded
+from distinput.columns.picked import Picked
+from distinput.columns.ragged import Ragged, RaggedBatches
+from distinput.columns.regroup import column_of, concat_columns, split, stack
+from distinput.columns.sparse_rows import SparseRows
+from distinput.columns.strings import Strings
+from distinput.values.leaves import STRING
 
 FINAL = {Arrays, Datasets, Dense, Objects, Padded, Picked, Ragged, RaggedBatches, SparseRows, Strings}
 

@@ -5,9 +5,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.block import Block
-from distinput.core.copying import CopyingBlock
-from distinput.core.nest import LEAF, structure_of
+from distinput.columns.block import Block
+from distinput.ops.copied import CopyingBlock
+from distinput.values.nest import LEAF, structure_of
 
 
 def copying(rows: int, late: list[float] | None = None) -> tuple[np.ndarray, CopyingBlock]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Members of TensorFlow's classes that are not there: the error says what to do instead."""
 
-from distinput.core.declined import CHANGE, MEMBERS, declined, told
-from distinput.core.spec import RaggedTensorSpec
+from distinput.names.words import CHANGE, MEMBERS, declined, told
+from distinput.values.spec import RaggedTensorSpec
 
 
 def test_a_reason_names_its_page() -> None:

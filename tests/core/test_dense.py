@@ -4,10 +4,10 @@
 import numpy as np
 import pytest
 
-import distinput.core.dense as module
-from distinput.core.dense import Dense
-from distinput.core.ragged import Ragged
-from distinput.core.regroup import split
+import distinput.columns.dense as module
+from distinput.columns.dense import Dense
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import split
 
 
 @pytest.mark.parametrize("index", [-1, 3])

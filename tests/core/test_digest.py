@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core import digest
-from distinput.core.dense import Dense
-from distinput.core.digest import Digest, common_folder, evenly, texts_of, word_of
-from distinput.core.ragged import Ragged
-from distinput.core.regroup import column_of
-from distinput.core.strings import Strings
+from distinput.columns import digest
+from distinput.columns.dense import Dense
+from distinput.columns.digest import Digest, common_folder, evenly, texts_of, word_of
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import column_of
+from distinput.columns.strings import Strings
 
 DIFFERENT: list[list[Any]] = [
     [b"a", b"b"],

@@ -8,8 +8,8 @@ from weakref import WeakSet
 
 import pytest
 
-from distinput.core import ending
-from distinput.core.ending import Ending
+from distinput.run import threads
+from distinput.run.threads import Ending
 
 pytestmark = pytest.mark.fresh_process
 
@@ -42,9 +42,9 @@ def test_dropping_waits_for_nothing_and_is_done_once() -> None:
 def test_a_fork_leaves_what_belongs_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     each = Background()
     process = os.getpid()
-    monkeypatch.setattr(ending.os, "getpid", lambda: process + 1)
+    monkeypatch.setattr(threads.os, "getpid", lambda: process + 1)
     each.drop()
-    ending._end_all()
+    threads._end_all()
     assert not each.ends
 
 
@@ -54,17 +54,17 @@ def test_no_error_keeps_the_end_of_the_program_from_the_others(monkeypatch: pyte
             super().end(patience)
             raise RuntimeError
 
-    monkeypatch.setattr(ending, "_open", WeakSet())
+    monkeypatch.setattr(threads, "_open", WeakSet())
     made = [Broken(), Background(), Broken(), Background()]
     made[1].close()
-    ending._end_all()
-    ending._end_all()
+    threads._end_all()
+    threads._end_all()
     assert [each.ends for each in made] == [[1.0], [None], [1.0], [1.0]]
 
 
 def test_a_real_program_ends_what_is_open_before_its_modules_are_gone() -> None:
     code = (
-        "from distinput.core.ending import Ending\n"
+        "from distinput.run.threads import Ending\n"
         "class Background(Ending):\n"
         "    def __init__(self): self.begun()\n"
         "    def end(self, patience):\n"

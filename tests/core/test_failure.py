@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.block import Block
-from distinput.core.failure import Failure, of_all, sound_parts, stacked_parts
-from distinput.core.nest import LEAF
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure, of_all, sound_parts, stacked_parts
+from distinput.values.nest import LEAF
 
 Dataset = di.data.Dataset
 

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from distinput.core.html import KINDS
+from distinput.names.words import KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from distinput.core.lazy_imports import files_of
+from distinput.names.registry import files_of
 
 PACKAGE = "lazily_loaded_for_a_test"
 
@@ -17,7 +17,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / PACKAGE
     folder.mkdir()
     (folder / "__init__.py").write_text(
-        "from distinput.core.lazy_imports import files_of\n__getattr__ = files_of(__name__)\n"
+        "from distinput.names.registry import files_of\n__getattr__ = files_of(__name__)\n"
     )
     (folder / "good.py").write_text("value = 7\n")
     (folder / "needy.py").write_text("import a_package_that_is_not_there\n")

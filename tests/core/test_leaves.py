@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from distinput.core.leaves import STRING, as_dtype, as_leaf, dtype_name, dtype_of, shape_of, zero
 from distinput.errors import InvalidArgumentError
+from distinput.values.leaves import STRING, as_dtype, as_leaf, dtype_name, dtype_of, shape_of, zero
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 
 import pytest
 
-from distinput.core.meant import meant
+from distinput.names.words import meant
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.nest import LEAF, NONE, Structure, flatten, map_leaves, structure_of, tuple_of
+from distinput.values.nest import LEAF, NONE, Structure, flatten, map_leaves, structure_of, tuple_of
 
 Pair = namedtuple("Pair", ["left", "right"])  # noqa: PYI024 - as users write it
 

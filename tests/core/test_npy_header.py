@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.npy_header import (
+from distinput.decoders.arrays import (
     MalformedArchive,
     MalformedArray,
     ObjectsError,

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.leaves import STRING, as_leaf
-from distinput.core.objects import Arrays, Datasets, Objects
-from distinput.core.ragged import Ragged
-from distinput.core.regroup import column_of, column_of_values, split, stack
-from distinput.core.strings import Strings
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.objects import Arrays, Datasets, Objects
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import column_of, column_of_values, split, stack
+from distinput.columns.strings import Strings
+from distinput.values.leaves import STRING, as_leaf
 
 
 def equal(left: Any, right: Any) -> bool:

@@ -6,16 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.buffers import FEWEST_BYTES, empty
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF, structure_of
-from distinput.core.objects import Arrays, Objects
-from distinput.core.owned import Promise, frozen, is_plain, lent, owned
-from distinput.core.picked import Picked
-from distinput.core.ragged import Ragged
-from distinput.core.references import counts_are_exact
+from distinput.arrow.owned import Promise, frozen, is_plain, lent, owned
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.dense import Dense
+from distinput.columns.objects import Arrays, Objects
+from distinput.columns.picked import Picked
+from distinput.columns.ragged import Ragged
 from distinput.errors import InvalidArgumentError
+from distinput.values.buffers import FEWEST_BYTES, counts_are_exact, empty
+from distinput.values.nest import LEAF, structure_of
 
 BUFFER = np.zeros(4)
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core import padded as module
-from distinput.core.block import ColumnBlock, concat_blocks
-from distinput.core.buffers import FEWEST_BYTES
-from distinput.core.column import Column, StackError
-from distinput.core.nest import LEAF
-from distinput.core.objects import Objects
-from distinput.core.padded import Padded, groups
-from distinput.core.regroup import split, stack
+from distinput.columns import padded as module
+from distinput.columns.block import ColumnBlock, concat_blocks
+from distinput.columns.column import Column, StackError
+from distinput.columns.objects import Objects
+from distinput.columns.padded import Padded, groups
+from distinput.columns.regroup import split, stack
 from distinput.kernels.ragged import pad_spans
+from distinput.values.buffers import FEWEST_BYTES
+from distinput.values.nest import LEAF
 
 INNER = [(), (3,), (2, 2)]
 DTYPES = ["uint8", "int64", "float32", "complex128", "bool"]

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core import picked as module
-from distinput.core.block import ColumnBlock, concat_blocks
-from distinput.core.column import Column, LazyColumn
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF
-from distinput.core.picked import Memory, Picked, picked
-from distinput.core.regroup import split, stack
-from distinput.core.row_order import put_in_order
+from distinput.columns import picked as module
+from distinput.columns.block import ColumnBlock, concat_blocks
+from distinput.columns.column import Column, LazyColumn
+from distinput.columns.dense import Dense
+from distinput.columns.picked import Memory, Picked, picked, put_in_order
+from distinput.columns.regroup import split, stack
+from distinput.values.nest import LEAF
 
 INNER = [(), (3,), (2, 2), (0,)]
 DTYPES = ["uint8", "int64", "float32", "int16"]

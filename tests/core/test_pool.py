@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import distinput
-from distinput.core.pool import Pool, mapped
 from distinput.errors import CancelledError
+from distinput.run.threads import Pool, mapped
 
 
 def test_results_and_errors_come_to_who_asks() -> None:
@@ -95,7 +95,7 @@ def test_calls_come_in_the_order_of_the_items_and_the_first_error_is_raised() ->
 
 INTERRUPTED = """
 import signal, threading, time
-from distinput.core.pool import mapped
+from distinput.run.threads import mapped
 
 def slow(x):
     if x == 0:

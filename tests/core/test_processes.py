@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.processes import Processes, Workforce, check_sendable
-from distinput.core.segments import Closed
 from distinput.errors import UnavailableError
+from distinput.run.processes import Processes, Workforce, check_sendable
+from distinput.run.segments import Closed
 
 
 def always() -> bool:
@@ -121,7 +121,7 @@ def test_workers_in_the_middle_of_a_message_are_not_used_again(
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("distinput.core.segments.SegmentConnection.receive", interrupted)
+    monkeypatch.setattr("distinput.run.segments.SegmentConnection.receive", interrupted)
     with pytest.raises(KeyboardInterrupt):
         workers.receive(0, always)
     assert not workers.alive

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.column import StackError
-from distinput.core.dense import Dense
-from distinput.core.objects import Objects
-from distinput.core.ragged import Ragged
-from distinput.core.regroup import stack
-from distinput.core.strings import Strings
+from distinput.columns.column import StackError
+from distinput.columns.dense import Dense
+from distinput.columns.objects import Objects
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import stack
+from distinput.columns.strings import Strings
 
 
 def ragged(flat: Any, starts: list[int], sizes: list[int]) -> Ragged:

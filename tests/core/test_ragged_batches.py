@@ -9,22 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.block import ColumnBlock
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.digest import word_of
-from distinput.core.nest import LEAF
-from distinput.core.objects import Objects
-from distinput.core.owned import frozen
-from distinput.core.ragged import Ragged
-from distinput.core.ragged_batches import RaggedBatches
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.regroup import as_ragged_tensors, column_of, concat_columns, split, stack
-from distinput.core.rows import loosened
-from distinput.core.spec import RaggedTensorSpec, Spec
-from distinput.core.strings import Strings
-from distinput.core.to_arrow import column_to_arrow
+from distinput.arrow.owned import frozen
+from distinput.arrow.record_batches import column_to_arrow
+from distinput.columns.block import ColumnBlock
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.digest import word_of
+from distinput.columns.objects import Objects
+from distinput.columns.ragged import Ragged, RaggedBatches
+from distinput.columns.regroup import as_ragged_tensors, column_of, concat_columns, split, stack
+from distinput.columns.rows import loosened
+from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
+from distinput.values.nest import LEAF
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.spec import RaggedTensorSpec, Spec
 
 ROWS = st.lists(st.lists(st.integers(0, 99), max_size=3), max_size=4)
 BATCHES = st.lists(ROWS, min_size=1, max_size=5)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.ragged_rows import padded_rows, places_of, row_numbers, rows_of_lists, splits_of
 from distinput.errors import InvalidArgumentError
+from distinput.values.ragged_rows import padded_rows, places_of, row_numbers, rows_of_lists, splits_of
 
 LISTS = st.lists(st.lists(st.integers(0, 99), max_size=4), max_size=5)
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.ragged_tensor import RaggedTensor
 from distinput.errors import InvalidArgumentError
+from distinput.values.ragged_tensor import RaggedTensor
 
 NUMBERS = st.integers(-(2**31), 2**31 - 1)
 ROWS = st.lists(st.lists(NUMBERS, max_size=5), max_size=6)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.ragged_tensor import RaggedTensor
 from distinput.errors import InvalidArgumentError
+from distinput.values.ragged_tensor import RaggedTensor
 
 ROWS = st.lists(st.lists(st.integers(-50, 50), max_size=4), max_size=5)
 

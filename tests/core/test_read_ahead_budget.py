@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from distinput.core.read_ahead_budget import ReadAheadBudget
+from distinput.run.run import ReadAheadBudget
 
 
 def test_a_single_piece_may_take_more_than_all_together() -> None:

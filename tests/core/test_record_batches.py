@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.block import ColumnBlock
-from distinput.core.nest import LEAF
-from distinput.core.objects import Objects
-from distinput.core.record_batches import arrow_schema, record_batch
-from distinput.core.spec import Spec
+from distinput.arrow.record_batches import arrow_schema, record_batch
+from distinput.columns.block import ColumnBlock
+from distinput.columns.objects import Objects
 from distinput.errors import InvalidArgumentError
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 
 Dataset = di.data.Dataset
 

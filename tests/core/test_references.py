@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from distinput.core.references import alone, calibrated, counts_are_exact
+from distinput.values.buffers import alone, calibrated, counts_are_exact
 
 exact = pytest.mark.skipif(not counts_are_exact(), reason="reference counts are not exact here")
 
@@ -75,7 +75,7 @@ with tempfile.NamedTemporaryFile() as file:
 assert buffers._BUFFERS.nbytes == source._POOL.nbytes == 0
 
 import socket
-from distinput.core.segments import Channel
+from distinput.run.segments import Channel
 here, there = map(Channel, socket.socketpair())
 got = []
 for number in range(40):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from distinput.core.registry import Registry
+from distinput.names.registry import Registry
 
 
 def numbers() -> Registry[Callable[..., Any]]:

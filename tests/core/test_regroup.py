@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.objects import Objects
-from distinput.core.ragged import Ragged
-from distinput.core.regroup import column_of, concat_columns, concatenated
-from distinput.core.strings import Strings
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.objects import Objects
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import column_of, concat_columns, concatenated
+from distinput.columns.strings import Strings
 
 ROWS: dict[str, st.SearchStrategy[Any]] = {
     "numbers": st.integers(0, 9).map(np.int32),

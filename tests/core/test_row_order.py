@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.block import Block
-from distinput.core.nest import LEAF, structure_of
-from distinput.core.row_order import check_rows, put_in_order
+from distinput.columns.block import Block
+from distinput.columns.picked import check_rows, put_in_order
+from distinput.values.nest import LEAF, structure_of
 
 VALUES: dict[str, Any] = {
     "number": lambda i: np.int64(i),

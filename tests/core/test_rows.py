@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.block import Block
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF
-from distinput.core.rows import RowQueue, passing_over
-from distinput.core.state import Mark
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure
+from distinput.columns.rows import RowQueue, passing_over
+from distinput.columns.state import Mark
+from distinput.values.nest import LEAF
 
 SIZES = st.lists(st.one_of(st.integers(0, 5), st.just(-1)), max_size=6)
 """Rows of each block; -1: a failure."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from distinput.core.block import Block
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF
-from distinput.core.run import OpCounters, Run
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure
+from distinput.run.run import OpCounters, Run
+from distinput.values.nest import LEAF
 
 
 @dataclass(eq=False)

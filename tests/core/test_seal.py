@@ -9,8 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from distinput.core.seal import opened, sealed, start_of
-from distinput.core.state import READABLE, VERSION
+from distinput.columns.state import READABLE, VERSION, opened, sealed, start_of
 from distinput.errors import StateError
 
 VALUES = st.recursive(

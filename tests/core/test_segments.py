@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from distinput.core.segments import Closed, SegmentConnection
+from distinput.run.segments import Closed, SegmentConnection
 
 Pair = tuple[SegmentConnection, SegmentConnection]
 

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core import shuffle_buffer as module
-from distinput.core.block import Block, ColumnBlock, concat_blocks
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.nest import structure_of
-from distinput.core.objects import Objects
-from distinput.core.ragged import Ragged
-from distinput.core.regroup import column_of
-from distinput.core.shuffle_buffer import ShuffleBuffer
-from distinput.core.spec import Spec, TensorSpec
-from distinput.core.strings import Strings
+from distinput.columns.block import Block, ColumnBlock, concat_blocks
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.objects import Objects
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import column_of
+from distinput.columns.strings import Strings
 from distinput.kernels.shuffle import drain_steps, shuffle_steps
+from distinput.ops import shuffle as module
+from distinput.ops.shuffle import ShuffleBuffer
+from distinput.values.nest import structure_of
+from distinput.values.spec import Spec, TensorSpec
 
 STRUCTURE = structure_of((0,) * 6)
 SPEC = Spec(

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.sparse_tensor import SparseTensor
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.testing import check_dataset
+from distinput.values.sparse_tensor import SparseTensor
 
 
 def random_sparse(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> SparseTensor:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.sparse_tensor import SparseTensor
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
+from distinput.values.sparse_tensor import SparseTensor
 
 
 def test_values_stand_at_their_places() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.nest import LEAF, structure_of
-from distinput.core.shape import TensorShape
-from distinput.core.spec import DatasetSpec, Spec, TensorSpec, merge_specs, opened
+from distinput.values.nest import LEAF, structure_of
+from distinput.values.shape import TensorShape
+from distinput.values.spec import DatasetSpec, Spec, TensorSpec, merge_specs, opened
 
 
 @pytest.mark.parametrize("shape, size", [((2, 3), 6), ((), 1), ((2, None), None), (None, None)])

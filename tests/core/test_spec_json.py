@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.spec import DatasetSpec, RaggedTensorSpec, Spec, TensorSpec
-from distinput.core.spec_json import dtype_json, dtype_of_json, spec_json, spec_of_json
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.values.spec import DatasetSpec, RaggedTensorSpec, Spec, TensorSpec
+from distinput.values.spec_json import dtype_json, dtype_of_json, spec_json, spec_of_json
 
 T = TensorSpec
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from distinput.core.leaves import as_leaf
 from distinput.errors import StateError
 from distinput.ops.scan import decode_value, encode_value
+from distinput.values.leaves import as_leaf
 
 
 def same(one: Any, other: Any) -> bool:

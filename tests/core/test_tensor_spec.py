@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.tensor_spec import Shape, TensorSpec, merge_shapes, shape_fits
+from distinput.values.spec import Shape, TensorSpec, merge_shapes, shape_fits
 
 SHAPES = st.one_of(st.none(), st.lists(st.one_of(st.none(), st.integers(0, 3)), max_size=3).map(tuple))
 SIZES = st.lists(st.integers(0, 3), max_size=3).map(tuple)

@@ -6,7 +6,7 @@ from time import monotonic
 
 import pytest
 
-from distinput.core.threads import Threads
+from distinput.run.threads import Threads
 
 
 def test_a_stream_that_ends_waits_for_nothing_and_drops_what_was_not_begun() -> None:

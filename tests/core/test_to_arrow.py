@@ -8,12 +8,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.arrow import to_column
-from distinput.core.block import Block
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF, structure_of
-from distinput.core.regroup import column_of
-from distinput.core.to_arrow import column_to_arrow, to_arrow
+from distinput.arrow.arrow import to_column
+from distinput.arrow.record_batches import column_to_arrow, to_arrow
+from distinput.columns.block import Block
+from distinput.columns.dense import Dense
+from distinput.columns.regroup import column_of
+from distinput.values.nest import LEAF, structure_of
 
 ROWS: dict[str, list[Any]] = {
     "numbers": [np.int16(i) for i in range(5)],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from distinput.core.when_imported import when_imported
+from distinput.names.registry import when_imported
 
 
 @pytest.fixture

@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from distinput.core import worker_process
-from distinput.core.segments import Closed, SegmentConnection
-from distinput.core.worker_process import this_is_one
+from distinput.run import processes
+from distinput.run.processes import this_is_one
+from distinput.run.segments import Closed, SegmentConnection
 
 
 @pytest.fixture
 def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[SegmentConnection]:
     """A channel to a worker that runs on a thread, and ends when the channel is closed."""
-    monkeypatch.setattr(worker_process, "_HERE", False)
-    monkeypatch.setattr(worker_process.signal, "signal", lambda *_: None)  # only the main thread may set it
+    monkeypatch.setattr(processes, "_HERE", False)
+    monkeypatch.setattr(processes.signal, "signal", lambda *_: None)  # only the main thread may set it
     monkeypatch.setattr(sys, "path", list(sys.path))
     ours, theirs = socket.socketpair()
     ours.settimeout(30)
-    thread = threading.Thread(target=worker_process.main, args=(theirs.detach(),), daemon=True)
+    thread = threading.Thread(target=processes.main, args=(theirs.detach(),), daemon=True)
     thread.start()
     channel = SegmentConnection(ours)
     yield channel

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from distinput.core import declined
-from distinput.data import absent
+from distinput.names import words
+from distinput.tf import absent
 
 ROOT = Path(__file__).parents[2]
 NAMES = [(module, name) for module, names in absent._TABLE.items() for name in names]
@@ -26,9 +26,9 @@ def message(module: str, name: str) -> str:
 @pytest.mark.parametrize("module, name", NAMES)
 def test_a_name_that_is_not_there_says_what_to_write_instead(module: str, name: str) -> None:
     cure, section = absent._TABLE[module][name]
-    assert re.search(f"^## {section}$", (ROOT / declined.PAGE).read_text(encoding="utf-8"), re.MULTILINE)
+    assert re.search(f"^## {section}$", (ROOT / words.PAGE).read_text(encoding="utf-8"), re.MULTILINE)
     assert message(module, name) == (
-        f"module '{module}' has no attribute '{name}': {cure} (\"{section}\" in {declined.PAGE})"
+        f"module '{module}' has no attribute '{name}': {cure} (\"{section}\" in {words.PAGE})"
     )
 
 
@@ -59,4 +59,4 @@ def test_what_python_itself_asks_for_is_refused_in_few_words() -> None:
 def test_a_first_batch_looks_for_no_words() -> None:
     program = "import sys, distinput as di; next(iter(di.data.Dataset.range(4).batch(2))); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not {"difflib", "distinput.data.absent"} & set(done.stdout.split())
+    assert not {"difflib", "distinput.tf.absent"} & set(done.stdout.split())

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.block import concat_blocks
-from distinput.data.block_pass import BlockPass
+from distinput.columns.block import concat_blocks
+from distinput.data.writing import BlockPass
 
 Dataset = di.data.Dataset
 

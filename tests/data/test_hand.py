@@ -6,10 +6,10 @@ from operator import length_hint
 
 import numpy as np
 
-from distinput.core.block import ColumnBlock
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF
-from distinput.data.hand import NONE, Hand
+from distinput.columns.block import ColumnBlock
+from distinput.columns.dense import Dense
+from distinput.data.iterator import NONE, Hand
+from distinput.values.nest import LEAF
 
 
 def block(n: int) -> ColumnBlock:

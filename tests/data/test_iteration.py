@@ -4,8 +4,8 @@
 import threading
 
 import distinput as di
-from distinput.core.run import Run
-from distinput.data.iteration import Iteration
+from distinput.data.iterator import Iteration
+from distinput.run.run import Run
 
 Dataset = di.data.Dataset
 

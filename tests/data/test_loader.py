@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.core.loader_worker import LoaderWorker
 from distinput.data import loader
 from distinput.errors import InputWarning
+from distinput.run.cores import LoaderWorker
 
 Dataset = di.data.Dataset
 PLAIN = Dataset.range(8)

@@ -6,7 +6,7 @@ import os
 import pytest
 
 import distinput as di
-from distinput.data.passes import Passes
+from distinput.data.iterator import Passes
 
 Dataset = di.data.Dataset
 NODE = Dataset.range(3).node

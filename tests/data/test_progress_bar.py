@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from distinput.data import progress_bar
-from distinput.data.progress_bar import ProgressBar
+from distinput.data import progress
+from distinput.data.progress import ProgressBar
 from distinput.errors import EngineMissing, InvalidArgumentError
 
 
@@ -55,7 +55,7 @@ def test_a_line_that_does_not_stay_vanishes() -> None:
 
 def test_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0.0, 0.5, 1.0, 2.0, 2.0, 2.0, 2.0])
-    monkeypatch.setattr(progress_bar, "monotonic", lambda: next(times, 2.0))
+    monkeypatch.setattr(progress, "monotonic", lambda: next(times, 2.0))
     assert "2 of 10 rows, 1/s, 8 s left" in shown(10, 10, steps=2)
 
 

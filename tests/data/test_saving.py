@@ -15,7 +15,7 @@ from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.testing import check_positions, check_restart, check_spec
 from distinput.testing.elements import exact
 from distinput.testing.pipelines import Pipeline, pipelines
-from distinput.writers import cut, pieces
+from distinput.writers import open_file
 from distinput.writers.manifest import MANIFEST
 from tests.depth import cases
 
@@ -81,14 +81,14 @@ def test_shard_func_says_where_an_element_goes(tmp_path: Path, monkeypatch: pyte
             InvalidArgumentError, match="shard_func must return the number of a file, an integer from 0"
         ):
             pairs.save(tmp_path, shard_func=lambda *_, wrong=wrong: wrong)
-    monkeypatch.setattr(pieces, "_MOST_OPEN", 4)
+    monkeypatch.setattr(open_file, "_MOST_OPEN", 4)
     with pytest.raises(InvalidArgumentError, match="shard_func may name 4 files, which are all open; it named more"):
         Dataset.range(6).save(tmp_path / "b", shard_func=int)
     assert len(Dataset.load(tmp_path)) == 6
 
 
 def test_shard_func_goes_on_after_the_last_complete_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cut, "SHARD_BYTES", 1)
+    monkeypatch.setattr(open_file, "SHARD_BYTES", 1)
     calls: list[int] = []
 
     fails = [True]

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 import distinput as di
-from distinput.data.spool import Spool
-from distinput.writers import kept_files
+from distinput.data.writing import Spool
+from distinput.writers import open_file
 from distinput.writers.stage import Stage
 
 
 def test_the_elements_of_complete_files_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_files, "SHARD_BYTES", 1)
+    monkeypatch.setattr(open_file, "SHARD_BYTES", 1)
     stage, dataset = Stage(str(tmp_path), ""), di.data.Dataset.range(3).concatenate(di.data.Dataset.range(3, 5))
     assert stage.take()
     spool, files = Spool(stage, dataset.node.spec, ()), ()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.run import Run
+from distinput.run.run import Run
 
 RANGE = di.data.Dataset.range
 INT64 = di.TensorSpec([], "int64")

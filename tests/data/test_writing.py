@@ -14,7 +14,7 @@ import distinput as di
 from distinput.errors import FailedPreconditionError
 from distinput.files.lock import FileLock
 from distinput.files.sink import Sink
-from distinput.writers import kept_files
+from distinput.writers import open_file
 from distinput.writers.manifest import MANIFEST, read_written
 from distinput.writers.stage import Stage
 
@@ -81,7 +81,7 @@ def test_elements_that_nobody_counted_take_turns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["elements", "parquet", "csv"])
 def test_files_that_take_turns_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
-    monkeypatch.setattr(kept_files, "SHARD_BYTES", 1)
+    monkeypatch.setattr(open_file, "SHARD_BYTES", 1)
     fails, seen = [7], []  # type: ignore[var-annotated]
 
     def dataset() -> Any:
@@ -104,7 +104,7 @@ def test_files_that_take_turns_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_files_that_took_turns_are_not_gone_on_with_where_elements_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_files, "SHARD_BYTES", 1)
+    monkeypatch.setattr(open_file, "SHARD_BYTES", 1)
     fails, seen = [7], []  # type: ignore[var-annotated]
     with pytest.raises(ValueError, match="element 7"):
         failing(fails, seen).write(tmp_path, "elements", shards=3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.decoders.orientation import orientation_of_exif, orientation_of_jpeg
+from distinput.decoders.image import orientation_of_exif, orientation_of_jpeg
 
 Image = pytest.importorskip("PIL.Image")
 ImageOps = pytest.importorskip("PIL.ImageOps")

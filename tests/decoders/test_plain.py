@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from distinput.decoders.plain import decode_bytes, decode_class, decode_text
+from distinput.decoders.members import decode_bytes, decode_class, decode_text
 from distinput.errors import InvalidArgumentError
 
 

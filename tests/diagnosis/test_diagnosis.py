@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from distinput.diagnosis import diagnosis
-from distinput.diagnosis.diagnosis import Diagnosis, diagnose
-from distinput.diagnosis.machine import Machine
-from distinput.diagnosis.packages import Package, packages
+from distinput import diagnosis
+from distinput.diagnosis import Diagnosis, Machine, Package, diagnose, packages
 
 GOOD = Machine("Linux x86_64", "3.12.1", 8, None, 4 << 30, 65536)
 NUMPY, OLD, MISSING = (Package("numpy", "", "2.0", found) for found in ("2.1", "1.26", None))

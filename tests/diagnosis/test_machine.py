@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from distinput.core.cores import cores
-from distinput.diagnosis.machine import this_machine
+from distinput.diagnosis import this_machine
+from distinput.run.cores import cores
 
 
 def test_this_machine() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.diagnosis.packages import Package, packages
+from distinput.diagnosis import Package, packages
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 VERSIONS = st.lists(st.integers(0, 30), min_size=1, max_size=4)

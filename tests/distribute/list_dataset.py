@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.spec import TensorSpec
+from distinput.values.spec import TensorSpec
 
 
 class ListDataset:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.spec import TensorSpec
 from distinput.data import Dataset
 from distinput.distribute import (
     CentralStorageStrategy,
@@ -23,6 +22,7 @@ from distinput.distribute import (
     get_strategy,
 )
 from distinput.errors import InvalidArgumentError, OutOfRangeError, StateError
+from distinput.values.spec import TensorSpec
 from tests.distribute.list_dataset import ListDataset, batches
 
 PER_REPLICA = InputReplicationMode.PER_REPLICA

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from distinput.core.spec import TensorSpec
 from distinput.distribute.core.reduction import ReduceOp
 from distinput.distribute.core.values import (
     DistributedValues,
@@ -20,6 +19,7 @@ from distinput.distribute.core.values import (
 )
 from distinput.distribute.input.dealing import PerReplicaSpec
 from distinput.errors import InvalidArgumentError
+from distinput.values.spec import TensorSpec
 
 
 class Pair(NamedTuple):

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import InvalidArgumentError, NoMatchError
-from distinput.files.braces import expand_braces
-from distinput.files.paths import list_matching
+from distinput.files.paths import expand_braces, list_matching
 
 
 @pytest.mark.parametrize(

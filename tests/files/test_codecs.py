@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Codecs by themselves; what holds for all of them is in test_compression."""
 
-from distinput.files.codecs import ArrowEncoder, ZlibDecoder, ZlibEncoder
+from distinput.files.compression import ArrowEncoder, ZlibDecoder, ZlibEncoder
 
 
 def test_bytes_that_wait_are_those_that_were_read_and_not_used() -> None:

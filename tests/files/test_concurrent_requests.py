@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from distinput.files.concurrent_requests import ask_each
+from distinput.files.paths import ask_each
 
 
 def test_local_files_are_asked_when_the_answer_is_wanted() -> None:

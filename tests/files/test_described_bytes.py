@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from distinput.files import mounts
-from distinput.files.described_bytes import beginning, ending
-from distinput.files.storage import stored
+from distinput.files.mounts import stored
+from distinput.files.source import beginning, ending
 from distinput.testing.range_server import RangeServer
 
 pytest.importorskip("obstore", reason="obstore is not installed")

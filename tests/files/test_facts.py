@@ -7,10 +7,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from distinput.core.strings import Strings
-from distinput.files import facts
-from distinput.files.facts import NamesFingerprint
-from distinput.files.manifest import save_manifest
+from distinput.columns.strings import Strings
+from distinput.files import manifest
+from distinput.files.manifest import NamesFingerprint, save_manifest
 
 
 def names(*paths: Path | str) -> NamesFingerprint:
@@ -73,8 +72,8 @@ def test_many_files_have_no_words_of_their_own(tmp_path: Path) -> None:
 def test_of_a_long_list_some_files_are_looked_up_the_last_included(
     files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(facts, "MOST_STAMPS", 2)
-    monkeypatch.setattr(facts, "_MOST_EACH", 0)
+    monkeypatch.setattr(manifest, "MOST_STAMPS", 2)
+    monkeypatch.setattr(manifest, "_MOST_EACH", 0)
     before = names(*files).stamps()
     files[1].write_bytes(b"not looked at")
     assert names(*files).stamps() == before
@@ -110,7 +109,7 @@ def test_remote_files_are_asked_unless_they_are_many(monkeypatch: pytest.MonkeyP
         assert "sizes" in before
         system.pipe("/facts/b", b"abcd")
         assert names("memory://facts/a", "memory://facts/b").stamps()["sizes"] != before["sizes"]
-        monkeypatch.setattr(facts, "MOST_REMOTE", 1)
+        monkeypatch.setattr(manifest, "MOST_REMOTE", 1)
         assert set(names("memory://facts/a", "memory://facts/b").stamps()) == {"each"}
         assert set(names("memory://facts/gone").stamps()) == {"each"}
     finally:

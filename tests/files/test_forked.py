@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.files import forked, mounts
+from distinput.files import mounts, paths
 
 pytest.importorskip("obstore", reason="obstore is not installed")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no 
 @pytest.fixture(autouse=True)
 def _as_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mounts, "_MOUNTS", {})
-    monkeypatch.setattr(forked, "_USED", {"here": False, "before": False})
+    monkeypatch.setattr(paths, "_USED", {"here": False, "before": False})
 
 
 def read(dataset: Any, answers: Any) -> None:
@@ -51,5 +51,5 @@ def test_after_the_parent_has_used_a_store_a_fork_refuses_it() -> None:
 
 def test_other_files_are_read_in_a_fork(tmp_path: Any) -> None:
     (tmp_path / "a.txt").write_text("one\n")
-    forked._USED["here"] = True
+    paths._USED["here"] = True
     assert in_a_fork(di.data.TextLineDataset(str(tmp_path / "a.txt"))) == [b"one"]

@@ -3,7 +3,7 @@
 
 from threading import Thread
 
-from distinput.files.hints import HINTS, beginning_with, stamped, telling, wanted_until
+from distinput.files.source import HINTS, beginning_with, stamped, telling, wanted_until
 from distinput.files.version import FileMetadata
 
 

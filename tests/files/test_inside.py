@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from distinput.errors import DataLossError, FailedPreconditionError, NotFoundError
-from distinput.files.inside import check_inside, leads_out, open_inside, plain_name
+from distinput.files.folder import check_inside, leads_out, open_inside, plain_name
 
 
 @pytest.fixture

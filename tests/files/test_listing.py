@@ -9,7 +9,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import distinput as di
 from distinput.files import mounts
-from distinput.files.listing import below, globbed
+from distinput.files.paths import below, globbed
 
 NAMES = ["a.txt", "b/c.txt", "b/d.txt", "b/e/f.txt", "g/[h].txt", "b/c.csv"]
 PATTERNS = [

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from distinput.files import multipart
-from distinput.files.multipart import MultipartUpload
+from distinput.files import object_store
+from distinput.files.object_store import MultipartUpload
 
 obstore = pytest.importorskip("obstore")
 MB = bytes(1 << 20)
@@ -19,7 +19,7 @@ def store() -> Any:
 
 
 def test_an_object_appears_when_it_is_finished(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multipart, "PART_BYTES", 1 << 20)
+    monkeypatch.setattr(object_store, "PART_BYTES", 1 << 20)
     upload = MultipartUpload(store, "a")
     for part in (MB, b"", MB[:5], MB):
         upload.add(part)

@@ -93,7 +93,7 @@ def test_it_answers_as_file_systems_of_fsspec_do(store: Any) -> None:
     ],
 )
 def test_urls_of_a_store_begin_with_its_bucket(kind: str, options: dict[str, str], prefix: str, store: Any) -> None:
-    from distinput.files.storage import stored
+    from distinput.files.mounts import stored
 
     made = getattr(obstore.store, kind)(**options)
     names, storage = stored(["x", prefix + "y"], None, made)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.errors import DataLossError, NotFoundError
-from distinput.files.ranges import read_spans
+from distinput.files.source import read_spans
 
 DATA = bytes(range(256)) * 4
 
@@ -32,7 +32,7 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_spans_come_one_after_the_other(path: str, spans: list[tuple[int, int]], gap: int) -> None:
     starts, sizes = np.array(spans, np.int64).reshape(-1, 2).T.copy()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("distinput.files.ranges._GAP", gap)
+        patch.setattr("distinput.files.source._GAP", gap)
         found = read_spans(path, starts, sizes)
     assert found.tobytes() == b"".join(DATA[start : start + size] for start, size in spans)
 

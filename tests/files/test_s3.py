@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.files import mounts, multipart, object_store
+from distinput.files import mounts, object_store
 from distinput.files.paths import file_system
 
 SERVER = """
@@ -115,7 +115,7 @@ def test_a_large_object_is_uploaded_in_parts_while_it_is_written(
     storage: dict[str, Any], endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(object_store, "PART_BYTES", 5 << 20)
-    monkeypatch.setattr(multipart, "PART_BYTES", 5 << 20)
+    monkeypatch.setattr(object_store, "PART_BYTES", 5 << 20)
     part = np.random.default_rng(0).bytes(1 << 20)
     di.data.TextLineDataset("s3://bucket/x", **storage)  # mounts the bucket
     system, name = file_system("s3://bucket/parts/large")

@@ -3,8 +3,8 @@
 
 import struct
 
-from distinput.files.snappy_frames import SnappyEncoder
-from distinput.kernels.crc32c_numpy import crc32c_numpy
+from distinput.files.compression import SnappyEncoder
+from distinput.kernels.crc32c import crc32c_numpy
 
 
 def test_a_chunk_has_the_checksum_of_what_was_compressed() -> None:

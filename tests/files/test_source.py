@@ -12,10 +12,9 @@ import pytest
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Deflater
-from distinput.files.hints import stamped
 from distinput.files.paths import list_matching
 from distinput.files.sink import Sink
-from distinput.files.source import EMPTY, FileStream, open_binary, read_range, size_of, stamp_of
+from distinput.files.source import EMPTY, FileStream, open_binary, read_range, size_of, stamp_of, stamped
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.text import TextLines
 from tests.formats.reading import check_positions, peak_memory, records

@@ -14,7 +14,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.files import mounts
-from distinput.files.storage import Storage, stored
+from distinput.files.mounts import Storage, stored
 
 SECRET = "a word that nobody may see"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.strings import Strings
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, NotFoundError
 from distinput.files.source import version_of
 from distinput.files.table import FileTable

@@ -7,9 +7,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from distinput.files import unfinished
+from distinput.files import sink
 from distinput.files.paths import UNFINISHED, list_matching
-from distinput.files.unfinished import Unfinished, Upload
+from distinput.files.sink import Unfinished, Upload
 
 
 def test_the_hidden_file_gets_its_name_when_it_is_whole(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_long_names_are_shortened_and_told_apart(tmp_path: Path, name: str) -> N
 
 
 def test_without_locks_age_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unfinished, "locked", lambda descriptor: None)
+    monkeypatch.setattr(sink, "locked", lambda descriptor: None)
     old, new = tmp_path / f".a.0{UNFINISHED}", tmp_path / f".b.0{UNFINISHED}"
     old.touch()
     new.touch()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from distinput.formats.arrow_messages import _Table
+from distinput.formats.arrow_file import _Table
 
 _BATCH = 3
 

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from pyarrow import ipc
 
 import distinput as di
-from distinput.core.dense import Dense
-from distinput.core.spec import TensorSpec
+from distinput.columns.dense import Dense
 from distinput.data import ArrowDataset
-from distinput.data.experimental.sharding import auto_shard_dataset
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.mapping import mapped
 from distinput.formats import arrow_file, arrow_ipc
 from distinput.formats.arrow_ipc import ArrowIpc, write_arrow
-from distinput.formats.lru_cache import LruCache
+from distinput.formats.tables import LruCache
+from distinput.tf.datasets import auto_shard_dataset
+from distinput.values.spec import TensorSpec
 from tests.depth import cases
 from tests.formats.big_endian import swapped_stream
 from tests.formats.reading import check_groups, check_positions, cut_short, flipped, plain, records, records_until_error

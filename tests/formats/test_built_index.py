@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.column import Ints
+from distinput.columns.column import Ints
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.formats.built_index import built_index, index_path
+from distinput.formats.indexed import built_index, index_path
 
 
 class Scan:
@@ -82,7 +82,7 @@ def test_an_index_that_cannot_be_written_says_what_to_do(scan: Scan, monkeypatch
     def no_sink(path: str, own: bool) -> None:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("distinput.formats.built_index.Sink", no_sink)
+    monkeypatch.setattr("distinput.formats.indexed.Sink", no_sink)
     with pytest.raises(PermissionError) as caught:
         built(scan)
     where = f"the index of {scan.path} cannot be written to {scan.path.parent}/.a.bytes.index"

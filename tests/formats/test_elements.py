@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.nest import structure_of
-from distinput.core.spec_json import spec_json
 from distinput.errors import DataLossError
 from distinput.formats.elements import Elements, column_names
 from distinput.testing import check_format
 from distinput.testing.elements import exact
+from distinput.values.nest import structure_of
+from distinput.values.spec_json import spec_json
 
 Dataset = di.data.Dataset
 

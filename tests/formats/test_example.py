@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.block import Block
-from distinput.core.nest import structure_of
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.spec import TensorSpec
-from distinput.core.strings import Strings
+from distinput.columns.block import Block
+from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example import ExampleParser, parse_example, parse_examples, parse_single_example
 from distinput.formats.example_encoding import encode_example, encode_examples
@@ -24,6 +21,9 @@ from distinput.formats.features import (
     VarLenFeature,
     features_spec,
 )
+from distinput.values.nest import structure_of
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.spec import TensorSpec
 from tests.formats.reading import cut_short, flipped, plain
 
 # Messages by hand, as the wire format says: tag, length, content.

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.strings import Strings
+from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example_encoding import field
-from distinput.formats.example_scan import ExampleScan, FeatureValues, decoded_features
+from distinput.inspect.examples import ExampleScan, FeatureValues, decoded_features
 from tests.depth import cases
 
 lists = (

@@ -8,8 +8,8 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
-from distinput.formats.indexed_text import IndexedTextLines
-from distinput.sharding.autoshard import auto_shard
+from distinput.formats.text import IndexedTextLines
+from distinput.sharding.decision import auto_shard
 
 
 def test_rows_that_a_file_does_not_have(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
-from distinput.formats.indexed_tar import IndexedTarSamples
+from distinput.formats.tar import IndexedTarSamples
 from distinput.testing import check_format
 from tests.archives import FORMATS, tar_bytes, write_tar
 from tests.formats.reading import check_positions, plain, small_pieces

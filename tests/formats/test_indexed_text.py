@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import DataLossError
-from distinput.formats.indexed_text import IndexedTextLines
-from distinput.formats.text import TextLines
+from distinput.formats.text import IndexedTextLines, TextLines
 from tests.formats.reading import check_positions, records, small_pieces
 
 FORMAT = IndexedTextLines()

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.formats.indexed_tfrecord import IndexedTFRecords, write_tfrecord_index
-from distinput.formats.tfrecord import TFRecordWriter
-from distinput.sharding.autoshard import auto_shard
+from distinput.formats.tfrecord import IndexedTFRecords, TFRecordWriter, write_tfrecord_index
 from distinput.sharding.batches import rebatch_for
+from distinput.sharding.decision import auto_shard
 from tests.formats.reading import check_positions, records, small_pieces
 from tests.sharding.counting import bytes_read
 

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.dense import Dense
-from distinput.core.objects import Objects
-from distinput.core.ragged import Ragged
-from distinput.core.record_batches import arrow_schema
-from distinput.core.spec import RaggedTensorSpec, Spec, TensorSpec
-from distinput.core.strings import Strings
+from distinput.arrow.record_batches import arrow_schema
+from distinput.columns.dense import Dense
+from distinput.columns.objects import Objects
+from distinput.columns.ragged import Ragged
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError
-from distinput.formats.leaf_encoding import LISTS, PLAIN, SHAPED, SPLIT, decoded, encoded, encoding_of, stored_spec
+from distinput.formats.elements import LISTS, PLAIN, SHAPED, SPLIT, decoded, encoded, encoding_of, stored_spec
 from distinput.testing.elements import exact
+from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 T, R = TensorSpec, RaggedTensorSpec
 RT = di.RaggedTensor.from_row_lengths
@@ -97,7 +97,7 @@ def test_rows_of_several_shapes(rows: list[Any], leaf: TensorSpec) -> None:
 
 
 def test_ragged_tensors_whose_values_differ_in_shape() -> None:
-    from distinput.core.ragged_batches import column_of_ragged
+    from distinput.columns.ragged import column_of_ragged
 
     leaf = R([None, None, None, None], "f4", 2)
     for width in (0, 2):

@@ -4,10 +4,9 @@ from pathlib import Path
 import pytest
 
 from distinput.files.source import FileStream, stamp_of
-from distinput.formats import line_starts
+from distinput.formats import text_records
 from distinput.formats.csv import Csv
-from distinput.formats.line_starts import LineStarts, count_newlines
-from distinput.formats.text_records import MOST_RECORD_BYTES
+from distinput.formats.text_records import MOST_RECORD_BYTES, LineStarts, count_newlines
 
 TEXT = b'a,b\n1,"x\ny"\n\n2,"z\n\n\nz"\n3,w'
 
@@ -42,7 +41,7 @@ def test_what_is_known_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
         opened.append(start)
         return FileStream(path, start=start)
 
-    monkeypatch.setattr(line_starts, "FileStream", source)
+    monkeypatch.setattr(text_records, "FileStream", source)
     assert [starts(near, str(path)) for near in (1001, 3001, 3004, 3005)] == [1004, 3004, 3004, 3008]
     assert opened == [4, 1004, 3004]
 

@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.formats.lru_cache import LruCache
+from distinput.formats.tables import LruCache
 
 
 @given(st.lists(st.tuples(st.sampled_from("pg"), st.integers(0, 5), st.integers(0, 9)), max_size=30))

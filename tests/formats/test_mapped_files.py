@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.dense import Dense
-from distinput.core.picked import Picked
+from distinput.columns.dense import Dense
+from distinput.columns.picked import Picked
 from distinput.errors import DistinputError, NotFoundError
-from distinput.formats import mapped_files
+from distinput.ops import reader
 
 COUNTS = (7, 0, 12, 5)
 WIDE = 80  # values of a row that is gathered when it is handed out
@@ -43,7 +43,7 @@ def test_rows_of_several_files_are_those_of_each(paths: list[str], fetches: list
     for number, wanted in enumerate([range(sum(COUNTS)), *fetches]):
         rows = np.array(wanted, np.int64)
         found = together.fetch(rows, 0)
-        with mock.patch.object(mapped_files, "_MOST_FILES", 0):
+        with mock.patch.object(reader, "_MOST_FILES", 0):
             other = alone.fetch(rows, 0)
         assert found.size == other.size == len(rows)
         for name, left, right in zip(

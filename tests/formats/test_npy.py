@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
 import distinput as di
-from distinput.core.spec import TensorSpec
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.mapping import mapped
 from distinput.files.sink import Sink
 from distinput.files.table import FileTable
 from distinput.formats.npy import Npy
+from distinput.values.spec import TensorSpec
 from tests.formats.reading import check_positions, cut_short, flipped, records, records_until_error
 
 

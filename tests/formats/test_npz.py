@@ -9,8 +9,8 @@ import pytest
 
 import distinput as di
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
-from distinput.formats import npz
-from distinput.formats.npz import Npz
+from distinput.formats import npy
+from distinput.formats.npy import Npz
 from distinput.testing import check_format
 from tests.formats.reading import records
 
@@ -75,7 +75,7 @@ def test_what_has_no_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(InvalidArgumentError, match=r"holds '\.\./x\.txt', which is no array"):
         records(Npz(), path)
     np.savez_compressed(path, x=np.zeros(1000))
-    monkeypatch.setattr(npz, "MOST_BYTES", 8000)
+    monkeypatch.setattr(npy, "MOST_BYTES", 8000)
     with pytest.raises(InvalidArgumentError, match="take 8128 bytes in memory, more than 8000"):
         records(Npz(), path)
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.spec import TensorSpec
-from distinput.core.to_arrow import to_arrow
+from distinput.arrow.record_batches import to_arrow
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.source import stamp_of
 from distinput.formats.parquet import Parquet, write_parquet
 from distinput.formats.parquet_file import Readers, groups_of
+from distinput.values.spec import TensorSpec
 from tests.depth import cases
 from tests.formats.reading import check_groups, check_positions, cut_short, flipped, plain, records, records_until_error
 

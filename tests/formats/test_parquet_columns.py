@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from distinput.errors import DataLossError
 from distinput.formats.parquet import Parquet, write_parquet
-from distinput.formats.parquet_columns import chunks_of
+from distinput.formats.parquet_file import chunks_of
 from tests.formats.reading import cut_short, flipped
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from distinput.files.source import stamp_of
-from distinput.formats.parquet_statistics import ranges_of
+from distinput.formats.parquet import ranges_of
 from distinput.formats.possible import ColumnBounds
 
 
@@ -54,5 +54,5 @@ def test_a_file_without_statistics_has_no_bounds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"\xff" * 40])
 def test_damaged_statistics_tell_nothing(damage: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / f"{len(damage)}.parquet", x=[1, 2])
-    monkeypatch.setattr("distinput.formats.parquet_statistics.footer_bytes", lambda *_: damage)
+    monkeypatch.setattr("distinput.formats.parquet.footer_bytes", lambda *_: damage)
     assert ranges_of(path, stamp_of(path)) == []

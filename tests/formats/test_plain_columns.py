@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
-from distinput.formats.plain_columns import PlainColumns
+from distinput.formats.text_table import PlainColumns
 from distinput.kernels.plain_csv import INT32, LEFT_OUT, TEXT
 from distinput.kernels.plain_json import TRUTH
 

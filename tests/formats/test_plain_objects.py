@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.arrow import block_of
-from distinput.formats.jsonl import JsonLines
-from distinput.formats.plain_objects import PlainObjects
-from distinput.formats.text_piece import Head
+from distinput.arrow.arrow import block_of
+from distinput.formats.jsonl import JsonLines, PlainObjects
+from distinput.formats.text_records import Head
 from tests.depth import cases
 from tests.formats.test_plain_rows import DECIMAL, WHOLE
 

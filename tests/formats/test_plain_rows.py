@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.core.arrow import block_of
-from distinput.formats.csv import Csv
-from distinput.formats.plain_rows import PlainRows
-from distinput.formats.text_piece import Head
+from distinput.arrow.arrow import block_of
+from distinput.formats.csv import Csv, PlainRows
+from distinput.formats.text_records import Head
 from tests.depth import cases
 
 TYPES = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.arrow_expression import Term, term_of
+from distinput.arrow.expression import Term, term_of
 from distinput.formats.possible import ColumnBounds, possible
 
 X, S = pc.field("x"), pc.field("s")

@@ -10,7 +10,7 @@ import pytest
 
 from distinput.errors import InvalidArgumentError
 from distinput.formats.row_schema import RowSchema
-from distinput.formats.sql_values import inferred_schema, record_batch_of, strict_array
+from distinput.formats.sql_query import inferred_schema, record_batch_of, strict_array
 
 NOON = dt.datetime(2024, 1, 2, 12)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
-from distinput.core.strings import Strings
+from distinput.columns.strings import Strings
 from distinput.formats.tar_members import MemberTable, as_members, as_missing, listed, name_at
 from tests.archives import tar_bytes
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.sparse_tensor import SparseTensor
 from distinput.errors import InvalidArgumentError
 from distinput.formats.tensor_message import (
     deserialize_many_sparse,
@@ -15,6 +14,7 @@ from distinput.formats.tensor_message import (
     serialize_sparse,
     serialize_tensor,
 )
+from distinput.values.sparse_tensor import SparseTensor
 
 WRITTEN: list[tuple[Any, str]] = [
     (np.array([[1, 2], [3, 4]], np.int32), "080312081202080212020802221001000000020000000300000004000000"),

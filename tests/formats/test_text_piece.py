@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from distinput.formats.text_piece import Head, TextPiece
+from distinput.formats.text_records import Head, TextPiece
 
 
 def test_a_file_without_a_header_begins_at_its_first_byte() -> None:

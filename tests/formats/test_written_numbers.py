@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
-from distinput.formats.written_numbers import changed, inferred_type, may_change
+from distinput.formats.row_schema import changed, inferred_type, may_change
 
 WHOLE = ["0", "-7", "42", "9007199254740992", "9007199254740993", "-9007199254740993", "9223372036854775807"]
 WHOLE += ["9223372036854775808", "18446744073709551615", "18446744073709551616", "-9223372036854775808", "1" * 400]

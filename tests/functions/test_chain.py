@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.calls import called
-from distinput.core.run import Run
 from distinput.functions.chain import Chain
 from distinput.rewrite import rewrite
-from distinput.rewrite.fuse import map_of_map
+from distinput.rewrite.steps import map_of_map
+from distinput.run.calls import called
+from distinput.run.run import Run
 from distinput.testing import check_restart, check_rewrites
 from distinput.testing.pipeline import MAPS, SIGNATURES
 from tests.ops.iterating import until_error

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.block import Block
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF
-from distinput.core.spec import Spec
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure
 from distinput.functions.claim import Claim, MadeBlock, SelfReferenceError, formed, held, unlike
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 
 INT64 = Spec.of(di.TensorSpec([], "int64"))
 VECTOR = Spec.of(di.TensorSpec([2], "int64"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
-from distinput.functions.convention import calling
+from distinput.functions.chain import calling
 
 
 def arguments(*given: Any) -> Any:

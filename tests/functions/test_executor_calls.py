@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.cores import cores
 from distinput.errors import InvalidArgumentError, UnavailableError
 from distinput.functions.executor_calls import workers_of
+from distinput.run.cores import cores
 from distinput.testing import check_restart
 from tests.ops.iterating import until_error
 

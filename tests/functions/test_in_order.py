@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.block import Block
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF
-from distinput.core.run import OpCounters, Run
-from distinput.core.state import State
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure
+from distinput.columns.state import State
 from distinput.functions.chain import Chain
-from distinput.functions.in_order import in_order
-from distinput.functions.parts import Calling, Done, Parts
+from distinput.functions.parts import Calling, Done, Parts, in_order
+from distinput.run.run import OpCounters, Run
+from distinput.values.nest import LEAF
 
 
 def block(*numbers: int) -> Block:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.spec import Spec
 from distinput.errors import InvalidArgumentError
 from distinput.functions.inference import infer, results_of
+from distinput.values.spec import Spec
 
 RANGE = di.data.Dataset.range
 

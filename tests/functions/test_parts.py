@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.block import Block
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure
 from distinput.functions.chain import Chain
 from distinput.functions.parts import Done, Parts, Trouble, work
+from distinput.values.nest import LEAF
 
 START = {"input": 0, "skip": 0}
 

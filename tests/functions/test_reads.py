@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.block import Block
-from distinput.core.nest import LEAF
+from distinput.columns.block import Block
 from distinput.errors import FailedPreconditionError
-from distinput.functions.reads import Reads
+from distinput.functions.parts import Reads
+from distinput.values.nest import LEAF
 
 
 def positions(*numbers: int) -> Block:

@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 
 import distinput as di
-from distinput.core.spec import Spec
-from distinput.functions.samples import further_samples, in_memory, made_up_samples, real_elements, samples
+from distinput.functions.inference import further_samples, in_memory, made_up_samples, real_elements, samples
+from distinput.values.spec import Spec
 
 Dataset = di.data.Dataset
 RANGE = Dataset.range

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.functions.waiting import may_wait
+from distinput.ops.generator import may_wait
 
 _ACTIONS: "queue.Queue[int]" = queue.Queue()
 _NUMBERS = [1, 2, 3]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.processes import _RUNNING
 from distinput.errors import UnavailableError
+from distinput.run.processes import _RUNNING
 from tests.ops.iterating import until_error
 
 RANGE = di.data.Dataset.range

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.core.run import Run
+from distinput.run.run import Run
 from distinput.testing import check_restart
 from distinput.testing.pipeline import MAPS, SIGNATURES
 from tests.ops.iterating import Pairs
@@ -72,8 +72,8 @@ def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -
 
 def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.ops.map_calls.cores", lambda: 2)
-    monkeypatch.setattr("distinput.functions.worker_threads._BEFORE_TRIAL", 0.0)
-    monkeypatch.setattr("distinput.functions.worker_threads._LEAST_CALL", 0.1)
+    monkeypatch.setattr("distinput.functions.workers._BEFORE_TRIAL", 0.0)
+    monkeypatch.setattr("distinput.functions.workers._LEAST_CALL", 0.1)
     threads = set()
 
     def note(x: Any) -> Any:
@@ -87,7 +87,7 @@ def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.streaming.autotune.AGAIN", 60.0)
+    monkeypatch.setattr("distinput.streaming.buffered.AGAIN", 60.0)
     monkeypatch.setattr("distinput.ops.map_calls.cores", lambda: 2)
     lock, now = threading.Lock(), [0.0]
     monkeypatch.setattr(Run, "clock", staticmethod(lambda: now[0]))  # the calls alone take time, at any load
@@ -107,7 +107,7 @@ def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyP
 
 def test_nothing_is_lost_when_autotune_changes_its_mind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.ops.map_calls.cores", lambda: 2)
-    monkeypatch.setattr("distinput.streaming.autotune.AGAIN", 0.0)
+    monkeypatch.setattr("distinput.streaming.buffered.AGAIN", 0.0)
     changes = {
         "_BEFORE_TRIAL": 0.0,
         "_LEAST_CALL": 0.0,
@@ -116,7 +116,7 @@ def test_nothing_is_lost_when_autotune_changes_its_mind(monkeypatch: pytest.Monk
     }
     monkeypatch.setattr("distinput.functions.parts._MOST_ROWS", 2)
     for name, value in changes.items():
-        monkeypatch.setattr(f"distinput.functions.worker_threads.{name}", value)
+        monkeypatch.setattr(f"distinput.functions.workers.{name}", value)
     dataset = RANGE(100).map(double, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
     choices = set()
     with iter(dataset) as elements:

@@ -17,7 +17,7 @@ class Import:
 
 
 def module_name(path: Path, root: Path) -> str:
-    """`distinput.core.nest` for `root/distinput/core/nest.py`; a package's name for its `__init__.py`."""
+    """`distinput.values.nest` for `root/distinput/values/nest.py`; a package's name for its `__init__.py`."""
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

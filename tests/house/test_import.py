@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import distinput as di
-from distinput.core.lazy_imports import files_of
 from distinput.data.transformation import transformation
+from distinput.names.registry import files_of
 from distinput.ops.take import Take
 from distinput.plan.node import Node
 from tests.house.import_time import Loaded, load_elsewhere
@@ -42,19 +42,19 @@ HEAVY = (
 UNUSED = (
     "base64",
     "concurrent.futures",
-    "distinput.core.arrow",
-    "distinput.core.extensions",
-    "distinput.core.seal",
+    "distinput.arrow.arrow",
+    "distinput.names.registry",
+    "distinput.columns.state",
     "distinput.data.loader",
     "distinput.data.seal",
     "distinput.data.stats",
     "distinput.distribute",
     "distinput.plan.fingerprint",
-    "distinput.plan.layout",
+    "distinput.plan.fingerprint",
     "distinput.plan.options",
-    "distinput.plan.policy",
-    "distinput.plan.same_elements",
-    "distinput.plan.state_form",
+    "distinput.plan.options",
+    "distinput.plan.families",
+    "distinput.plan.fingerprint",
     "fsspec",
     "hashlib",
     "logging",

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.inspect.comparison import first_difference, same
 from distinput.inspect.files import open_files
+from distinput.inspect.verification import first_difference, same
 
 values = st.recursive(
     st.none() | st.integers() | st.floats() | st.binary(),

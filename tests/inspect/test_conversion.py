@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.inspect.comparison import first_difference
 from distinput.inspect.conversion import convert
 from distinput.inspect.files import open_files
 from distinput.inspect.records import head
+from distinput.inspect.verification import first_difference
 from tests.depth import cases
 from tests.inspect import kept
 

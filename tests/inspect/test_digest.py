@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.inspect.digest import RowsDigest, hash_of
+from distinput.inspect.verification import RowsDigest, hash_of
+from distinput.values.ragged_tensor import RaggedTensor
 
 
 @given(st.lists(st.integers(0, 5)), st.randoms(use_true_random=False), st.integers(0, 20))

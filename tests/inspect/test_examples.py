@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.errors import DataLossError
 from distinput.inspect import statistics
-from distinput.inspect.examples import features_of
-from distinput.inspect.features import features_in
+from distinput.inspect.examples import features_in, features_of
 from distinput.inspect.files import open_files
 from tests.depth import cases
 

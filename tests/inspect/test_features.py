@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.formats.decoded_example import decode_example
-from distinput.inspect.features import FeatureFound, as_code, declaration, features_in
+from distinput.inspect.examples import FeatureFound, as_code, declaration, features_in
 
 messages = st.lists(
     st.fixed_dictionaries(

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.inspect.histogram import MOST_BINS, Histogram
+from distinput.inspect.column_statistics import MOST_BINS, Histogram
 
 numbers = st.lists(
     st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-5, 5).map(float)), max_size=50

@@ -4,7 +4,7 @@
 import pytest
 
 import distinput as di
-from distinput.inspect.messages import decoder, kind_of
+from distinput.inspect.records import decoder, kind_of
 
 EXAMPLE = di.io.encode_example({"x": 1})
 SEQUENCE = di.io.encode_sequence_example({"x": 1}, {"y": [[1]]})

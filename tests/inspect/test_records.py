@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.inspect.comparison import same
 from distinput.inspect.files import open_files
 from distinput.inspect.records import head, record_kind, sample
+from distinput.inspect.verification import same
 from tests.depth import cases
 from tests.inspect import kept
 

@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from distinput.inspect.times import times_of
+from distinput.inspect.columns import times_of
 
 
 @pytest.mark.parametrize(

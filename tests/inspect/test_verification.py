@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.data.experimental.sharding import auto_shard_dataset
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.manifest import save_manifest
 from distinput.inspect import verification
 from distinput.inspect.verification import verify
+from distinput.tf.datasets import auto_shard_dataset
 from tests.depth import cases
 from tests.inspect import kept
 

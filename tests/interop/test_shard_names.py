@@ -3,7 +3,7 @@
 
 from distinput.data.dataset import Dataset
 from distinput.files.table import FileTable
-from distinput.interop.shard_names import ShardNames
+from distinput.interop.rank_steps import ShardNames
 from distinput.ops.shard import Shard
 
 NAMES = [f"shard {number} of 4" for number in range(4)]

@@ -10,8 +10,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InputWarning, InvalidArgumentError
-from distinput.interop.rank_steps import RankPosition, RankSteps
-from distinput.interop.short_steps import TAILS, ShortSteps, rows_of
+from distinput.interop.rank_steps import TAILS, RankPosition, RankSteps, ShortSteps, rows_of
 
 Dataset = di.data.Dataset
 

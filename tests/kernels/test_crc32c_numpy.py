@@ -11,8 +11,16 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.kernels.crc32c import crc32c, masked_crc32c, masked_crc32c_of_bytes
-from distinput.kernels.crc32c_numpy import CHUNK, GROUP, SHORT, crc32c_library, crc32c_numpy
+from distinput.kernels.crc32c import (
+    CHUNK,
+    GROUP,
+    SHORT,
+    crc32c,
+    crc32c_library,
+    crc32c_numpy,
+    masked_crc32c,
+    masked_crc32c_of_bytes,
+)
 from distinput.kernels.tfrecord import BAD_DATA, OK, scan_records
 from tests.checksum import crc32c_of_bits, masked_checksum
 

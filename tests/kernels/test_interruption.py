@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from distinput.kernels.interruption import may_be_interrupted
-from distinput.kernels.kernel import _Interrupted
+from distinput.kernels.kernel import _Interrupted, may_be_interrupted
 
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 import ctypes, threading, time
-from distinput.kernels.interruption import interrupted
+from distinput.kernels.kernel import interrupted
 from distinput.kernels.kernel import _Interrupted
 
 started = threading.Event()

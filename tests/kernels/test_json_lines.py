@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.kernels.json_lines import json_lines, json_lines_reference
+from distinput.kernels.lines import json_lines, json_lines_reference
 
 MANY = sys.maxsize
 

@@ -12,30 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.kernels import (  # noqa: F401 - they fill KERNELS
-    balance,
-    crc32,
-    crc32c,
-    csv_records,
-    even_deal,
-    example,
+from distinput.kernels import (
+    dealing,
     example_columns,
-    example_unknown,
     example_values,
-    fair_choice,
-    gather,
-    json_lines,
-    lines,
-    packing,
     plain_csv,
     plain_json,
-    ragged,
-    sequence_example,
-    shuffle,
     tar,
-    tfrecord,
-    token_batches,
-    windows,
 )
 from distinput.kernels.kernel import KERNELS
 from tests.archives import strange_archive
@@ -520,8 +503,8 @@ def fair_choices(draw: Draw) -> list[Any]:
     rows = []
     for _ in range(pieces):
         weights = draw(st.lists(st.integers(0, 9), min_size=k, max_size=k).filter(any))
-        row = [fair_choice.WHOLE * weight // sum(weights) for weight in weights]
-        row[row.index(max(row))] += fair_choice.WHOLE - sum(row)
+        row = [dealing.WHOLE * weight // sum(weights) for weight in weights]
+        row[row.index(max(row))] += dealing.WHOLE - sum(row)
         rows += row
     steps = draw(spoilt(st.lists(st.integers(1, 20), min_size=pieces, max_size=pieces).map(ints)))
     debts = draw(spoilt(st.just(np.zeros(k, np.int64))))

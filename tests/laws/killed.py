@@ -18,7 +18,7 @@ from typing import Any
 
 import distinput as di
 from distinput.files.sink import Sink
-from distinput.writers import cut, kept_files
+from distinput.writers import open_file
 from distinput.writers.manifest import MANIFEST, read_written
 
 OLD, NEW = list(range(7)), list(range(100, 112))
@@ -156,7 +156,7 @@ def _killed_at(kill_at: int, folder: str) -> Callable[[], int]:
 
 def _small_files() -> None:
     """Have files that end by their size end with every block, so that a writer that was killed has some to go on after."""
-    cut.SHARD_BYTES = kept_files.SHARD_BYTES = 1
+    open_file.SHARD_BYTES = open_file.SHARD_BYTES = 1
 
 
 def check(name: str, folder: str) -> None:

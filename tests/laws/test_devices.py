@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.nest import map_leaves
 from distinput.testing.elements import exact
 from distinput.testing.pipelines import INGREDIENTS, Pipeline, pipelines
+from distinput.values.nest import map_leaves
 
 OPS = [INGREDIENTS[name] for name in ("cache", "concatenate", "filter", "map", "prefetch", "repeat", "shuffle", "skip")]
 

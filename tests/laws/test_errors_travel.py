@@ -15,8 +15,8 @@ import pytest
 
 import distinput as di
 from distinput import errors
-from distinput.core.arrow import NullsError
-from distinput.core.column import StackError
+from distinput.arrow.arrow import NullsError
+from distinput.columns.column import StackError
 from distinput.distribute.seats.seats import SeatLost
 
 PACKAGE = Path(di.__file__).parent

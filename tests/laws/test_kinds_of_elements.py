@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.spec import RaggedTensorSpec, Spec
+from distinput.values.spec import RaggedTensorSpec, Spec
 
 Dataset = di.data.Dataset
 RANGE = Dataset.range

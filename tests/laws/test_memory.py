@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.nest import structure_of
+from distinput.values.nest import structure_of
 
 Dataset = di.data.Dataset
 N = 6

@@ -14,16 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import distinput as di
-from distinput.core.spec import Spec
-from distinput.core.spec_json import leaves_of_json, spec_json, spec_of_json
 from distinput.decoders.json import decode_json
 from distinput.distribute.rpc.encoding import decoded, encoded
 from distinput.files.manifest import load_manifest, save_manifest
 from distinput.ops.scan import decode_value, encode_value
 from distinput.train.checkpoint_file import CheckpointFile, write_checkpoint
-from distinput.train.record import Record
-from distinput.writers.journal import Journal
-from distinput.writers.manifest import WrittenFile, read_written
+from distinput.train.manager import Record
+from distinput.values.spec import Spec
+from distinput.values.spec_json import leaves_of_json, spec_json, spec_of_json
+from distinput.writers.manifest import Journal, WrittenFile, read_written
 
 ERRORS = (IndexError, KeyError, TypeError, AttributeError, ValueError)
 
@@ -72,16 +71,16 @@ READERS: dict[str, tuple[Callable[..., di.data.Dataset], list[str]]] = {
     "arrow": (
         _arrow,
         [
-            "distinput.core.arrow:_lists",
-            "distinput.core.arrow:_numbers",
-            "distinput.core.arrow:_strings",
-            "distinput.core.arrow_damage:_check_offsets",
-            "distinput.core.arrow_damage:_check",
+            "distinput.arrow.arrow:_lists",
+            "distinput.arrow.arrow:_numbers",
+            "distinput.arrow.arrow:_strings",
+            "distinput.arrow.arrow:_check_offsets",
+            "distinput.arrow.arrow:_check",
             "distinput.formats.arrow_file:ArrowFile._checked",
             "distinput.formats.arrow_file:ArrowFile.select",
             "distinput.formats.arrow_file:checked_batch",
             "distinput.formats.arrow_ipc:rows_block",
-            "distinput.formats.arrow_messages:_number",
+            "distinput.formats.arrow_file:_number",
             "distinput.formats.tables:block_of",
         ],
     ),
@@ -89,21 +88,21 @@ READERS: dict[str, tuple[Callable[..., di.data.Dataset], list[str]]] = {
     "npz": (
         _npz,
         [
-            "distinput.formats.npz:_array",
-            "distinput.formats.npz:_arrays",
-            "distinput.formats.npz:_members",
-            "distinput.formats.npz:_parsed",
+            "distinput.formats.npy:_array",
+            "distinput.formats.npy:_arrays",
+            "distinput.formats.npy:_members",
+            "distinput.formats.npy:_parsed_archive",
         ],
     ),
     "parquet": (
         _parquet,
         [
-            "distinput.core.arrow:_fixed_lists",
-            "distinput.core.arrow:_flat",
-            "distinput.core.arrow:_lists",
-            "distinput.core.arrow:_numbers",
-            "distinput.core.arrow:_strings",
-            "distinput.core.arrow_damage:_check_offsets",
+            "distinput.arrow.arrow:_fixed_lists",
+            "distinput.arrow.arrow:_flat",
+            "distinput.arrow.arrow:_lists",
+            "distinput.arrow.arrow:_numbers",
+            "distinput.arrow.arrow:_strings",
+            "distinput.arrow.arrow:_check_offsets",
             "distinput.formats.parquet:Parquet._block",
             "distinput.formats.parquet:checked_batch",
             "distinput.formats.parquet:groups_of",
@@ -179,11 +178,11 @@ def _kept_elements(folder: Path) -> None:
 
 
 CALLS: dict[str, Callable[[Path], Any]] = {
-    "distinput.core.spec_json:_leaf": lambda _: spec_of_json(SPEC),
-    "distinput.core.spec_json:_structure": lambda _: spec_of_json(SPEC),
-    "distinput.core.spec_json:_leaves_of": lambda _: leaves_of_json(SPEC),
-    "distinput.core.spec_json:_form": lambda _: spec_of_json(SPEC, spec_of_json(SPEC)),
-    "distinput.core.spec_json:_descr": lambda _: spec_of_json(SPEC),
+    "distinput.values.spec_json:_leaf": lambda _: spec_of_json(SPEC),
+    "distinput.values.spec_json:_structure": lambda _: spec_of_json(SPEC),
+    "distinput.values.spec_json:_leaves_of": lambda _: leaves_of_json(SPEC),
+    "distinput.values.spec_json:_form": lambda _: spec_of_json(SPEC, spec_of_json(SPEC)),
+    "distinput.values.spec_json:_descr": lambda _: spec_of_json(SPEC),
     "distinput.ops.scan:_decode_leaf": lambda _: decode_value(encode_value((1, b"a")), (1, b"a")),
     "distinput.decoders.image:_array": lambda _: di.io.decode_png(_image("png")),
     "distinput.decoders.image:_pixels": lambda _: di.io.decode_png(_image("png")),
@@ -198,16 +197,16 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "distinput.files.manifest:to_column": lambda folder: _manifest(folder, ".parquet"),
     "distinput.formats.decoded_example:_feature": lambda _: di.io.decode_json_example(EXAMPLE),
     "distinput.formats.decoded_example:encode_example": lambda _: di.io.decode_json_example(EXAMPLE),
-    "distinput.formats.json_record:_object": _json_lines,
+    "distinput.formats.json_types:_object": _json_lines,
     "distinput.formats.jsonl:JsonLines.infer": _json_lines,
     "distinput.formats.jsonl:type_of": _json_lines,
-    "distinput.formats.leaf_encoding:_shaped": _kept_elements,
+    "distinput.formats.elements:_shaped": _kept_elements,
     "distinput.train.checkpoint_file:_check": _checkpoint,
     "distinput.train.checkpoint_file:content_of": _checkpoint,
     "distinput.train.checkpoint_file:npy_array": _checkpoint,
-    "distinput.train.record:_time": _record,
-    "distinput.train.record:plain_name": _record,
-    "distinput.writers.journal:is_fingerprint": lambda _: Journal.of_json(JOURNAL),
+    "distinput.train.manager:_time": _record,
+    "distinput.train.manager:plain_name": _record,
+    "distinput.writers.manifest:is_fingerprint": lambda _: Journal.of_json(JOURNAL),
     "distinput.writers.manifest:WrittenFile.of_json": _load,
     "distinput.writers.manifest:WrittenFiles.__init__": _load,
 }

@@ -7,7 +7,7 @@ import pytest
 
 import distinput as di
 from distinput.lineage.followed import Followed, followed
-from distinput.rewrite.running import Running
+from distinput.rewrite.rules import Running
 
 
 def made(dataset: Any) -> Followed:

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.nest import flatten
 from distinput.ops import copied
+from distinput.values.nest import flatten
 from tests.ops.iterating import plain
 
 Dataset = di.data.Dataset

@@ -17,7 +17,7 @@ from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgum
 from distinput.files.sink import Sink
 from distinput.testing import check_positions
 from distinput.testing.elements import exact
-from distinput.writers import kept_files
+from distinput.writers import open_file
 from distinput.writers.manifest import MANIFEST, read_written
 from distinput.writers.stage import Stage
 
@@ -131,7 +131,7 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
 
 def killed_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any, count: int) -> list[int]:
     """A pass that ends after some elements as a killed one does: nothing is tidied up but the lock."""
-    monkeypatch.setattr(kept_files, "SHARD_BYTES", 1)
+    monkeypatch.setattr(open_file, "SHARD_BYTES", 1)
     with monkeypatch.context() as patched:
         patched.setattr(Stage, "discard", Stage.release)
         with iter(make().cache(tmp_path)) as elements:

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.block import Block
-from distinput.core.nest import LEAF
+from distinput.columns.block import Block
 from distinput.errors import NotFoundError
 from distinput.files.table import FileTable
 from distinput.formats.fixed_length import FixedLengthRecords
+from distinput.formats.format import END, Fragments
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.slices import rows_node
-from distinput.partition.fragments import END, Fragments
 from distinput.testing import check_restart, check_spec
+from distinput.values.nest import LEAF
 
 
 def fragments(folder: Path) -> Fragments:

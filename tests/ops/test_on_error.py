@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.formats.arrow_file import batches_of_file, batches_of_stream
 from distinput.formats.arrow_ipc import write_arrow
-from distinput.formats.arrow_messages import batches_of_file, batches_of_stream
 
 Dataset = di.data.Dataset
 SkipErrors = di.data.SkipErrors

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core import padded
-from distinput.core.block import Block
-from distinput.core.buffers import FEWEST_BYTES
+from distinput.columns import padded
+from distinput.columns.block import Block
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.kernels.ragged import pad_spans
 from distinput.streaming import padding
 from distinput.streaming.padding import Padding
 from distinput.testing.block_sizes import small_blocks
 from distinput.testing.laws import check_restart
+from distinput.values.buffers import FEWEST_BYTES
 from tests.ops.iterating import plain, until_error
 
 RANGE = di.data.Dataset.range

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.core.run import Run
 from distinput.errors import InvalidArgumentError
+from distinput.run.run import Run
 from distinput.testing import check_nothing_left, check_restart
 from distinput.testing.block_sizes import small_blocks
 from tests.ops.iterating import Pairs, until_error
@@ -93,7 +93,7 @@ def test_autotune_leaves_alone_what_is_cheaper_than_a_hand_over(
 
 
 def test_autotune_gives_a_thread_up_that_does_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.streaming.autotune.AGAIN", 60.0)
+    monkeypatch.setattr("distinput.streaming.buffered.AGAIN", 60.0)
 
     def slower_elsewhere(x: int) -> int:
         time.sleep(0.005 if threading.current_thread() is threading.main_thread() else 0.03)
@@ -138,7 +138,7 @@ def test_a_trial_goes_on_in_the_next_pass() -> None:
 @pytest.fixture
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     """AUTOTUNE that tries a thread and gives it up again and again."""
-    monkeypatch.setattr("distinput.streaming.autotune.AGAIN", 0.0)
+    monkeypatch.setattr("distinput.streaming.buffered.AGAIN", 0.0)
     for name, value in {"_AT_ONCE": -1.0, "_HAND_OVER": -1.0, "_TRIAL_BLOCKS": 2}.items():
         monkeypatch.setattr(f"distinput.ops.prefetch.{name}", value)
 

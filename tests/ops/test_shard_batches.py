@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import InvalidArgumentError, StateError
-from distinput.ops.shard_batches import ShardBatches
-from distinput.ops.worker_rows import OwnShares
+from distinput.ops.shard_batches import OwnShares, ShardBatches
 from distinput.plan.node import walk
 from distinput.rewrite import rewrite
 from tests.sharding.counting import bytes_read, put

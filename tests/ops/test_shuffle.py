@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.core.run import Run
 from distinput.errors import InvalidArgumentError, StateError
+from distinput.run.run import Run
 from tests.ops.iterating import state_bytes
 
 RANGE = di.data.Dataset.range

@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.run import Run
-from distinput.ops.slices import from_tensor_slices
-from distinput.ops.slices_in_turn import SlicesInTurn
+from distinput.ops.slices import SlicesInTurn, from_tensor_slices
 from distinput.plan.node import Node
+from distinput.run.run import Run
 
 SIZES = (3, 0, 1, 5)
 

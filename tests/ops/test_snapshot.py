@@ -10,7 +10,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
-from distinput.writers import kept_files
+from distinput.writers import open_file
 from distinput.writers.stage import Stage
 
 RANGE = di.data.Dataset.range
@@ -47,7 +47,7 @@ def test_functions_say_how_it_is_written_and_read(tmp_path: Path) -> None:
 def test_a_pass_that_was_killed_goes_on_though_a_function_deals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_files, "SHARD_BYTES", 1)
+    monkeypatch.setattr(open_file, "SHARD_BYTES", 1)
     calls: list[int] = []
 
     def made() -> Any:

@@ -14,16 +14,16 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.block import Block
-from distinput.core.column import Ints
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.state import State
+from distinput.columns.block import Block
+from distinput.columns.column import Ints
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.shard_batches import ShardBatches
+from distinput.plan.families import SameElements
 from distinput.plan.node import Node
-from distinput.plan.same_elements import SameElements
+from distinput.run.run import Run
 from distinput.testing.elements import exact
 from distinput.testing.pipelines import Pipeline, pipelines
 

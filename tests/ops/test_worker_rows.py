@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.ops.worker_rows import OwnShares, ShuffledRows
+from distinput.ops.shard_batches import OwnShares, ShuffledRows
 from distinput.plan.node import walk
 from distinput.rewrite.rules import rewrite
 

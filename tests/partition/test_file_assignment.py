@@ -20,8 +20,8 @@ from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords
-from distinput.kernels.balance import deal_by_size
-from distinput.partition.file_assignment import assign_files, deal_in_rounds
+from distinput.kernels.dealing import deal_by_size
+from distinput.sharding.file_assignment import assign_files, deal_in_rounds
 
 BALANCED = di.data.experimental.AutoShardPolicy.BALANCED
 

@@ -8,7 +8,7 @@ import pytest
 
 from distinput.files.table import FileTable
 from distinput.formats.fixed_length import FixedLengthRecords
-from distinput.partition.fragments import END, Fragments
+from distinput.formats.format import END, Fragments
 
 
 @pytest.fixture

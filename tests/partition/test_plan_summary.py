@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.partition.plan_summary import summary_of
-from distinput.partition.shard_plan import FileRange, ShardPlan, WorkerPlan
+from distinput.sharding.shard_plan import FileRange, ShardPlan, WorkerPlan, summary_of
 
 
 def plan(rows: Sequence[int | None], nbytes: Sequence[int | None], steps: int | None = 3) -> ShardPlan:

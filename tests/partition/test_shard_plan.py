@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from distinput.partition.shard_plan import FileRange, ShardPlan, WorkerPlan, Workers
+from distinput.sharding.shard_plan import FileRange, ShardPlan, WorkerPlan, Workers
 
 
 def plan(workers: int, steps: int | None = 2, parts: int = 1) -> tuple[ShardPlan, list[int]]:

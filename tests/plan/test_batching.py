@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.data.dataset import Dataset
-from distinput.plan.batching import Stacking
+from distinput.plan.families import Stacking
 
 RANGE = di.data.Dataset.range
 SIZES = st.integers(0, 12), st.integers(1, 5), st.booleans()

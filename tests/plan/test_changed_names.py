@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from distinput.plan.changed_names import changed_names
+from distinput.plan.code import changed_names
 
 CASES = [
     ("x + table[x]", [], []),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.plan.common_spec import common_spec
+from distinput.plan.families import common_spec
 
 DATASET = di.data.Dataset
 

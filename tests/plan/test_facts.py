@@ -2,12 +2,8 @@
 """What a step says of itself, and what it says by default."""
 
 import distinput as di
-from distinput.plan.batching import Batching
-from distinput.plan.grouped import Grouped
-from distinput.plan.needs import Needs
-from distinput.plan.node import Node
-from distinput.plan.one_for_one import OneForOne
-from distinput.plan.same_elements import SameElements
+from distinput.plan.families import Batching, Grouped, OneForOne, SameElements
+from distinput.plan.node import Needs, Node
 from tests.sharding.ops_of_others import Sums
 
 RANGE = di.data.Dataset.range

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import distinput as di
-from distinput.plan.fused import Fused, Neighbours
-from distinput.plan.needs import Needs
-from distinput.plan.node import Node, walk
-from distinput.rewrite.running import Running
+from distinput.plan.families import Fused, Neighbours
+from distinput.plan.node import Needs, Node, walk
+from distinput.rewrite.rules import Running
 
 RANGE = di.data.Dataset.range
 

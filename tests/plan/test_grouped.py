@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
-from distinput.plan.grouped import Grouped
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
+from distinput.plan.families import Grouped
 from distinput.plan.node import INFINITE, UNKNOWN
+from distinput.run.run import Run
+from distinput.values.spec import Spec
 
 RANGE = di.data.Dataset.range
 

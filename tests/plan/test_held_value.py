@@ -19,8 +19,7 @@ import pytest
 
 import distinput as di
 from distinput.data import Dataset
-from distinput.plan.code import function_word
-from distinput.plan.held_value import value_word
+from distinput.plan.code import function_word, value_word
 
 
 class Space:
@@ -237,7 +236,7 @@ def test_tables_and_tensors_of_others() -> None:
 def test_the_word_is_the_same_in_every_process() -> None:
     program = (
         "import numpy as np, collections\n"
-        "from distinput.plan.held_value import value_word\n"
+        "from distinput.plan.code import value_word\n"
         "from distinput.plan.code import function_word\n"
         "print(value_word({'a': [np.arange(3), {'x', 'y', 'z'}, collections.Counter('abc')]}, function_word))"
     )

@@ -3,15 +3,15 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF
-from distinput.core.run import Run
-from distinput.core.spec import Spec
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.dense import Dense
 from distinput.errors import InvalidArgumentError
 from distinput.ops.range import Range
 from distinput.plan import in_memory
 from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec
+from distinput.run.run import Run
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 
 
 def rows(*elements: object) -> Rows:

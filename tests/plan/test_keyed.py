@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.plan.keyed import Keyed
+from distinput.ops.group_by_window import Keyed
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 RANGE = di.data.Dataset.range

@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 
-from distinput.plan.latest import Latest
+from distinput.plan.node import Latest
 
 
 def test_a_value_is_computed_when_the_key_changes() -> None:

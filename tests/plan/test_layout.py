@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.plan.layout import layout
+from distinput.plan.fingerprint import layout
 
 Dataset: Any = di.data.Dataset
 

@@ -5,8 +5,8 @@ import inspect
 import os
 
 import distinput as di
-from distinput.plan import origin
-from distinput.plan.origin import Origin, caller
+from distinput.plan import node
+from distinput.plan.node import Origin, caller
 
 
 def line() -> int:
@@ -46,7 +46,7 @@ def test_a_function_that_builds_a_dataset_is_the_users_line() -> None:
 
 
 def test_without_a_line_of_the_user_the_outermost_one_is_named(monkeypatch) -> None:
-    monkeypatch.setattr(origin, "_PACKAGE", os.sep)
+    monkeypatch.setattr(node, "_PACKAGE", os.sep)
     assert caller().line > 0
     assert caller().file != __file__
 

@@ -12,8 +12,7 @@ import pytest
 import distinput as di
 from distinput.data import Dataset
 from distinput.data.experimental import RandomDataset
-from distinput.plan.places import differing, placed
-from distinput.plan.seeds import with_drawn_seeds
+from distinput.plan.seeds import differing, placed, with_drawn_seeds
 
 N = 40
 Made = Callable[[], Dataset[Any]]
@@ -182,7 +181,7 @@ def test_states_of_before_go_on_in_their_order() -> None:
     marks = state["at"]["inputs"]
     marks[1] = marks[0]
     running = both._runs()
-    from distinput.core.run import Run
+    from distinput.run.run import Run
 
     with Run() as run:
         rest = [element for block, _ in running.node.open(state["at"], run) for element in block.elements()]

@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 
 from distinput.plan.node import Node
-from distinput.plan.policy import Decision, Policy, Share
+from distinput.plan.options import Decision, Policy, Share
 
 
 def whole(node: Node, share: Share) -> Node:

@@ -9,7 +9,7 @@ import pytest
 
 import distinput as di
 from distinput.data.dataset import Dataset
-from distinput.plan.record_places import Provenance, record_in_words
+from distinput.plan.node import Provenance, record_in_words
 
 
 @pytest.fixture

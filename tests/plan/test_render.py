@@ -4,7 +4,7 @@
 import numpy as np
 
 import distinput as di
-from distinput.plan.render import render
+from distinput.plan.text import render
 
 DATASET = di.data.Dataset
 

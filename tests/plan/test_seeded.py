@@ -11,8 +11,8 @@ import pytest
 
 import distinput as di
 from distinput.data.dataset import Dataset
+from distinput.plan.families import Seeded
 from distinput.plan.node import walk
-from distinput.plan.seeded import Seeded
 from distinput.plan.seeds import drawn_seeds, own_draw
 
 RANGE = Dataset.range

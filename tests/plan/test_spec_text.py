@@ -7,7 +7,7 @@ import pytest
 
 import distinput as di
 from distinput.plan.node import INFINITE, UNKNOWN
-from distinput.plan.spec_text import bounds_text, count_text, spec_text, spec_text_of
+from distinput.plan.text import bounds_text, count_text, spec_text, spec_text_of
 
 RANGE = di.data.Dataset.range
 GENERATED = di.data.Dataset.from_generator(lambda: iter([1]), output_signature=di.TensorSpec([], "int64"))

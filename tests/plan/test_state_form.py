@@ -6,7 +6,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import StateError
-from distinput.plan.state_form import is_count, is_mark, is_position, misfit, taken_up
+from distinput.plan.fingerprint import is_count, is_mark, is_position, misfit, taken_up
 
 Dataset: Any = di.data.Dataset
 FIRST = Dataset.range(3)

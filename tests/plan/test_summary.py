@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import distinput as di
-from distinput.plan.summary import summary
+from distinput.plan.text import summary
 from distinput.testing.pipelines import Pipeline, pipelines
 from tests.depth import cases
 

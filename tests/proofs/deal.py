@@ -15,7 +15,7 @@ from tests.proofs.statements import all_of, implies
 __all__ = ["THEOREMS"]
 
 DISTRIBUTION = "distinput.distribute.input.distribution"
-ASSIGNMENT = "distinput.partition.assignment"
+ASSIGNMENT = "distinput.plan.assignment"
 OWN = "distinput.sharding.own_rows"
 
 

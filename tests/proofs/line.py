@@ -15,7 +15,7 @@ __all__ = ["THEOREMS"]
 
 
 def stretch(proof: Any, T: Any, W: Any, w: Any) -> Any:
-    return proof.code("distinput.partition.file_assignment").range_of_worker(T, W, w)
+    return proof.code("distinput.sharding.file_assignment").range_of_worker(T, W, w)
 
 
 def stretches_begin_and_end(proof: Any, T: Any, W: Any) -> Any:
@@ -45,7 +45,7 @@ def in_memory(proof: Any, G: Any, rows: Any, b: Any, N: Any, j: Any, cut: str) -
     proof.each(j)
     there = smaller(G, rows - b * G)
     if cut == "balanced":
-        made = proof.code("distinput.core.sizes").balanced_slice(there, N, j)
+        made = proof.code("distinput.columns.sizes").balanced_slice(there, N, j)
     else:
         cut_to = G if cut == "fixed" else there
         made = proof.item(proof.code("distinput.distribute.input.dealing").equal_slices(cut_to, N), j)
@@ -80,7 +80,7 @@ def stream_is_balanced(proof: Any, G: Any, W: Any, R: Any, w: Any, i: Any) -> An
     place = w * R + i
     proof.dividing(N, 0, place)
     proof.dividing(N, 1, place - N)
-    part = proof.code("distinput.core.sizes").balanced_slice(G, N, place % N)
+    part = proof.code("distinput.columns.sizes").balanced_slice(G, N, place % N)
     return proof.item(found, i) == part.stop - part.start
 
 

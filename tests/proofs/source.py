@@ -15,12 +15,12 @@ from tests.proofs.integers import Integer, Truth
 __all__ = ["MODULES", "Change", "Code"]
 
 MODULES = (
-    "distinput.core.sizes",
+    "distinput.columns.sizes",
     "distinput.distribute.input.dealing",
     "distinput.distribute.input.distribution",
     "distinput.kernels.shuffle",
-    "distinput.partition.assignment",
-    "distinput.partition.file_assignment",
+    "distinput.plan.assignment",
+    "distinput.sharding.file_assignment",
     "distinput.plan.batch_sizes",
     "distinput.sharding.batches",
     "distinput.sharding.own_rows",

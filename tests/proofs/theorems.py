@@ -9,7 +9,7 @@ __all__ = ["MUTANTS", "THEOREMS"]
 
 THEOREMS: dict[str, Theorem] = {theorem.name: theorem for room in (cut, deal, line, order) for theorem in room.THEOREMS}
 
-_ASSIGNMENT = "distinput.partition.assignment"
+_ASSIGNMENT = "distinput.plan.assignment"
 _SHUFFLE = "distinput.kernels.shuffle"
 
 MUTANTS: list[tuple[Change, str]] = [
@@ -90,7 +90,7 @@ MUTANTS: list[tuple[Change, str]] = [
         "a share of every W-th batch is a piece of each",
     ),
     (
-        ("distinput.core.sizes", "min(index + 1, more))", "min(index, more))"),
+        ("distinput.columns.sizes", "min(index + 1, more))", "min(index, more))"),
         "cutting in memory and reading own rows are the same, balanced cut",
     ),
     (
@@ -103,7 +103,7 @@ MUTANTS: list[tuple[Change, str]] = [
     ),
     (
         (
-            "distinput.partition.file_assignment",
+            "distinput.sharding.file_assignment",
             "total * (worker + 1) // num_workers",
             "total // num_workers * (worker + 1)",
         ),

@@ -93,7 +93,7 @@ def test_a_trusted_file_is_not_looked_at(tmp_path: Path) -> None:
 
 
 def test_a_wrong_count_of_nulls(tmp_path: Path) -> None:
-    from distinput.core.arrow_damage import ArrowDamageError, check_array
+    from distinput.arrow.arrow import ArrowDamageError, check_array
 
     bits, data = pa.py_buffer(bytes([0b0101])), pa.py_buffer(np.arange(4))
     check_array(pa.Array.from_buffers(pa.int64(), 4, [bits, data], 2), "x")

@@ -9,11 +9,10 @@ import distinput as di
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format
-from distinput.formats.indexed_tfrecord import IndexedTFRecords
 from distinput.formats.npy import Npy
 from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
-from distinput.formats.tfrecord import TFRecords
+from distinput.formats.tfrecord import IndexedTFRecords, TFRecords
 from tests.formats.hostile.samples import SAMPLES
 
 FORMATS: dict[str, Format] = {

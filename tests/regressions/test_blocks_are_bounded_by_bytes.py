@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.calls import bytes_of
-from distinput.core.sizes import block_rows, gathered_rows, picked_rows, rows_within
-from distinput.ops.worker_rows import fetches
-from distinput.partition.assignment import Assignment, RowRanges
+from distinput.columns.sizes import block_rows, gathered_rows, picked_rows, rows_within
+from distinput.ops.shard_batches import fetches
+from distinput.plan.assignment import Assignment, RowRanges
+from distinput.run.calls import bytes_of
 from tests.depth import cases
 
 Dataset = di.data.Dataset

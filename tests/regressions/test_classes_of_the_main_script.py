@@ -130,7 +130,7 @@ class Unreadable:
         return exec, ("raise KeyError('no such key')",)
 
 if __name__ == "__main__":
-    from distinput.core.processes import Processes
+    from distinput.run.processes import Processes
 
     workers = Processes(abs, 1, "map")
     workers.send(0, Unreadable())

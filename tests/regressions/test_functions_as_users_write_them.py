@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.nest import flatten
 from distinput.errors import InvalidArgumentError
 from distinput.testing.laws import check_spec
+from distinput.values.nest import flatten
 
 Pair = namedtuple("Pair", "x y")  # noqa: PYI024 - as users write it
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.nest import map_leaves, structure_of
+from distinput.values.nest import map_leaves, structure_of
 
 RANGE = di.data.Dataset.range
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.run import Run
 from distinput.files import mounts, remote, source
+from distinput.run.run import Run
 from distinput.testing.range_server import RangeServer
 
 pytest.importorskip("obstore", reason="obstore is not installed")

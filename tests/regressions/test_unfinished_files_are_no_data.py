@@ -21,11 +21,11 @@ from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 from fsspec.spec import AbstractBufferedFile
 
 import distinput as di
-from distinput.files import unfinished
+from distinput.files import sink as unfinished
 from distinput.files.manifest import save_manifest
 from distinput.files.paths import list_matching
 from distinput.files.sink import Sink
-from distinput.formats import record_index
+from distinput.formats import indexed
 from tests.depth import cases
 
 RECORD = b"x" * 1000
@@ -204,7 +204,7 @@ def test_an_index_that_cannot_be_written_keeps_the_records_from_their_name(
     for _ in range(100):
         writer.write(b"")
     with monkeypatch.context() as patch:
-        patch.setattr(record_index, "ENDING", "/no/such/folder")
+        patch.setattr(indexed, "ENDING", "/no/such/folder")
         with pytest.raises(OSError, match=r"a\.tfrecord/no/such/folder"):
             writer.close()
     writer.close()

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from distinput.reports.colours import colours
+from distinput.reports.markup import colours
 
 
 def themes() -> dict[str, dict[str, str]]:

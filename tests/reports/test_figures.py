@@ -3,7 +3,7 @@
 
 import distinput as di
 from distinput.data.stats import Stats
-from distinput.reports.figures import COLUMNS, figures_of, pace_of, rows_of
+from distinput.reports.sections import COLUMNS, figures_of, pace_of, rows_of
 
 STATS = Stats(
     {

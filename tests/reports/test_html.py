@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 
 import distinput as di
-from distinput.data.recording.recording import Recording, recorded
+from distinput.data.recording import Recording, recorded
 from distinput.plan.node import walk
 from distinput.reports.html import page
 from distinput.testing.pipelines import Pipeline, pipelines

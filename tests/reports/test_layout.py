@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.reports.graph import graph_of
-from distinput.reports.layout import Rectangle, layout
+from distinput.reports.svg import Rectangle, layout
 from tests.depth import cases
 
 Tree = di.data.Dataset

@@ -6,8 +6,7 @@ import re
 from hypothesis import given, settings
 
 import distinput as di
-from distinput.reports.graph import graph_of
-from distinput.reports.mermaid import mermaid_of
+from distinput.reports.graph import graph_of, mermaid_of
 from distinput.testing.pipelines import Pipeline, pipelines
 from tests.depth import cases
 from tests.reports.pictures import HOSTILE

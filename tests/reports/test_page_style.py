@@ -3,7 +3,7 @@
 
 import re
 
-from distinput.reports.page_style import page_style
+from distinput.reports.html import page_style
 
 
 def test_nothing_in_it_needs_escaping_or_comes_from_elsewhere() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import distinput as di
-from distinput.reports.plan_sections import shards_section, shuffle_section
+from distinput.reports.sections import shards_section, shuffle_section
 from tests.reports.pictures import parsed, words_of
 
 

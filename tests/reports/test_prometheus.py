@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.data.stats import Stats
-from distinput.reports.prometheus import prometheus_text
+from distinput.reports.metrics import prometheus_text
 from tests.reports.test_figures import STATS
 
 NAME = "[a-zA-Z_:][a-zA-Z0-9_:]*"

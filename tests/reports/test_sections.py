@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sections about threads, buffers and memory show what was noted, and nothing where nothing was."""
 
-from distinput.data.recording.trace import Sample, Span, Trace
+from distinput.data.recording import Sample, Span, Trace
 from distinput.data.stats import Stats
 from distinput.reports.markup import Markup
 from distinput.reports.sections import buffers_section, memory_section, timeline_section

@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.data.recording.trace import Span
-from distinput.reports.self_time import CONSUMER, Stretch, stretches, whole_threads
+from distinput.data.recording import Span
+from distinput.reports.timeline import CONSUMER, Stretch, stretches, whole_threads
 
 
 @st.composite

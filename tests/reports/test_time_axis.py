@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.reports.time_axis import WIDTH, round_step, time_axis
+from distinput.reports.plots import WIDTH, round_step, time_axis
 from tests.reports.pictures import parsed
 
 SVG = "{http://www.w3.org/2000/svg}"

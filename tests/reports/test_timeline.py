@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A moment of the timeline has the colour of the step that had most of it."""
 
-from distinput.reports.self_time import CONSUMER, Stretch
-from distinput.reports.timeline import TIMELINE_STYLE, colour_class, timeline
+from distinput.reports.timeline import CONSUMER, TIMELINE_STYLE, Stretch, colour_class, timeline
 from tests.reports.pictures import attribute_numbers, parsed, words_of
 
 SVG = "{http://www.w3.org/2000/svg}"

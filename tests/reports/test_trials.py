@@ -9,8 +9,7 @@ import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.ops.map import Map
 from distinput.plan.node import walk
-from distinput.reports.bench import bench
-from distinput.reports.trials import CHANGES, _edited, trials
+from distinput.reports.bench import CHANGES, _edited, bench, trials
 
 
 def squared(x: int) -> int:
@@ -52,7 +51,7 @@ def test_times_are_those_of_the_measurement_and_failures_are_named(monkeypatch: 
             raise OSError("no processes\nhere")
         return replace(told, elements_per_second=told.elements_per_second and 3 * told.elements_per_second)
 
-    monkeypatch.setattr("distinput.reports.trials.bench", measured)
+    monkeypatch.setattr("distinput.reports.bench.bench", measured)
     threads, processes = trials(DATASETS["map"], told)
     assert threads.times == pytest.approx(3)
     assert (processes.times, processes.error) == (None, "OSError: no processes")

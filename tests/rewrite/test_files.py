@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.run import Run
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.formats.parquet import Parquet
 from distinput.ops.reader import Reader
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import rewrite
+from distinput.run.run import Run
 from tests.rewrite.running import fires, ops_after
 
 X, F, S, Z = (pc.field(name) for name in "xfsz")
@@ -88,8 +88,8 @@ def test_nothing_changes(files: list[str], one: Any, other: Any, how: str, colum
 
 def _streamed(node: Any) -> Any:
     """The elements of a tree as it was described, without any rule."""
-    from distinput.core.nest import map_leaves
-    from distinput.core.run import Run
+    from distinput.run.run import Run
+    from distinput.values.nest import map_leaves
 
     with Run() as run:
         for block, after in node.open(node.start(0), run):

@@ -6,8 +6,8 @@ import pytest
 import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.errors import NotFoundError
-from distinput.plan.policy import Decision
-from distinput.sharding.autoshard import auto_shard
+from distinput.plan.options import Decision
+from distinput.sharding.decision import auto_shard
 from distinput.sharding.policies import policy_named
 from tests.distribute.workers import with_policy
 

@@ -9,7 +9,7 @@ import pytest
 import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.errors import NotFoundError
-from distinput.plan.policy import Decision, Share
+from distinput.plan.options import Decision, Share
 from distinput.sharding.decision import decide, policy_of
 from distinput.sharding.policies import policy_named
 from distinput.sharding.policies.file import TooFewFilesError

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.strings import Strings
+from distinput.columns.strings import Strings
 from distinput.data.dataset import Dataset
 from distinput.ops.rebatch import LegacyRebatch
 from distinput.ops.shard import Shard
-from distinput.ops.worker_rows import OwnRows
+from distinput.ops.shard_batches import OwnRows
 from distinput.plan.node import Node, walk
-from distinput.sharding.autoshard import auto_shard
 from distinput.sharding.batches import rebatch_for
+from distinput.sharding.decision import auto_shard
 from distinput.sharding.own_rows import own_rows, own_steps
 from tests.sharding.counting import bytes_read, put
 

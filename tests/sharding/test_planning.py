@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.nest import structure_of
 from distinput.data.dataset import Dataset
 from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
 from distinput.files import source
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.options import AutoShardPolicy
-from distinput.sharding.autoshard import auto_shard
 from distinput.sharding.batches import rebatch_for
+from distinput.sharding.decision import auto_shard
 from distinput.testing.pipelines import pipelines
+from distinput.values.nest import structure_of
 from tests.sharding.counting import bytes_read, put
 
 POLICIES = [

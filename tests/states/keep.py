@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keep states of this version for ever: `python -m tests.states.keep` writes what is missing, and changes no state.
 
-Run it after `VERSION` was raised (`distinput/core/state.py`), and after a pipeline was added to the corpus. Tests restore every
+Run it after `VERSION` was raised (in `columns/state.py`), and after a pipeline was added to the corpus. Tests restore every
 file from then on, in every later version. `layouts/v<VERSION>.json` says what states of this version look like.
 """
 
@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from distinput.core.state import VERSION
-from distinput.plan.layout import layout
+from distinput.columns.state import VERSION
+from distinput.plan.fingerprint import layout
 from distinput.rewrite import Running
 from distinput.rewrite.rules import FIRST, RULES
 from tests.distribute.workers import on_workers

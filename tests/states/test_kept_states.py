@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import distinput
-from distinput.core.state import VERSION
+from distinput.columns.state import VERSION
 from distinput.plan.node import Node
 from distinput.plan.seeds import walk_made
 from distinput.rewrite import rewrite

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from distinput.core.state import READABLE, VERSION
+from distinput.columns.state import READABLE, VERSION
 from tests.states.corpus import PIPELINES, put_data
 from tests.states.keep import HERE, form, layouts, rule_names
 
 CURE = (
-    "raise VERSION in distinput/core/state.py, keep the old version in READABLE and its states restorable, and run "
+    "raise VERSION in distinput/columns/state.py, keep the old version in READABLE and its states restorable, and run "
     "python -m tests.states.keep"
 )
 

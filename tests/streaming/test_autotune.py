@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from distinput.core.run import Run
-from distinput.streaming.autotune import AGAIN, ThreadTrial
+from distinput.run.run import Run
+from distinput.streaming.buffered import AGAIN, ThreadTrial
 
 
 def tried(found: ThreadTrial, seconds: float) -> bool | None:

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.core.run import Run
 from distinput.files import mounts
-from distinput.files.hints import wanted_until
-from distinput.files.source import EMPTY, FileStream
-from distinput.files.storage import stored
-from distinput.streaming import beginnings_ahead
-from distinput.streaming.beginnings_ahead import FILES_AHEAD, BeginningsAhead
+from distinput.files.mounts import stored
+from distinput.files.source import EMPTY, FileStream, wanted_until
+from distinput.run.run import Run
+from distinput.streaming import ahead as beginnings_ahead
+from distinput.streaming.ahead import FILES_AHEAD, BeginningsAhead
 from distinput.testing.range_server import RangeServer
 from tests.ops.iterating import until_error
 

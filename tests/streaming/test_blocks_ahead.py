@@ -10,21 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.block import Block
-from distinput.core.nest import LEAF
-from distinput.core.run import Run
+from distinput.columns.block import Block
 from distinput.formats import span_format
-from distinput.streaming import blocks_ahead
-from distinput.streaming.blocks_ahead import Pace
+from distinput.run.run import Run
+from distinput.streaming import ahead
+from distinput.streaming.ahead import Pace
+from distinput.values.nest import LEAF
 from tests.ops.iterating import plain, until_error
 
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks_ahead, "cores", lambda: 2)
-    monkeypatch.setattr(blocks_ahead, "_WORTH_SECONDS", -1.0)
-    monkeypatch.setattr(blocks_ahead, "_WORTH_PART", -1.0)
-    monkeypatch.setattr(blocks_ahead, "_HAND_OVER_SECONDS", 0.0)
+    monkeypatch.setattr(ahead, "cores", lambda: 2)
+    monkeypatch.setattr(ahead, "_WORTH_SECONDS", -1.0)
+    monkeypatch.setattr(ahead, "_WORTH_PART", -1.0)
+    monkeypatch.setattr(ahead, "_HAND_OVER_SECONDS", 0.0)
 
 
 class Counted:
@@ -47,10 +47,10 @@ class Counted:
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_blocks_made_ahead_keep_their_order_and_what_was_read(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks_ahead, "cores", lambda: cores)
+    monkeypatch.setattr(ahead, "cores", lambda: cores)
     source = Counted(9)
     with Run() as run:
-        for number, (block, after) in enumerate(blocks_ahead.blocks_ahead(source, run, Pace())):
+        for number, (block, after) in enumerate(ahead.blocks_ahead(source, run, Pace())):
             assert (int(next(block.elements())), after) == (number, number + 1)
             assert run.reading is not None
             assert run.reading() == f"block {number}"  # however far ahead the thread is
@@ -60,15 +60,15 @@ def test_blocks_made_ahead_keep_their_order_and_what_was_read(cores: int, monkey
 def test_the_first_block_alone_is_all_that_is_made() -> None:
     source = Counted(9)
     with Run() as run:
-        next(blocks_ahead.blocks_ahead(source, run, Pace()))
+        next(ahead.blocks_ahead(source, run, Pace()))
     assert source.made == [0]
 
 
 def test_a_short_stream_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks_ahead, "_WORTH_SECONDS", 1e9)
+    monkeypatch.setattr(ahead, "_WORTH_SECONDS", 1e9)
     source = Counted(9)
     with Run() as run:
-        assert len(list(blocks_ahead.blocks_ahead(source, run, Pace()))) == 9
+        assert len(list(ahead.blocks_ahead(source, run, Pace()))) == 9
     assert len(source.threads) == 1
 
 
@@ -78,12 +78,12 @@ def test_a_short_stream_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_pass_begins_with_a_thread_where_one_paid_before(
     made: float, used: float, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks_ahead, "_WORTH_SECONDS", 0.003)
-    monkeypatch.setattr(blocks_ahead, "_WORTH_PART", 0.125)
+    monkeypatch.setattr(ahead, "_WORTH_SECONDS", 0.003)
+    monkeypatch.setattr(ahead, "_WORTH_PART", 0.125)
     pace, source = Pace(), Counted(9)
     pace.took(made, used)
     with Run() as run:
-        assert len(list(blocks_ahead.blocks_ahead(source, run, pace))) == 9
+        assert len(list(ahead.blocks_ahead(source, run, pace))) == 9
     assert len(source.threads) == threads
 
 
@@ -98,7 +98,7 @@ def test_every_hand_over_has_its_price(made: float, pays: bool, monkeypatch: pyt
 
 
 def test_passes_long_ago_count_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks_ahead, "_WORTH_PART", 0.125)
+    monkeypatch.setattr(ahead, "_WORTH_PART", 0.125)
     pace = Pace()
     for _ in range(20):
         pace.begin()
@@ -113,11 +113,11 @@ def test_passes_long_ago_count_less(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_few_blocks_are_made_ahead_and_none_without_room() -> None:
     source, other = Counted(9), Counted(9)
     with Run() as run:
-        streams: Any = blocks_ahead.blocks_ahead(source, run, Pace()), blocks_ahead.blocks_ahead(other, run, Pace())
+        streams: Any = ahead.blocks_ahead(source, run, Pace()), ahead.blocks_ahead(other, run, Pace())
         for stream in streams:
             next(stream), next(stream)
         run.read_ahead.enter(0)
-        third: Any = blocks_ahead.blocks_ahead(Counted(9), run, Pace())
+        third: Any = ahead.blocks_ahead(Counted(9), run, Pace())
         next(third), next(third)
         streams[0].close()
         streams[1].close()
@@ -129,7 +129,7 @@ def test_few_blocks_are_made_ahead_and_none_without_room() -> None:
 def test_an_error_comes_after_the_blocks_before_it() -> None:
     source = Counted(9, fails_at=4)
     with Run() as run:
-        stream = blocks_ahead.blocks_ahead(source, run, Pace())
+        stream = ahead.blocks_ahead(source, run, Pace())
         assert [int(next(next(stream)[0].elements())) for _ in range(4)] == [0, 1, 2, 3]
         with pytest.raises(ValueError, match="no block 4"):
             next(stream)
@@ -141,7 +141,7 @@ def test_an_error_comes_after_the_blocks_before_it() -> None:
 def test_nothing_is_left(ends: str) -> None:
     before = threading.active_count()
     run = Run()
-    stream: Any = blocks_ahead.blocks_ahead(Counted(9), run, Pace())
+    stream: Any = ahead.blocks_ahead(Counted(9), run, Pace())
     next(stream), next(stream)
     assert threading.active_count() > before
     if ends == "closed":
@@ -185,7 +185,7 @@ def test_lines_are_the_same_ahead_or_not(
         patch.setattr(span_format, "FIRST_BYTES", chunk)
         patch.setattr(span_format, "CHUNK_BYTES", chunk)
         for count in (1, 2):
-            patch.setattr(blocks_ahead, "cores", lambda count=count: count)
+            patch.setattr(ahead, "cores", lambda count=count: count)
             assert check_restarts(di.data.TextLineDataset(paths).skip(skip)) == want[skip:]
             turns = di.data.TextLineDataset(paths, num_parallel_reads=2)
             assert sorted(turns) == sorted(want)

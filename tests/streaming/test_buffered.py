@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF
-from distinput.core.run import OpCounters, Run
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.dense import Dense
+from distinput.run.run import OpCounters, Run
 from distinput.streaming.buffered import Buffer, Stopped, buffered
+from distinput.values.nest import LEAF
 
 
 def block(number: int) -> Block:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core import sizes
-from distinput.core.picked import Picked
-from distinput.core.run import Run
+from distinput.columns import sizes
+from distinput.columns.picked import Picked
 from distinput.rewrite import rewrite
-from distinput.streaming import fetched as module
+from distinput.run.run import Run
+from distinput.streaming import by_position as module
 
 IMAGES = np.arange(4000 * 100, dtype=np.int64).reshape(4000, 100)
 

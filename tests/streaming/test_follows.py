@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.formats.named import format_named
-from distinput.streaming.follows import Follows
+from distinput.ops.reader import Follows
 from tests.lineage.carried import corpus
 
 

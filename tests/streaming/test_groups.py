@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.block import Block, concat_blocks
-from distinput.core.calls import called
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF
-from distinput.core.run import Run
+from distinput.columns.block import Block, concat_blocks
+from distinput.columns.failure import Failure
+from distinput.run.calls import called
+from distinput.run.run import Run
 from distinput.streaming import groups
 from distinput.streaming.groups import Groups
+from distinput.values.nest import LEAF
 
 SIZES = {0: 2, 1: 3, 2: 1}
 START: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.plan.needs import Needs
+from distinput.plan.node import Needs
 from distinput.writers.stage import Stage
 
 RANGE = di.data.Dataset.range

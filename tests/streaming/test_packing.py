@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF
-from distinput.core.objects import Arrays, Objects
-from distinput.core.ragged import Ragged
-from distinput.core.regroup import column_of
-from distinput.core.spec import TensorSpec
-from distinput.streaming.packing import SequencePacking, spans_of
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.objects import Arrays, Objects
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import column_of
+from distinput.ops.pack import SequencePacking, spans_of
+from distinput.values.nest import LEAF
+from distinput.values.spec import TensorSpec
 
 ROWS = [np.array([1, 2], np.int32), np.array([3], np.int32), np.array([4, 5, 6], np.int32)]
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.nest import LEAF
-from distinput.core.ragged import Ragged
-from distinput.core.regroup import concat_columns
-from distinput.core.strings import Strings
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import concat_columns
+from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.streaming.padding import Padding
+from distinput.values.nest import LEAF
 
 VECTOR = Padding(((None,),), (np.int64(-1),))
 

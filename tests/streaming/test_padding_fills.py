@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.spec import Spec
 from distinput.errors import InvalidArgumentError
-from distinput.streaming.padding_fills import for_leaves, padding_fills
+from distinput.streaming.padding import for_leaves, padding_fills
+from distinput.values.spec import Spec
 
 SPEC = Spec.of({"ids": di.TensorSpec([None], "int32"), "text": di.TensorSpec([None], "string")})
 

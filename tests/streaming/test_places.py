@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from distinput.core.block import Block
-from distinput.core.failure import Failure
-from distinput.core.nest import LEAF
-from distinput.core.rows import RowQueue
-from distinput.core.run import Run
+from distinput.columns.block import Block
+from distinput.columns.failure import Failure
+from distinput.columns.rows import RowQueue
 from distinput.errors import DataLossError
-from distinput.formats.portion import Portion
-from distinput.streaming.places import ReadingPlace, blocks_in, places, portions_in
+from distinput.formats.format import Portion
+from distinput.run.run import Run
+from distinput.streaming.ahead import ReadingPlace, blocks_in, places, portions_in
+from distinput.values.nest import LEAF
 
 FILES: dict[str, list[int]] = {"a": [1, 2, 3], "b": [], "c": [4, 5]}
 

@@ -10,21 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.block import Block
-from distinput.core.nest import LEAF
-from distinput.core.read_ahead_budget import ReadAheadBudget
-from distinput.core.run import Run
+from distinput.columns.block import Block
 from distinput.errors import DataLossError, NotFoundError
 from distinput.formats import parquet
-from distinput.formats.portion import Portion
-from distinput.streaming import portions_ahead
+from distinput.formats.format import Portion
+from distinput.run.run import ReadAheadBudget, Run
+from distinput.streaming import ahead
 from distinput.testing import check_nothing_left
+from distinput.values.nest import LEAF
 from tests.ops.iterating import plain, until_error
 
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portions_ahead, "cores", lambda: 2)
+    monkeypatch.setattr(ahead, "cores", lambda: 2)
 
 
 class Portions:
@@ -75,7 +74,7 @@ def drained(stream: Iterator[tuple[Block, Any]]) -> list[tuple[int, Any]]:
 def test_rows_and_states_keep_their_order() -> None:
     portions = Portions(5)
     with Run() as run:
-        found = drained(portions_ahead.portions_ahead(iter(portions), run))
+        found = drained(ahead.portions_ahead(iter(portions), run))
     assert found == [(number, {"input": number, "position": {"row": row}}) for number in range(5) for row in (1, 2)]
     assert portions.numbers == list(range(5))
     assert {thread for _, thread in portions.decoded} > {threading.get_ident()}
@@ -84,7 +83,7 @@ def test_rows_and_states_keep_their_order() -> None:
 def test_the_first_block_alone_takes_one_portion() -> None:
     portions = Portions(5)
     with Run() as run:
-        stream = portions_ahead.portions_ahead(iter(portions), run)
+        stream = ahead.portions_ahead(iter(portions), run)
         next(stream)
         assert portions.numbers == [0]
 
@@ -103,7 +102,7 @@ def settled(run: Run, portions: Portions, expected: list[int]) -> bool:
 def test_no_more_than_there_is_room_for_is_decoded_ahead() -> None:
     portions = Portions(9)
     with Run() as run:
-        stream = portions_ahead.portions_ahead(iter(portions), run)
+        stream = ahead.portions_ahead(iter(portions), run)
         next(stream), next(stream)
         assert settled(run, portions, [0, 1, 2, 3])
 
@@ -111,7 +110,7 @@ def test_no_more_than_there_is_room_for_is_decoded_ahead() -> None:
 def test_more_are_made_ahead_if_they_wait_for_a_network() -> None:
     portions = Portions(40, waits=True)
     with Run() as run:
-        stream = portions_ahead.portions_ahead(iter(portions), run)
+        stream = ahead.portions_ahead(iter(portions), run)
         next(stream), next(stream)
         assert settled(run, portions, list(range(25)))
         assert [number for number, _ in drained(stream)] == [each for each in range(1, 40) for _ in range(2)]
@@ -121,7 +120,7 @@ def test_some_of_them_wait_until_others_have_come() -> None:
     arrived = threading.Event()
     portions = Portions(40, waits=True, arrived=arrived)
     with Run() as run:
-        stream = portions_ahead.portions_ahead(iter(portions), run)
+        stream = ahead.portions_ahead(iter(portions), run)
         next(stream), next(stream)
         assert settled(run, portions, list(range(16)))
         arrived.set()
@@ -132,7 +131,7 @@ def test_a_large_portion_waits_until_the_one_before_it_is_in_use() -> None:
     portions = Portions(9, nbytes=100)
     with Run() as run:
         run.read_ahead = ReadAheadBudget(2, 10)
-        stream = portions_ahead.portions_ahead(iter(portions), run)
+        stream = ahead.portions_ahead(iter(portions), run)
         next(stream), next(stream)
         assert settled(run, portions, [0, 1])
         next(stream)
@@ -144,7 +143,7 @@ def test_a_large_portion_waits_until_the_one_before_it_is_in_use() -> None:
 def test_all_readers_of_a_run_share_its_room() -> None:
     first, second = Portions(9), Portions(9)
     with Run() as run:
-        streams = [portions_ahead.portions_ahead(iter(portions), run) for portions in (first, second)]
+        streams = [ahead.portions_ahead(iter(portions), run) for portions in (first, second)]
         for stream in streams:
             next(stream), next(stream)
         assert settled(run, first, [0, 1, 2, 3])
@@ -155,23 +154,23 @@ def test_all_readers_of_a_run_share_its_room() -> None:
 def test_what_follows_is_decoded_after_what_it_follows() -> None:
     portions = Portions(20, follows=True)
     with Run() as run:
-        assert len(drained(portions_ahead.portions_ahead(iter(portions), run))) == 40
+        assert len(drained(ahead.portions_ahead(iter(portions), run))) == 40
     assert [number for number, _ in portions.decoded] == list(range(20))
 
 
 def test_nothing_is_decoded_ahead_on_a_single_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portions_ahead, "cores", lambda: 1)
+    monkeypatch.setattr(ahead, "cores", lambda: 1)
     portions = Portions(5)
     with Run() as run:
-        assert len(drained(portions_ahead.portions_ahead(iter(portions), run))) == 10
+        assert len(drained(ahead.portions_ahead(iter(portions), run))) == 10
     assert {thread for _, thread in portions.decoded} == {threading.get_ident()}
 
 
 def test_what_waits_for_a_network_is_made_ahead_on_a_single_core_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portions_ahead, "cores", lambda: 1)
+    monkeypatch.setattr(ahead, "cores", lambda: 1)
     portions = Portions(5, waits=True)
     with Run() as run:
-        assert len(drained(portions_ahead.portions_ahead(iter(portions), run))) == 10
+        assert len(drained(ahead.portions_ahead(iter(portions), run))) == 10
     assert threading.get_ident() not in {thread for number, thread in portions.decoded if number}
 
 
@@ -179,7 +178,7 @@ def test_what_waits_for_a_network_is_made_ahead_on_a_single_core_too(monkeypatch
 def test_nothing_is_left(ends: str) -> None:
     before = threading.active_count()
     run = Run()
-    stream: Any = portions_ahead.portions_ahead(iter(Portions(9)), run)
+    stream: Any = ahead.portions_ahead(iter(Portions(9)), run)
     next(stream), next(stream)
     assert threading.active_count() > before
     if ends == "closed":
@@ -203,7 +202,7 @@ def test_errors_keep_their_place() -> None:
             return super().portion(number)
 
     with Run() as run:
-        stream = portions_ahead.portions_ahead(iter(Failing(9)), run)
+        stream = ahead.portions_ahead(iter(Failing(9)), run)
         assert [int(next(next(stream)[0].elements())) for _ in range(6)] == [0, 0, 1, 1, 2, 2]
         with pytest.raises(ValueError, match="opening 3"):
             next(stream)
@@ -248,7 +247,7 @@ def test_ahead_or_not_and_whole_or_in_slices_all_is_the_same(
             patch.setattr(parquet, "_WHOLE_BYTES", 0)
             patch.setattr(parquet, "_SLICE_BYTES", slice_bytes)
         for count in (1, 2):
-            patch.setattr(portions_ahead, "cores", lambda count=count: count)
+            patch.setattr(ahead, "cores", lambda count=count: count)
             assert check_restarts(di.data.ParquetDataset(paths).skip(skip)) == want[skip:]
             batches = di.data.ParquetDataset(paths).batch(batch)
             assert [int(x) for element in batches for x in element["x"]] == list(range(2 * rows))

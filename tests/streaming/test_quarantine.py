@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import distinput as di
-from distinput.streaming.quarantine import Quarantine
+from distinput.ops.on_error import Quarantine
 
 
 def lines(path: Path) -> list[dict[str, object]]:
@@ -67,7 +67,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from distinput.streaming.quarantine import Quarantine
+from distinput.ops.on_error import Quarantine
 file = Quarantine(sys.argv[1], 1000)
 for row in range(200):
     file.add({"row": row, "text": "t" * (row % 7 * 100)})

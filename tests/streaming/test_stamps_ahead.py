@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.run import Run
 from distinput.errors import DistinputError, NotFoundError
 from distinput.files.source import stamp_of
-from distinput.streaming import stamps_ahead
-from distinput.streaming.stamps_ahead import StampsAhead
+from distinput.run.run import Run
+from distinput.streaming import ahead
+from distinput.streaming.ahead import StampsAhead
 
 A, B = "https://example.com/a", "https://example.com/b"
 
@@ -41,7 +41,7 @@ class Server:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     made = Server()
-    monkeypatch.setattr(stamps_ahead, "stamp_of", made.stamp)
+    monkeypatch.setattr(ahead, "stamp_of", made.stamp)
     return made
 
 
@@ -66,7 +66,7 @@ def test_another_file_is_asked_for(server: Server, stamps: StampsAhead) -> None:
 
 def test_an_old_answer_is_not_used(server: Server, stamps: StampsAhead, monkeypatch: pytest.MonkeyPatch) -> None:
     stamps.ask(A)
-    monkeypatch.setattr(stamps_ahead, "_LONGEST", -1.0)
+    monkeypatch.setattr(ahead, "_LONGEST", -1.0)
     assert stamps.of(A) == f"{A} 2"
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from distinput.core import declined
-from distinput.data import absent
 from distinput.errors import DistinputError
+from distinput.names import words
+from distinput.tf import absent
 from tests.tensorflow_names.test_names import differs, find, has, instance
 
 FACTS = json.loads((Path(__file__).parent / "tensorflow_data_2_21.json").read_text(encoding="utf-8"))
@@ -32,8 +32,8 @@ OUR_OWN_ARGUMENTS = {
 
 def reason_of(error: AttributeError) -> str:
     """The reason in the message of an error, which a table gives; empty if there is none."""
-    tables = {**absent._TABLE, **absent._MEMBERS, **declined.MEMBERS}
-    reasons = [declined.told(cure) for names in tables.values() for cure in names.values()]
+    tables = {**absent._TABLE, **absent._MEMBERS, **words.MEMBERS}
+    reasons = [words.told(cure) for names in tables.values() for cure in names.values()]
     return next((reason for reason in reasons if str(error).endswith(f": {reason}")), "")
 
 
@@ -96,8 +96,8 @@ def test_the_facts_are_whole() -> None:
     assert {name.rpartition(".")[0] for name in METHODS} <= set(NAMES)
 
 
-@pytest.mark.parametrize("cls, name", [(cls, name) for cls, names in declined.MEMBERS.items() for name in names])
+@pytest.mark.parametrize("cls, name", [(cls, name) for cls, names in words.MEMBERS.items() for name in names])
 def test_a_declined_member_names_its_section(cls: str, name: str) -> None:
-    _, section = declined.MEMBERS[cls][name]
-    page = (Path(__file__).parents[2] / declined.PAGE).read_text(encoding="utf-8")
+    _, section = words.MEMBERS[cls][name]
+    page = (Path(__file__).parents[2] / words.PAGE).read_text(encoding="utf-8")
     assert f"\n## {section}\n" in page

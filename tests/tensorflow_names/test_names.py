@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import distinput
-from distinput.core import declined
-from distinput.data import absent
+from distinput.names import words
+from distinput.tf import absent
 
 FACTS = json.loads((Path(__file__).parent / "tensorflow_2_21.json").read_text(encoding="utf-8"))
 NAMES: dict[str, dict[str, str]] = FACTS["names"]
@@ -33,7 +33,7 @@ def reason_of(error: AttributeError) -> str:
     """The reason in the message of an error, which the one table gives; empty if there is none."""
     text = str(error)
     cures = {**absent._TABLE, **absent._MEMBERS}
-    reasons = [declined.told(cure) for names in cures.values() for cure in names.values()]
+    reasons = [words.told(cure) for names in cures.values() for cure in names.values()]
     return next((reason for reason in reasons if text.endswith(f": {reason}")), "")
 
 
@@ -164,8 +164,8 @@ def test_the_facts_are_whole() -> None:
 @pytest.mark.parametrize("cls, name", [(cls, name) for cls, names in absent._MEMBERS.items() for name in names])
 def test_a_declined_member_says_what_to_write(cls: str, name: str) -> None:
     cure, section = absent._MEMBERS[cls][name]
-    assert re.search(f"^## {section}$", (ROOT / declined.PAGE).read_text(encoding="utf-8"), re.MULTILINE)
+    assert re.search(f"^## {section}$", (ROOT / words.PAGE).read_text(encoding="utf-8"), re.MULTILINE)
     owner = find("Variable" if cls == "Variable" else f"distribute.{cls}")
     with pytest.raises(AttributeError) as error:
         getattr(instance(owner), name)
-    assert str(error.value) == f"'{cls}' object has no attribute '{name}': {cure} (\"{section}\" in {declined.PAGE})"
+    assert str(error.value) == f"'{cls}' object has no attribute '{name}': {cure} (\"{section}\" in {words.PAGE})"

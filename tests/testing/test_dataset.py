@@ -15,20 +15,19 @@ import pytest
 from hypothesis import given, settings
 
 import distinput as di
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.dense import Dense
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.ops.map import Map
-from distinput.plan.needs import Needs
-from distinput.plan.node import UNKNOWN, Node
+from distinput.plan.node import UNKNOWN, Needs, Node
+from distinput.run.run import Run
 from distinput.testing import check_dataset, check_restart, check_rewrites, check_spec
 from distinput.testing.dataset import LAWS
 from distinput.testing.laws import check_positions
 from distinput.testing.pipelines import OPS, Pipeline, pipelines
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 
 Dataset = di.data.Dataset
 

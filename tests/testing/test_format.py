@@ -12,25 +12,23 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints
-from distinput.core.dense import Dense
-from distinput.core.nest import LEAF
-from distinput.core.spec import Spec
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints
+from distinput.columns.dense import Dense
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.csv import Csv
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format, Fragment, Position
-from distinput.formats.indexed_text import IndexedTextLines
-from distinput.formats.indexed_tfrecord import IndexedTFRecords
 from distinput.formats.jsonl import JsonLines
 from distinput.formats.npy import Npy
 from distinput.formats.parquet import Parquet
-from distinput.formats.text import TextLines
-from distinput.formats.tfrecord import TFRecords
+from distinput.formats.text import IndexedTextLines, TextLines
+from distinput.formats.tfrecord import IndexedTFRecords, TFRecords
 from distinput.testing import check_format
 from distinput.testing.format import LAWS
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 
 Write = Callable[[Path], list[Path]]
 

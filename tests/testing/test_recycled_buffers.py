@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core import buffers
-from distinput.core.buffers import FEWEST_BYTES
-from distinput.core.references import counts_are_exact
 from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices.threads import ThreadDevices
 from distinput.testing import check_devices, devices
 from distinput.testing.devices import LAWS, check_recycled_buffers
+from distinput.values import buffers
+from distinput.values.buffers import FEWEST_BYTES, counts_are_exact
 
 pytestmark = pytest.mark.skipif(not counts_are_exact(), reason="buffers are used again by reference counts")
 

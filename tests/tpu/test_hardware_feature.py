@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from distinput.tpu.hardware_feature import HardwareFeature, HardwareFeatures
+from distinput.tpu.topology import HardwareFeature, HardwareFeatures
 
 
 @pytest.mark.parametrize("number, word", [(0, "UNSUPPORTED"), (1, "V1"), (2, "V2"), (9, "UNSUPPORTED")])

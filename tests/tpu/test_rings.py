@@ -4,7 +4,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.tpu.rings import ring
+from distinput.tpu.device_assignment import ring
 
 SIZE = st.integers(1, 6)
 

@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.tpu.hardware_feature import HardwareFeatures
-from distinput.tpu.topology import Topology
-from distinput.tpu.topology_bytes import TopologyFields, topology_bytes, topology_fields
+from distinput.tpu.topology import HardwareFeatures, Topology, TopologyFields, topology_bytes, topology_fields
 
 NATURAL = st.integers(0, 2**31 - 1)
 FIELDS = st.builds(

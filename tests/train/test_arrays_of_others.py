@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from distinput.train.arrays_of_others import (
+from distinput.train.coding import (
     is_jax_array,
     is_tensor,
     like_jax_array,

@@ -7,7 +7,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import FailedPreconditionError
-from distinput.train.crew import Crew, crew_of, entered_strategy
+from distinput.train.checkpoint import Crew, crew_of, entered_strategy
 from tests.distribute.workers import on_workers
 
 

@@ -12,7 +12,7 @@ import pytest
 import distinput as di
 from distinput.errors import DataLossError, InputWarning
 from distinput.train import Checkpoint, CheckpointManager, latest_checkpoint
-from distinput.train.record import CheckpointIndex, is_whole
+from distinput.train.manager import CheckpointIndex, is_whole
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Any) -> None:

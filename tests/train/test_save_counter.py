@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from distinput.train.save_counter import SaveCounter
+from distinput.train.checkpoint import SaveCounter
 
 
 def test_it_is_used_as_a_variable_is() -> None:

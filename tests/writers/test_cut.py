@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from distinput.errors import InvalidArgumentError
-from distinput.writers.cut import SHARD_BYTES, Cut
+from distinput.writers.open_file import SHARD_BYTES, Cut
 
 
 def test_rows_of_each_file() -> None:

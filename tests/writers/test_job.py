@@ -9,8 +9,8 @@ import pytest
 
 import distinput as di
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.writers.job import WriteJob
 from distinput.writers.manifest import MANIFEST, read_written
+from distinput.writers.stage import WriteJob
 
 Dataset = di.data.Dataset
 

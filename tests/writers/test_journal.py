@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from distinput.writers.journal import Journal
-from distinput.writers.manifest import WrittenFile
+from distinput.writers.manifest import Journal, WrittenFile
 
 JOURNAL = Journal(["key"], "run", (WrittenFile("a", 2, 3, 4), WrittenFile("b", 1, 1, 1)), {"at": 1}, ["range#1"])
 

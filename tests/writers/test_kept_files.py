@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.block import Block
-from distinput.core.nest import LEAF
-from distinput.core.spec import Spec
+from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
-from distinput.writers import kept_files as module
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
+from distinput.writers import open_file as module
 from distinput.writers.elements import ElementsWriter
-from distinput.writers.kept_files import KEPT, KeptFiles, file_numbers
+from distinput.writers.open_file import KEPT, KeptFiles, file_numbers
 from distinput.writers.stage import Stage
 
 SPEC = Spec.leaf((), np.int64)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from distinput.values.spec import Spec, TensorSpec
 from distinput.writers import WRITERS
 from distinput.writers.manifest import MANIFEST, OPTIONS_GIVEN, WrittenFiles, read_written, verify_files
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from pyarrow import ipc
 
-from distinput.core.block import Block
-from distinput.core.nest import LEAF
-from distinput.core.spec import Spec
+from distinput.columns.block import Block
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
 from distinput.writers.arrow import ArrowWriter
 from distinput.writers.open_file import OpenFile
 from distinput.writers.stage import Stage

@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from distinput.core.block import Block
-from distinput.core.nest import LEAF
-from distinput.core.spec import Spec
+from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
-from distinput.writers import pieces as module
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec
+from distinput.writers import open_file as module
 from distinput.writers.elements import ElementsWriter
-from distinput.writers.open_file import OpenFile
-from distinput.writers.pieces import Pieces
+from distinput.writers.open_file import OpenFile, Pieces
 from distinput.writers.stage import Stage
 
 

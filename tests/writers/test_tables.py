@@ -8,7 +8,7 @@ import pytest
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import WRITTEN_ALONE, Sink
-from distinput.writers.tables import as_text, target
+from distinput.writers.arrow import as_text, target
 
 
 def test_what_is_written_is_copied(tmp_path: Path) -> None:

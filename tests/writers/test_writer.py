@@ -3,8 +3,8 @@
 
 import pytest
 
-from distinput.core.nest import structure_of
 from distinput.errors import InvalidArgumentError
+from distinput.values.nest import structure_of
 from distinput.writers.csv import CsvWriter
 from distinput.writers.writer import column_paths
 

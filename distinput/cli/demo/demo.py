@@ -33,7 +33,7 @@ from distinput.cli.demo.program import (
     training_batches,
     write_files,
 )
-from distinput.data.progress_bar import ProgressBar
+from distinput.data.progress import ProgressBar
 from distinput.kernels.kernel import KERNELS
 
 __all__ = [

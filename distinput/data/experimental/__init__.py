@@ -3,66 +3,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from distinput.data.absent import absent
-from distinput.data.experimental.batching import (
-    bucket_by_sequence_length,
-    dense_to_ragged_batch,
-    dense_to_sparse_batch,
-    map_and_batch,
-    pad_to_cardinality,
-    unbatch,
-)
-from distinput.data.experimental.csv_batches import make_csv_dataset
-from distinput.data.experimental.features_dataset import make_batched_features_dataset, make_tf_record_dataset
-from distinput.data.experimental.grouping import (
-    Reducer,
-    group_by_reducer,
-    group_by_window,
-    rejection_resample,
-)
-from distinput.data.experimental.manifests import (
-    read_manifest,
-    write_manifest,
-)
-from distinput.data.experimental.positions import (
-    at,
-    cardinality,
-    get_next_as_optional,
-    get_single_element,
-    get_structure,
-)
-from distinput.data.experimental.saving import load, save, snapshot
-from distinput.data.experimental.sharding import (
-    auto_shard_dataset,
-    rebatch_for_worker,
-    shard_plan,
-)
-from distinput.data.experimental.sources import (
-    Counter,
-    RandomDataset,
-    choose_from_datasets,
-    from_list,
-    sample_from_datasets,
-)
-from distinput.data.experimental.sql_dataset import SqlDataset
-from distinput.data.experimental.steps import (
-    assert_cardinality,
-    copy_to_device,
-    enumerate_dataset,
-    ignore_errors,
-    parallel_interleave,
-    parse_example_dataset,
-    prefetch_to_device,
-    scan,
-    shuffle_and_repeat,
-    take_while,
-    unique,
-)
-from distinput.data.experimental.tfrecord_writer import TFRecordWriter
 from distinput.data.file_datasets.csv import CsvDataset
 from distinput.data.optional import Optional
 from distinput.ops.shard import SHARD_HINT
-from distinput.partition.shard_plan import FileRange, ShardPlan, WorkerPlan
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE as INFINITE_CARDINALITY
 from distinput.plan.node import UNKNOWN as UNKNOWN_CARDINALITY
@@ -75,6 +18,54 @@ from distinput.plan.options import (
     OptimizationOptions,
     ServiceOptions,
     ThreadingOptions,
+)
+from distinput.sharding.shard_plan import FileRange, ShardPlan, WorkerPlan
+from distinput.tf.absent import absent
+from distinput.tf.batches import make_batched_features_dataset, make_csv_dataset, make_tf_record_dataset
+from distinput.tf.datasets import (
+    Counter,
+    RandomDataset,
+    SqlDataset,
+    TFRecordWriter,
+    at,
+    auto_shard_dataset,
+    cardinality,
+    choose_from_datasets,
+    from_list,
+    get_next_as_optional,
+    get_single_element,
+    get_structure,
+    load,
+    read_manifest,
+    rebatch_for_worker,
+    sample_from_datasets,
+    save,
+    shard_plan,
+    snapshot,
+    write_manifest,
+)
+from distinput.tf.steps import (
+    Reducer,
+    assert_cardinality,
+    bucket_by_sequence_length,
+    copy_to_device,
+    dense_to_ragged_batch,
+    dense_to_sparse_batch,
+    enumerate_dataset,
+    group_by_reducer,
+    group_by_window,
+    ignore_errors,
+    map_and_batch,
+    pad_to_cardinality,
+    parallel_interleave,
+    parse_example_dataset,
+    prefetch_to_device,
+    rejection_resample,
+    scan,
+    shuffle_and_repeat,
+    take_while,
+    unbatch,
+    unique,
 )
 
 __all__ = [

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from distinput.data.dataset import Dataset
-from distinput.data.file_datasets.reading import reading
-from distinput.data.written_format import written_format
+from distinput.data.file_datasets.reading import reading, written_format
 from distinput.formats.format import Format
 from distinput.formats.named import format_named
 from distinput.plan.skip_errors import SkipErrors

@@ -11,9 +11,9 @@ import numpy as np
 from distinput.data.dataset import Dataset
 from distinput.decoders.image import decode_image
 from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.files.mounts import stored
 from distinput.files.paths import as_paths, list_matching, local_path
 from distinput.files.source import naming, open_binary
-from distinput.files.storage import stored
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.skip_errors import SkipErrors

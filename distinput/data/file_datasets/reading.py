@@ -1,30 +1,101 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the datasets of files have in common: a reader of the named files, or several that take turns."""
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from distinput import ops
-from distinput.core.run import Run
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
+from distinput.files.compression import CODECS, compression_of
 from distinput.files.directory import named_files
+from distinput.files.mounts import Storage, stored
 from distinput.files.paths import as_paths
-from distinput.files.storage import Storage, stored
-from distinput.formats.compressed import decompressing
 from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
+from distinput.formats.recognise import of_folder, recognise
 from distinput.ops.files import FileNames
 from distinput.ops.on_error import guarded
 from distinput.ops.reader import Reader
 from distinput.ops.slices import Slices, from_tensor_slices
 from distinput.plan.node import Node
 from distinput.plan.skip_errors import SkipErrors
+from distinput.run.run import Run
+from distinput.writers.manifest import read_written
 
-__all__ = ["reading"]
+__all__ = ["decompressing", "reading", "written_format"]
+
+
+# ----------------------------------------------------------------------------
+# The compression of files for which none is stated: the one that the suffixes of their names stand for.
+# ----------------------------------------------------------------------------
+
+
+_SUFFIXES = tuple([suffix for codec in CODECS.values() for suffix in codec.suffixes])
+
+
+def decompressing(format: Format, paths: Iterable[str]) -> Format:
+    """A format that reads compressed files as their names say; the same one if they are not, or if a compression is stated.
+
+    Args:
+      format: of the files; its compression is stated unless it is None.
+      paths: the files.
+
+    >>> from distinput.formats.tfrecord import TFRecords
+    >>> decompressing(TFRecords(), ["a.tfrecord.gz", "b.tfrecord.gz"]).compression
+    'GZIP'
+    >>> decompressing(TFRecords(), ["a.tfrecord"]).compression, decompressing(TFRecords(""), ["a.gz"]).compression
+    ('', '')
+    """
+    if getattr(format, "compression_type", "") is not None:
+        return format
+    found = {
+        compression_of("AUTO", path) if path.lower().partition("?")[0].endswith(_SUFFIXES) else "" for path in paths
+    }
+    if found <= {""}:
+        return format
+    return replace(format, compression_type=found.pop() if len(found) == 1 else "AUTO")  # type: ignore[type-var]
+
+
+# ----------------------------------------------------------------------------
+# The format of files that are named without it: as the manifest of a written folder has it, or their names, or their bytes.
+# ----------------------------------------------------------------------------
+
+
+def written_format(
+    filenames: Any, options: Mapping[str, Any], storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
+) -> tuple[str, dict[str, Any]]:
+    """The name of the format, and its options.
+
+    Args:
+      filenames: names of files, or a folder.
+      options: those that take the place of the ones in the manifest, or of what is recognised.
+      storage_options: for the file systems that the URLs name.
+      filesystem: that has the files.
+
+    Raises:
+      TypeError: the names are those of a dataset, which are known at iteration.
+      NoMatchError: there is no such file.
+      DataLossError: a manifest is damaged.
+      InvalidArgumentError: nothing tells the format, or it is none that is known.
+    """
+    if not isinstance(filenames, str | bytes | os.PathLike | list | tuple):
+        raise TypeError("FileDataset: needs a format; only names of files that are there say it themselves")
+    names, _ = stored(as_paths(filenames), storage_options, filesystem)
+    try:
+        written = read_written(names[0]) if len(names) == 1 else None
+    except FileExistsError:  # some file systems say so where a file is, and a folder was asked for
+        written = None
+    if written is not None:
+        written.check_format()
+        return written.format, {**written.options, **options}
+    found = recognise(named_files(names, of_folder))
+    return found.format, {**found.options, **options}
+
 
 _FILES = 16
 """Files read at a time with AUTOTUNE, the same on every machine."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import dtype_code
 from distinput.distribute.collectives.channel import Array, Bytes
+from distinput.values.leaves import dtype_code
 
 __all__ = ["as_array", "describe", "family", "from_bytes", "packed", "parse", "to_bytes", "unpacked"]
 

@@ -10,8 +10,8 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
-from distinput.core.nest import map_leaves
 from distinput.errors import CancelledError, FailedPreconditionError, UnavailableError
+from distinput.values.nest import map_leaves
 
 __all__ = ["LIMIT", "Closure", "ClosureQueue", "RemoteValue"]
 

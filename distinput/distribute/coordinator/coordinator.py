@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
-from distinput.core.ending import Ending
-from distinput.core.nest import map_leaves
 from distinput.data.dataset import Dataset
 from distinput.distribute.coordinator.closures import LIMIT, Closure, ClosureQueue, RemoteValue, ResourceValue
 from distinput.distribute.coordinator.current_worker import is_worker
@@ -19,6 +17,8 @@ from distinput.distribute.coordinator.servers import server_lost
 from distinput.distribute.coordinator.worker_seat import Call, Slot, replaced
 from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.distribute.seats.seats import Packing, Seats
+from distinput.run.threads import Ending
+from distinput.values.nest import map_leaves
 
 __all__ = ["ClusterCoordinator"]
 

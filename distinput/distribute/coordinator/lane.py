@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.distribute.coordinator.closures import Closure, ClosureQueue
 from distinput.distribute.coordinator.servers import server_lost
 from distinput.distribute.coordinator.worker_seat import CallOutcome, WorkerSeat

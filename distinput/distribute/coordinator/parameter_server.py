@@ -15,8 +15,7 @@ from typing import Any, NoReturn, Self
 
 from distinput.cluster.resolver import ClusterResolver
 from distinput.cluster.tf_config import TFConfigClusterResolver
-from distinput.core.leaves import as_dtype
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.distribute.coordinator.coordinator import no_coordinator
 from distinput.distribute.coordinator.current_worker import is_worker
 from distinput.distribute.coordinator.per_worker import MakeOwn, PerWorkerVariable
@@ -46,6 +45,7 @@ from distinput.distribute.variables.sharded import ShardedVariable, number_of_pa
 from distinput.distribute.variables.store import HostStore, Store
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import UnavailableError
+from distinput.values.leaves import as_dtype
 
 __all__ = ["ParameterServerStrategy", "UnbuiltDataset", "UnbuiltDatasetsFromFunction"]
 

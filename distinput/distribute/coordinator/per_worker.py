@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.shape import TensorShape
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.distribute.coordinator.closures import RemoteValue
 from distinput.distribute.coordinator.current_worker import as_worker, own_value
@@ -16,6 +15,7 @@ from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.store import HostStore
 from distinput.distribute.variables.variable import Variable
+from distinput.values.shape import TensorShape
 
 __all__ = ["OwnStore", "PerWorkerDataset", "PerWorkerIterator", "PerWorkerValues", "PerWorkerVariable"]
 

@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from distinput.core.nest import flatten, map_leaves
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.distribute.coordinator.current_worker import as_worker
 from distinput.distribute.core.modes import Mode
 from distinput.distribute.seats.packing import AsIs
 from distinput.distribute.seats.seats import Packing, SeatLost
 from distinput.errors import OutOfRangeError, StateError
+from distinput.values.nest import flatten, map_leaves
 
 __all__ = ["Call", "CallOutcome", "Slot", "WorkerSeat", "replaced"]
 

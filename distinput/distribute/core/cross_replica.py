@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import is_ragged
-from distinput.core.ragged_rows import splits_of
-from distinput.core.ragged_tensor import RaggedTensor, counts_over, sums_over
 from distinput.distribute.core.reducer import Reducer
 from distinput.distribute.core.reduction import ReduceOp, check_axis, mean_of_rows, reduce_undistributed, wide_dtype
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.sliced import has_slices, reduce_slices, refuse_gather
 from distinput.distribute.core.values import DistributedValues, present_in, refuse_sparse_values, replica_leaves
 from distinput.errors import InvalidArgumentError
+from distinput.values.leaves import is_ragged
+from distinput.values.ragged_rows import splits_of
+from distinput.values.ragged_tensor import RaggedTensor, counts_over, sums_over
 
 __all__ = ["gather_nest", "gather_ragged", "reduce_nest", "reduce_ragged"]
 

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from distinput.core.leaves import is_ragged
 from distinput.distribute.core.cross_replica import gather_ragged
 from distinput.distribute.core.modes import Mode, modes, outside
 from distinput.distribute.core.parts import part
@@ -23,6 +22,7 @@ from distinput.distribute.core.values import (
     rows_of,
     select_replica,
 )
+from distinput.values.leaves import is_ragged
 
 __all__ = ["ReplicaContext", "ValueContext"]
 

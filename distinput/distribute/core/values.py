@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distinput.core.html import html
-from distinput.core.leaves import is_ragged
-from distinput.core.nest import Structure, map_leaves, structure_of
 from distinput.distribute.devices.arrays import NUMPY, ArrayOps
 from distinput.errors import InvalidArgumentError
+from distinput.names.words import html
+from distinput.values.leaves import is_ragged
+from distinput.values.nest import Structure, map_leaves, structure_of
 
 __all__ = [
     "AgreedNumber",

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from distinput.core.registry import Registry
+from distinput.names.registry import Registry
 
 __all__ = ["BACKENDS", "Devices", "OpenDevices", "default_labels", "open_devices", "register_backend"]
 

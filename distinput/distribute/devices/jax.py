@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.buffers import FEWEST_BYTES, aligned, copy_of
 from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices.threads import ThreadDevices
 from distinput.errors import EngineMissing, InvalidArgumentError
+from distinput.values.buffers import FEWEST_BYTES, aligned, copy_of
 
 try:
     import jax

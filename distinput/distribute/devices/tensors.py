@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from distinput.core.buffers import copy_of
 from distinput.errors import InvalidArgumentError
+from distinput.values.buffers import copy_of
 
 __all__ = ["array_of", "can_hold", "tensor_of"]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.ending import Ending
-from distinput.core.leaves import is_ragged
+from distinput.run.threads import Ending
+from distinput.values.leaves import is_ragged
 
 __all__ = ["ThreadDevices"]
 

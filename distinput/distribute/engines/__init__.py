@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from importlib import import_module, metadata
 from typing import Protocol
 
-from distinput.core.registry import Registry
 from distinput.distribute.collectives.agreements import Agreement
 from distinput.distribute.collectives.channel import Channel
 from distinput.distribute.collectives.collectives import Collectives
 from distinput.errors import Aborted, CollectiveError, CollectiveTimeout, EngineMissing, Mismatch, PeerLost, Poisoned
+from distinput.names.registry import Registry
 
 __all__ = [
     "ENGINES",

@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from distinput.core.digest import Digest, common_folder
-from distinput.core.random import fresh_seed
-from distinput.core.spec import Spec
+from distinput.columns.digest import Digest, common_folder
 from distinput.distribute.core.options import InputOptions
 from distinput.distribute.core.replicas import CallDescription, Peers
 from distinput.errors import FailedPreconditionError, StateError
-from distinput.files.facts import NamesFingerprint
+from distinput.files.manifest import NamesFingerprint
 from distinput.files.paths import local_path
-from distinput.plan.describe import describe
 from distinput.plan.node import Node
+from distinput.plan.text import describe
 from distinput.sharding.batches import batch_size_of
 from distinput.sharding.decision import policy_of
+from distinput.values.random import fresh_seed
+from distinput.values.spec import Spec
 
 __all__ = [
     "Beginning",

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.distribute.input.dealing import END, Cutter, StepBuilder, mark_of, rows_in
 from distinput.distribute.input.source import (
     INFINITE,
@@ -24,6 +23,7 @@ from distinput.distribute.input.source import (
     resumed_input,
     sealed_place,
 )
+from distinput.values.spec import Spec
 
 __all__ = ["CutBatches", "CutSteps"]
 

@@ -9,16 +9,16 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 
-from distinput.core.leaves import shape_of, zero
-from distinput.core.nest import Structure
-from distinput.core.sizes import balanced_slices
-from distinput.core.sparse_tensor import SparseTensor, sparse_rows
-from distinput.core.spec import LeafSpec, Spec, TensorSpec, no_rows
-from distinput.core.state import State
+from distinput.columns.sizes import balanced_slices
+from distinput.columns.state import State
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.values import PartialPerReplica, PerReplica
 from distinput.errors import InvalidArgumentError
-from distinput.partition.assignment import Assignment
+from distinput.plan.assignment import Assignment
+from distinput.values.leaves import shape_of, zero
+from distinput.values.nest import Structure
+from distinput.values.sparse_tensor import SparseTensor, sparse_rows
+from distinput.values.spec import LeafSpec, Spec, TensorSpec, no_rows
 
 __all__ = [
     "END",

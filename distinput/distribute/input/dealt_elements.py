@@ -7,8 +7,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, final
 
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.distribute.core.replicas import CallDescription
 from distinput.distribute.input.dealing import END, StepBuilder, has_rows, mark_of, rows_in
 from distinput.distribute.input.source import (
@@ -28,6 +27,7 @@ from distinput.distribute.input.source import (
 )
 from distinput.errors import StateError
 from distinput.plan.node import Node
+from distinput.values.spec import Spec
 
 __all__ = ["DealtElements", "DealtSteps"]
 

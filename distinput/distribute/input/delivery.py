@@ -10,15 +10,15 @@ from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import Any, final
 
-from distinput.core.ending import Ending
-from distinput.core.spec import LeafSpec, TensorSpec
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.distribute.core.replicas import Consumer
 from distinput.distribute.core.values import PartialPerReplica, PerReplica, marked, replica_leaves
 from distinput.distribute.input.dealing import END, per_replica_spec
 from distinput.distribute.input.source import SeenShapes, Steps, StepSource
 from distinput.distribute.input.tail import StepPadding
 from distinput.errors import StateError
+from distinput.run.threads import Ending
+from distinput.values.spec import LeafSpec, TensorSpec
 
 __all__ = ["Delivery", "StepsAhead"]
 

@@ -6,9 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, Self
 
-from distinput.core.html import html
-from distinput.core.run import Run
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.data.handle import DatasetHandle
 from distinput.distribute.core.parts import part
 from distinput.distribute.core.values import row_counts
@@ -20,6 +18,8 @@ from distinput.distribute.input.located import Located, Ranges, Seen
 from distinput.distribute.input.own_pieces import OwnPiecesSource
 from distinput.distribute.input.source import INFINITE, StepSource
 from distinput.errors import InvalidArgumentError
+from distinput.names.words import html
+from distinput.run.run import Run
 
 __all__ = ["DistributedDataset", "DistributedDatasetsFromFunction", "explanation", "watched"]
 

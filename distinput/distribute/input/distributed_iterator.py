@@ -7,8 +7,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from distinput.core.seal import opened, sealed
-from distinput.core.state import State
+from distinput.columns.state import State, opened, sealed
 from distinput.data.optional import Optional
 from distinput.distribute.core.modes import in_replica_of, modes
 from distinput.distribute.core.parts import part
@@ -18,8 +17,8 @@ from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.located import Located, Ranges, Records, ranges_of_steps
 from distinput.distribute.input.source import INFINITE, Steps, StepSource
 from distinput.errors import OutOfRangeError, StateError
-from distinput.plan.latest import Latest
-from distinput.plan.state_form import is_count
+from distinput.plan.fingerprint import is_count
+from distinput.plan.node import Latest
 
 __all__ = ["DistributedIterator", "opened_state", "sealed_state"]
 

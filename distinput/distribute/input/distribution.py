@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from distinput.core.nest import component
-from distinput.core.spec import SparseTensorSpec, Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.distribute.core.options import InputContext, InputOptions
 from distinput.distribute.core.replicas import CallDescription, Consumer, Replicas
@@ -20,15 +18,14 @@ from distinput.distribute.input.own_pieces import OwnBatches, OwnPiecesSource
 from distinput.distribute.input.source import INFINITE, StepSource, Terms
 from distinput.distribute.input.tail import StepPadding, check_rows, global_batch_size, only_full
 from distinput.ops.balance_rows import BalanceRows
-from distinput.partition.assignment import Assignment
+from distinput.plan.assignment import Assignment
 from distinput.plan.node import Node, walk
-from distinput.plan.options import AutoShardPolicy
-from distinput.plan.policy import Decision
+from distinput.plan.options import AutoShardPolicy, Decision
 from distinput.plan.seeds import with_seed
-from distinput.sharding.autoshard import auto_shard
-from distinput.sharding.batches import FrameworkRebatch, rebatch_for
-from distinput.sharding.common_order import with_common_order
-from distinput.sharding.decision import decide
+from distinput.sharding.batches import FrameworkRebatch, rebatch_for, with_common_order
+from distinput.sharding.decision import auto_shard, decide
+from distinput.values.nest import component
+from distinput.values.spec import SparseTensorSpec, Spec, TensorSpec
 
 __all__ = [
     "check_batched",

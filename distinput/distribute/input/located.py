@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from distinput.core.column import Ints
+from distinput.columns.column import Ints
 from distinput.url_secrets import without_secrets
 
 __all__ = ["Located", "Place", "Ranges", "Records", "Seen", "ranges_of_steps"]

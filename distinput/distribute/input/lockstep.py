@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.distribute.collectives.array_bytes import packed, unpacked
 from distinput.errors import AbortedError, CollectiveError, FailedPreconditionError
 

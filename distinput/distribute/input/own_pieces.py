@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, final
 
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
-from distinput.data.iterator import DatasetIterator, resumed
-from distinput.data.passes import Passes
+from distinput.data.iterator import DatasetIterator, Passes, resumed
 from distinput.data.seal import Seal, place_in
 from distinput.distribute.input.dealing import END, StepBuilder
 from distinput.distribute.input.source import HALF_WAY, INFINITE, UNKNOWN, WHOLE, SeenShapes, Terms, cut_in_words
 from distinput.errors import StateError
-from distinput.partition.assignment import Assignment
+from distinput.plan.assignment import Assignment
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import Node
 from distinput.sharding.own_rows import own_pieces
+from distinput.values.spec import Spec
 
 __all__ = ["OwnBatches", "OwnPiecesSource", "OwnSteps"]
 

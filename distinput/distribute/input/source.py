@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.input.dealing import drawn, place_of
 from distinput.distribute.input.lockstep import Lockstep
 from distinput.distribute.input.tail import short
 from distinput.errors import StateError
+from distinput.values.spec import Spec
 
 __all__ = [
     "HALF_WAY",

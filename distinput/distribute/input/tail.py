@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import zero
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.distribute.core.values import PerReplica
 from distinput.errors import InvalidArgumentError
 from distinput.sharding.batches import batch_size_of
+from distinput.values.leaves import zero
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["StepPadding", "check_rows", "global_batch_size", "only_full", "short"]
 

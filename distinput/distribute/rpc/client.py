@@ -13,10 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from distinput.core.adopt import leaf_of
-from distinput.core.leaves import STRING, dtype_name
-from distinput.core.nest import structure_of
-from distinput.core.spec import TensorSpec
+from distinput.arrow.adopt import leaf_of
 from distinput.distribute.rpc.encoding import OK, StatusOrResult, code_of, decoded, encoded, error_of
 from distinput.distribute.rpc.server import METHODS, address_of, key_of
 from distinput.errors import (
@@ -26,6 +23,9 @@ from distinput.errors import (
     InvalidArgumentError,
     UnavailableError,
 )
+from distinput.values.leaves import STRING, dtype_name
+from distinput.values.nest import structure_of
+from distinput.values.spec import TensorSpec
 
 __all__ = ["Client"]
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from distinput import errors
-from distinput.core.adopt import leaf_of
-from distinput.core.json_values import MalformedJson, items_of, json_value, member, of_kind
+from distinput.arrow.adopt import leaf_of
 from distinput.distribute.collectives.array_bytes import as_array, describe, from_bytes, parse, to_bytes
 from distinput.errors import InvalidArgumentError
+from distinput.values.json_values import MalformedJson, items_of, json_value, member, of_kind
 
 __all__ = ["OK", "StatusOrResult", "code_of", "decoded", "encoded", "error_of"]
 

@@ -4,9 +4,9 @@
 from typing import Protocol
 
 from distinput.cluster.resolver import ClusterResolver
-from distinput.core.registry import Registry
 from distinput.distribute.seats.packing import AsIs, Pickled
 from distinput.distribute.seats.seats import Packing, Placed, SeatLost, Seats
+from distinput.names.registry import Registry
 
 __all__ = [
     "SEATS",

@@ -14,13 +14,13 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from distinput.core.pickled_code import dumps
 from distinput.distribute.door import Door, Visitor
 from distinput.distribute.engines.address import is_loopback
 from distinput.distribute.seats.links import PULSE, Address, answer_greeting, join_cluster, receive, send
 from distinput.distribute.seats.packing import same_modules
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import UnknownError
+from distinput.run.pickled_code import dumps
 
 __all__ = ["Host"]
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core import buffers
 from distinput.distribute.seats.seats import SeatLost
+from distinput.values import buffers
 
 __all__ = [
     "CALLS",

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from distinput.core.pickled_code import pickler
 from distinput.distribute.seats.links import pickled_with
 from distinput.errors import EngineMissing
+from distinput.run.pickled_code import pickler
 
 __all__ = ["AsIs", "Packed", "Pickled", "is_installed", "same_modules", "sources"]
 

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from distinput.core.pool import mapped
 from distinput.distribute.seats.links import (
     PULSE,
     Address,
@@ -29,6 +28,7 @@ from distinput.distribute.seats.links import (
 from distinput.distribute.seats.packing import Pickled
 from distinput.distribute.seats.seats import Packing, SeatLost
 from distinput.errors import UnavailableError
+from distinput.run.threads import mapped
 
 __all__ = ["Pulse", "RemoteSeats", "SeatDirectory"]
 

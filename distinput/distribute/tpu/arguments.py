@@ -10,13 +10,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from distinput.core.nest import Structure
 from distinput.distribute.core.values import DistributedValues, replica_leaves
 from distinput.distribute.tpu.device_values import DeviceValues
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.tpu.precision import as_device_array
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError
+from distinput.values.nest import Structure
 
 __all__ = ["Constant", "RunArguments", "Same", "Shared", "Split", "function_key", "is_array", "unshared"]
 

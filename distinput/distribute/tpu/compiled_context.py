@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from distinput.core.nest import map_leaves
 from distinput.distribute.core.modes import Mode
 from distinput.distribute.core.reduction import ReduceOp, check_axis
 from distinput.distribute.core.replica_context import ReplicaContext
@@ -19,6 +18,7 @@ from distinput.distribute.tpu.trace import VariableTrace, broadcast_from
 from distinput.distribute.variables.kinds import ResourceVariable, aggregate
 from distinput.distribute.variables.policy import VariableAggregation
 from distinput.errors import InvalidArgumentError
+from distinput.values.nest import map_leaves
 
 __all__ = ["CompiledReplicaContext", "TracedValues", "gather_traced", "reduce_traced", "row_mask_of"]
 

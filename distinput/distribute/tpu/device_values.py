@@ -7,12 +7,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from distinput.core.buffers import aligned, empty
 from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices.jax import JaxDevices, can_hold
 from distinput.distribute.devices.pytrees import register_pytree
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.tpu.precision import as_device_array
+from distinput.values.buffers import aligned, empty
 
 __all__ = ["DeviceValues", "MeshDevices", "joined"]
 

@@ -11,8 +11,6 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
-from distinput.core.leaves import STRING
-from distinput.core.nest import map_leaves
 from distinput.distribute.collectives.peers import OpenPeers
 from distinput.distribute.core.modes import modes
 from distinput.distribute.core.reduction import ReduceOp
@@ -32,6 +30,8 @@ from distinput.distribute.variables.store import Store
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.tpu.device_assignment import DeviceAssignment
 from distinput.tpu.system import system_devices
+from distinput.values.leaves import STRING
+from distinput.values.nest import map_leaves
 
 __all__ = ["Engine", "LogicalDevices", "labels_of", "mesh_of"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from distinput.core.buffers import copy_of
 from distinput.errors import InvalidArgumentError
+from distinput.values.buffers import copy_of
 
 __all__ = ["as_device_array"]
 

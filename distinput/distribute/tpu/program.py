@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from distinput.core.nest import Structure
 from distinput.distribute.core.modes import Mode
 from distinput.distribute.core.sliced import has_slices
 from distinput.distribute.core.values import PerReplica, is_number, replica_leaves
@@ -22,6 +21,7 @@ from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh, in_turn
 from distinput.distribute.tpu.precision import as_device_array
 from distinput.distribute.tpu.trace import VariableTrace
 from distinput.distribute.variables.kinds import ResourceVariable
+from distinput.values.nest import Structure
 
 __all__ = ["Program", "Traced", "trace_function"]
 

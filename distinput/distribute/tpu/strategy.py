@@ -18,7 +18,7 @@ from distinput.distribute.core.values import replica_leaves
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.store import Store
 from distinput.errors import EngineMissing
-from distinput.tpu.hardware_feature import HardwareFeature, HardwareFeatures
+from distinput.tpu.topology import HardwareFeature, HardwareFeatures
 
 __all__ = ["ExperimentalTPUStrategy", "RunCounts", "TPUExtended", "TPUStrategy"]
 

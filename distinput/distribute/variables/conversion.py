@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.adopt import leaf_of
-from distinput.core.leaves import STRING, as_dtype, dtype_name
+from distinput.arrow.adopt import leaf_of
+from distinput.values.leaves import STRING, as_dtype, dtype_name
 
 __all__ = ["as_indices", "as_initial", "as_operand", "kind_of"]
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import as_dtype
-from distinput.core.shape import TensorShape
 from distinput.distribute.core.current import get_strategy
 from distinput.distribute.core.modes import modes
 from distinput.distribute.core.replicas import CallDescription, Peers
@@ -24,6 +22,8 @@ from distinput.distribute.variables.kinds import (
 )
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.variable import Variable
+from distinput.values.leaves import as_dtype
+from distinput.values.shape import TensorShape
 
 __all__ = ["InitialValue", "aggregating", "create_variable", "from_chief", "mirrored", "single"]
 

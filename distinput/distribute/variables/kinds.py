@@ -7,7 +7,6 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from distinput.core.shape import TensorShape
 from distinput.distribute.core.modes import Mode, modes
 from distinput.distribute.core.reducer import Reducer
 from distinput.distribute.core.reduction import reduce_undistributed
@@ -17,6 +16,7 @@ from distinput.distribute.core.values import DistributedValues
 from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, reduce_op_of
 from distinput.distribute.variables.store import HostStore, Store, plain, shown
 from distinput.distribute.variables.variable import Variable
+from distinput.values.shape import TensorShape
 
 __all__ = [
     "AggregatingVariable",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import as_dtype
+from distinput.values.leaves import as_dtype
 
 __all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner", "Partitioner"]
 

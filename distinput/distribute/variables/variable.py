@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distinput.core.leaves import dtype_name
-from distinput.core.shape import TensorShape
 from distinput.distribute.core.parts import missing
 from distinput.distribute.core.sliced import IndexedSlices
 from distinput.distribute.core.values import DistributedValues, LocalOperators
@@ -16,6 +14,8 @@ from distinput.distribute.variables.conversion import as_indices, as_operand
 from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, VariableSynchronization
 from distinput.distribute.variables.store import Store, check_within
 from distinput.errors import InvalidArgumentError
+from distinput.values.leaves import dtype_name
+from distinput.values.shape import TensorShape
 
 __all__ = ["Reference", "RowMethods", "Variable", "VariableSlice", "rows_at"]
 

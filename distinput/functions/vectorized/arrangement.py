@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from distinput.functions.vectorized.elementwise import converted
-from distinput.functions.vectorized.refusal import Refused
-from distinput.functions.vectorized.stand_in import Answers, StandIn, lifted, rank
-from distinput.functions.vectorized.table import rule
+from distinput.functions.vectorized.stand_in import Answers, Refused, StandIn, lifted, rank, rule
 
 __all__ = ["item", "picked", "set_item"]
 

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.functions.vectorized import arrangement, elementwise, reductions
-from distinput.functions.vectorized.refusal import Refused
-from distinput.functions.vectorized.stand_in import StandIn
-from distinput.functions.vectorized.table import FUNCTIONS
+from distinput.functions.vectorized import arrangement, elementwise
+from distinput.functions.vectorized.stand_in import FUNCTIONS, Refused, StandIn
 
 __all__ = ["Rules", "same_bits"]
 
@@ -36,8 +34,8 @@ class Rules:
             return self.function(ufunc, inputs, options)
         if method == "__call__":
             return elementwise.applied(self, ufunc, inputs, dict(options))
-        if method == "reduce" and ufunc in reductions.OF_UFUNCS:
-            return self.function(reductions.OF_UFUNCS[ufunc], inputs, options)
+        if method == "reduce" and ufunc in elementwise.OF_UFUNCS:
+            return self.function(elementwise.OF_UFUNCS[ufunc], inputs, options)
         raise Refused(f"np.{ufunc.__name__}.{method} has no rule")
 
     def function(self, function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:

@@ -14,9 +14,46 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from distinput.functions.vectorized.refusal import Refused
+__all__ = ["FUNCTIONS", "Answers", "Refused", "StandIn", "Unfit", "lifted", "rank", "rule"]
 
-__all__ = ["Answers", "StandIn", "lifted", "rank"]
+
+# ----------------------------------------------------------------------------
+# Why a function is called element by element after all.
+# ----------------------------------------------------------------------------
+
+
+class Refused(BaseException):
+    """The function cannot be called for a whole block; the message says why, as a clause after "since".
+
+    It is no `Exception`, so that no handler of the user's swallows it.
+    """
+
+
+class Unfit(BaseException):
+    """The values of this block need calls for each element: a warning, an overflow, a zero whose sign depends on the order.
+
+    The next block is tried again.
+    """
+
+
+# ----------------------------------------------------------------------------
+# The table of rules: for each function of NumPy, how it is answered for a block.
+# ----------------------------------------------------------------------------
+
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+"""By function: called with the `Rules` and the arguments of the function, of which at least one holds a stand-in."""
+
+
+def rule(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a rule for these functions."""
+
+    def enter(made: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            FUNCTIONS[function] = made
+        return made
+
+    return enter
 
 
 class Answers(Protocol):

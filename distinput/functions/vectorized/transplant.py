@@ -9,18 +9,335 @@ state, may give another value at the next call, so the function is called elemen
 import functools
 import math
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dis import get_instructions
+from functools import lru_cache
+from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from distinput.functions.vectorized.constant_array import table_of
-from distinput.functions.vectorized.numpy_names import NAMES, NumPy
-from distinput.functions.vectorized.pure_code import check_code, names_read
-from distinput.functions.vectorized.refusal import Refused
+from distinput.functions.vectorized.arrangement import picked
 from distinput.functions.vectorized.rules import Rules
+from distinput.functions.vectorized.stand_in import FUNCTIONS, Refused, StandIn
 
-__all__ = ["Transplant"]
+__all__ = ["NAMES", "ConstantArray", "NumPy", "Transplant", "check_code", "names_read", "table_of"]
+
+
+# ----------------------------------------------------------------------------
+# Arrays that are the same for all elements, and may be indexed by a stand-in: `table[x]`.
+# ----------------------------------------------------------------------------
+
+
+def table_of(array: Any, rules: Rules) -> "ConstantArray":
+    """A view of an array that stand-ins may index."""
+    made = array.view(ConstantArray)
+    made.rules = rules
+    return made  # type: ignore[no-any-return]
+
+
+class ConstantArray(np.ndarray[Any, Any]):
+    """An array that is the same for all elements."""
+
+    rules: Rules
+
+    def __array_finalize__(self, source: Any) -> None:
+        rules = getattr(source, "rules", None)
+        if rules is not None:
+            self.rules = rules
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, StandIn) or (isinstance(key, tuple) and any(isinstance(part, StandIn) for part in key)):
+            return picked(self.rules, self, key)
+        return super().__getitem__(key)
+
+
+# ----------------------------------------------------------------------------
+# Whether compiled code can have effects outside of its call, as far as its instructions tell.
+#
+# Only instructions that are listed here pass, so those of later versions of Python, which are not, lead to calls for each
+# element. What the code reads from outside is looked at by `transplant.py`.
+# ----------------------------------------------------------------------------
+
+
+_HARMLESS = (
+    "BINARY_",
+    "BUILD_",
+    "CACHE",
+    "CALL",
+    "COMPARE_OP",
+    "CONTAINS_OP",
+    "COPY",
+    "DICT_",
+    "END_FOR",
+    "END_SEND",
+    "EXTENDED_ARG",
+    "FOR_ITER",
+    "FORMAT_",
+    "GEN_START",
+    "GET_ITER",
+    "GET_LEN",
+    "JUMP_",
+    "KW_NAMES",
+    "LIST_",
+    "LOAD_ASSERTION_ERROR",
+    "LOAD_ATTR",
+    "LOAD_CLOSURE",
+    "LOAD_COMMON_CONSTANT",
+    "LOAD_CONST",
+    "LOAD_DEREF",
+    "LOAD_FAST",
+    "LOAD_GLOBAL",
+    "LOAD_METHOD",
+    "LOAD_SMALL_INT",
+    "MAKE_CELL",
+    "MAKE_FUNCTION",
+    "NOP",
+    "NOT_TAKEN",
+    "POP_",
+    "PRECALL",
+    "PUSH_NULL",
+    "RAISE_VARARGS",
+    "RERAISE",
+    "RESUME",
+    "RETURN_",
+    "SET_",
+    "STORE_FAST",
+    "STORE_SLICE",
+    "STORE_SUBSCR",
+    "SWAP",
+    "TO_BOOL",
+    "UNARY_",
+    "UNPACK_",
+    "YIELD_VALUE",
+)
+"""Beginnings of the names of instructions. Whether a subscript may be stored is for stand-ins and read-only arrays to say."""
+
+_WORDS = {
+    "STORE_GLOBAL": "it assigns to the global variable {}",
+    "DELETE_GLOBAL": "it deletes the global variable {}",
+    "STORE_ATTR": "it assigns to the attribute {}",
+    "DELETE_ATTR": "it deletes the attribute {}",
+    "IMPORT_NAME": "it imports {} when it is called",
+    "PUSH_EXC_INFO": "it handles exceptions or uses `with`",
+    "SETUP_FINALLY": "it handles exceptions or uses `with`",
+    "BEFORE_WITH": "it handles exceptions or uses `with`",
+    "LOAD_BUILD_CLASS": "it defines a class",
+    "IS_OP": "it compares by `is`",
+}
+
+_METHODS = frozenset(
+    [
+        "all",
+        "any",
+        "append",
+        "argmax",
+        "argmin",
+        "astype",
+        "clip",
+        "copy",
+        "count",
+        "cumsum",
+        "dot",
+        "dtype",
+        "endswith",
+        "extend",
+        "flatten",
+        "get",
+        "index",
+        "items",
+        "keys",
+        "linalg",
+        "max",
+        "mean",
+        "min",
+        "ndim",
+        "norm",
+        "prod",
+        "ravel",
+        "reduce",
+        "replace",
+        "reshape",
+        "round",
+        "shape",
+        "size",
+        "squeeze",
+        "startswith",
+        "std",
+        "sum",
+        "swapaxes",
+        "T",
+        "take",
+        "transpose",
+        "type",
+        "update",
+        "values",
+        "var",
+    ]
+)
+"""Attributes of arrays, and of the tuples, lists, dicts and texts that a function makes itself."""
+
+_GENERATOR = 0x20 | 0x80 | 0x100 | 0x200
+"""The flags of generators and coroutines."""
+
+
+@lru_cache(maxsize=1024)
+def check_code(code: CodeType, names: frozenset[str], inner: bool = False) -> None:
+    """Refuse code that may have effects outside.
+
+    Args:
+      code: of a function.
+      names: attributes that it may read besides those of arrays: those of modules.
+      inner: it is defined in the function; its free variables are those of a call.
+
+    Raises:
+      Refused: the message says what it does.
+    """
+    if not inner and code.co_flags & _GENERATOR:
+        raise Refused("it is a generator or a coroutine")
+    for step in get_instructions(code):
+        name, value = step.opname, str(step.argval)
+        if name in ("STORE_DEREF", "DELETE_DEREF"):
+            if not inner and value in code.co_freevars:
+                raise Refused(f"it assigns to `{value}` of the function around it")
+            continue
+        if name == "COPY_FREE_VARS" or name.startswith(_HARMLESS):
+            if name in ("LOAD_ATTR", "LOAD_METHOD") and value not in _METHODS and value not in names:
+                raise Refused(f"it uses .{value}, which has no rule")
+            if name == "YIELD_VALUE" and not inner:
+                raise Refused("it is a generator or a coroutine")
+            continue
+        raise Refused(_WORDS.get(name, "it has the instruction {}").format(f"`{value}`" if name in _WORDS else name))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            if set(constant.co_freevars) & set(code.co_freevars):
+                _check_outer(constant, frozenset(code.co_freevars))
+            check_code(constant, names, True)
+
+
+def _check_outer(code: CodeType, outer: frozenset[str]) -> None:
+    """Refuse an inner function that assigns to a variable from outside of the whole function."""
+    for step in get_instructions(code):
+        if step.opname in ("STORE_DEREF", "DELETE_DEREF") and step.argval in outer:
+            raise Refused(f"it assigns to `{step.argval}` of the function around it")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _check_outer(constant, outer)
+
+
+@lru_cache(maxsize=1024)
+def names_read(code: CodeType) -> frozenset[str]:
+    """The global names that code, and the functions defined in it, read."""
+    found = {str(step.argval) for step in get_instructions(code) if step.opname == "LOAD_GLOBAL"}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= names_read(constant)
+    return frozenset(found)
+
+
+# ----------------------------------------------------------------------------
+# The names of NumPy that a function may use when it is called for a whole block; `np.random` and files are not among them.
+# ----------------------------------------------------------------------------
+
+
+_CONSTANTS = [
+    "bool",
+    "bool_",
+    "e",
+    "euler_gamma",
+    "float16",
+    "float32",
+    "float64",
+    "inf",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "intp",
+    "nan",
+    "newaxis",
+    "pi",
+    "single",
+    "double",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+]
+_MAKERS = ["arange", "eye", "full", "identity", "linspace", "logspace", "ones", "zeros"]
+_READERS = ["dtype", "finfo", "iinfo", "ndim", "shape", "size"]
+_LOADED = vars(np)  # to ask for the other names would import modules
+_UFUNCS = [name for name, value in _LOADED.items() if isinstance(value, np.ufunc)]
+_RULED = [name for name, value in _LOADED.items() if id(value) in set(map(id, FUNCTIONS))]
+
+NAMES = frozenset(
+    (*_CONSTANTS, *_MAKERS, *_READERS, *_UFUNCS, *_RULED, "abs", "array", "asarray", "concat", "linalg", "norm")
+)
+"""Attributes of `numpy` that can be read."""
+
+
+class NumPy:
+    """Stands for the module.
+
+    Args:
+      rules: for lists with stand-ins, which become arrays.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.linalg = _LinearAlgebra()
+        self._rules = rules
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in NAMES:
+            raise Refused(f"it uses np.{name}, which has no rule")
+        found = getattr(np, name)
+        return self._made_by(found) if name in _MAKERS else found
+
+    def _made_by(self, maker: Any) -> Any:
+        def make(*args: Any, **options: Any) -> Any:
+            made = maker(*args, **options)
+            return table_of(made, self._rules) if type(made) is np.ndarray else made
+
+        return make
+
+    def array(self, value: Any, dtype: Any = None) -> Any:
+        """As `numpy.array`."""
+        made = self.asarray(value, dtype)
+        return made.copy() if made is value and isinstance(made, StandIn) else made
+
+    def take(self, a: Any, indices: Any, axis: int | None = None) -> Any:
+        """As `numpy.take`, which does not ask stand-ins among the indices."""
+        if isinstance(indices, StandIn):
+            return self._rules.function(np.take, (a, indices), {"axis": axis})
+        return np.take(a, indices, axis)
+
+    def asarray(self, value: Any, dtype: Any = None) -> Any:
+        """As `numpy.asarray`, for a stand-in, for a list of them, or for constants."""
+        if isinstance(value, list | tuple) and any(isinstance(part, StandIn) for part in value):
+            value = np.stack(_alike(value))
+        elif not isinstance(value, StandIn):
+            return table_of(np.array(value, dtype), self._rules)
+        if isinstance(value, StandIn) and not value.ndim:
+            raise Refused("it makes an array of a number")
+        return value if dtype is None else value.astype(dtype, copy=False)
+
+
+def _alike(values: Sequence[Any]) -> list[Any]:
+    """Members of a list as arrays of one shape, so that NumPy finds the same dtype for them together."""
+    made = [value if isinstance(value, StandIn) else np.asarray(value) for value in values]
+    if len({value.shape for value in made}) > 1:
+        raise Refused("it makes an array of a list of several shapes")
+    return made
+
+
+class _LinearAlgebra:
+    """Stands for `numpy.linalg`."""
+
+    norm = staticmethod(np.linalg.norm)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Refused(f"it uses np.linalg.{name}, which has no rule")
+
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range)
 _TYPES = (bool, int, float)

@@ -10,7 +10,6 @@ except ImportError as error:
         f"interop.jax: needs JAX, which is not installed ({error}); use `pip install 'distinput[jax]'`"
     ) from error
 
-from distinput.interop.jax.batches import GlobalBatches, GlobalIterator, batches
-from distinput.interop.jax.to_global import to_global
+from distinput.interop.jax.batches import GlobalBatches, GlobalIterator, batches, to_global
 
 __all__ = ["GlobalBatches", "GlobalIterator", "batches", "to_global"]

@@ -10,22 +10,67 @@ from weakref import WeakSet
 
 import torch.utils.data
 
-from distinput.core.loader_worker import LoaderWorker, loader_worker
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
-from distinput.interop.rank_steps import RankPosition, RankSteps, StepIterator, StepMark
-from distinput.interop.short_steps import ShortSteps, batched, empty_words
-from distinput.interop.torch.leaves import Convert, converter
-from distinput.interop.torch.loader_state import position_in
-from distinput.interop.torch.ranks import Ranks
-from distinput.interop.torch.readers import reader, starts_worker
-from distinput.interop.torch.shared_passes import SharedPasses
+from distinput.interop.rank_steps import (
+    RankPosition,
+    RankSteps,
+    ShortSteps,
+    StepIterator,
+    StepMark,
+    batched,
+    empty_words,
+)
+from distinput.interop.torch.map_view import Convert, converter
+from distinput.interop.torch.readers import Ranks, SharedPasses, reader, starts_worker
 from distinput.plan.check import at_least
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
+from distinput.run.cores import LoaderWorker, loader_worker
 
-__all__ = ["CountedView", "IterableView", "ViewIterator"]
+__all__ = ["CountedView", "IterableView", "ViewIterator", "position_in"]
+
+
+# ----------------------------------------------------------------------------
+# The position in a saved state: of a view, or of a whole `StatefulDataLoader` over one.
+# ----------------------------------------------------------------------------
+
+
+def position_in(state: Any, who: str) -> RankPosition:
+    """The position in a state.
+
+    A loader with workers saves a position of each of them. The steps went round the workers, so the first step that is not
+    delivered is the earliest of those that the workers would deliver next.
+
+    Raises:
+      StateError: there is no position of a view in it.
+    """
+    if (
+        not isinstance(state, dict)
+        or not {"_snapshot", "_dataset_state", "dataset_state", "fetcher_state"} & state.keys()
+    ):
+        return RankPosition.of(state, who)
+    snapshot = state.get("_snapshot")
+    if not isinstance(snapshot, dict):  # of a loader without workers
+        return RankPosition.of(_of_view(state, who), who)
+    workers = snapshot.get("_worker_snapshots")
+    if not isinstance(workers, dict) or not workers:
+        raise StateError(f"{who}: the state of a StatefulDataLoader lacks those of its workers")
+    found = [RankPosition.of(_of_view(worker, who), who) for worker in workers.values()]
+    first = min(found, key=lambda position: position.step)
+    since = int(state.get("_steps_since_snapshot", 0))
+    return replace(first, step=first.step + since, stride=1)
+
+
+def _of_view(state: Any, who: str) -> Any:
+    """The state of the iterator of a view, in what a loader or one of its workers saved."""
+    fetcher = state.get("fetcher_state") or state.get("_fetcher_state") or {}
+    found = fetcher.get("dataset_iter_state") or state.get("dataset_state") or state.get("_dataset_state")
+    if found is None:
+        raise StateError(f"{who}: the state of this StatefulDataLoader holds no state of a view")
+    return found
+
 
 _WHO = "IterableView"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch.utils.data
 
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.interop.torch.iterable_view import CountedView, IterableView
 

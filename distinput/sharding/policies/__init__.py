@@ -3,11 +3,10 @@
 
 from importlib import import_module
 
-from distinput.core.extensions import failures, load_extensions
-from distinput.core.meant import meant
 from distinput.errors import InvalidArgumentError
-from distinput.plan.options import AutoShardPolicy
-from distinput.plan.policy import Policy
+from distinput.names.registry import failures, load_extensions
+from distinput.names.words import meant
+from distinput.plan.options import AutoShardPolicy, Policy
 
 __all__ = ["POLICIES", "policy_named", "register_policy"]
 
@@ -58,7 +57,7 @@ def register_policy(policy: Policy) -> Policy:
 
     >>> import distinput as di
     >>> from distinput.ops.shard import Shard
-    >>> from distinput.plan.policy import Policy
+    >>> from distinput.plan.options import Policy
     >>> def backwards(node, share):
     ...     return Shard(node, share.num_workers, share.num_workers - 1 - share.index)
     >>> BACKWARDS = register_policy(Policy("BACKWARDS", "every n-th element, the first one to the last worker", backwards))

@@ -4,7 +4,7 @@
 from dataclasses import replace
 
 from distinput.plan.node import Node
-from distinput.plan.policy import Decision, Policy, Share
+from distinput.plan.options import Decision, Policy, Share
 from distinput.sharding.policies import data, file
 
 __all__ = ["POLICY"]

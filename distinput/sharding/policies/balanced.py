@@ -10,11 +10,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from distinput.core.run import Run
-from distinput.core.spec import Spec
 from distinput.errors import NotFoundError
 from distinput.files.table import FileTable
-from distinput.formats.format import Format
+from distinput.formats.format import Format, Fragments
 from distinput.formats.tfrecord import TFRecords
 from distinput.functions.dataset_functions import node_of
 from distinput.ops.files import FileNames
@@ -24,13 +22,13 @@ from distinput.ops.interleave import Interleave
 from distinput.ops.on_error import OnError
 from distinput.ops.reader import Reader
 from distinput.ops.take import Skip, Take
-from distinput.partition.file_assignment import FileAssignment, assign_files, range_of_worker
-from distinput.partition.fragments import Fragments
+from distinput.plan.families import SameElements
 from distinput.plan.in_memory import Rows
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, Node, walk
-from distinput.plan.policy import Policy, Share
-from distinput.plan.same_elements import SameElements
+from distinput.plan.node import INFINITE, Needs, Node, walk
+from distinput.plan.options import Policy, Share
+from distinput.run.run import Run
+from distinput.sharding.file_assignment import FileAssignment, assign_files, range_of_worker
+from distinput.values.spec import Spec
 
 __all__ = ["POLICY", "PartsOf", "assign_names", "is_of_names", "makes_reader", "names_below"]
 

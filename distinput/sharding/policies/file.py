@@ -7,8 +7,6 @@ left behind if a pipeline turns out to be indivisible half way.
 
 from collections.abc import Callable
 
-from distinput.core.run import Run
-from distinput.core.spec import DatasetSpec
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.functions.inference import results_of
 from distinput.ops.flat_map import FlatMap
@@ -18,9 +16,10 @@ from distinput.ops.map import Map
 from distinput.ops.random_keys import RandomKeys
 from distinput.ops.shard import Shard
 from distinput.plan.in_memory import Rows
-from distinput.plan.needs import Needs
-from distinput.plan.node import Node, walk
-from distinput.plan.policy import Decision, Policy, Share
+from distinput.plan.node import Needs, Node, walk
+from distinput.plan.options import Decision, Policy, Share
+from distinput.run.run import Run
+from distinput.values.spec import DatasetSpec
 
 __all__ = ["POLICY", "TooFewFilesError", "by_file", "refusal"]
 

@@ -3,7 +3,7 @@
 
 from distinput.ops.shard import Shard
 from distinput.plan.node import Node
-from distinput.plan.policy import Policy, Share
+from distinput.plan.options import Policy, Share
 
 __all__ = ["POLICY"]
 

@@ -2,7 +2,7 @@
 """Policy OFF: every worker reads everything."""
 
 from distinput.plan.node import Node
-from distinput.plan.policy import Policy, Share
+from distinput.plan.options import Policy, Share
 
 __all__ = ["POLICY"]
 

@@ -8,20 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.nest import structure_of
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.spec import DatasetSpec, OptionalSpec, Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
 from distinput.ops.shard import Shard
 from distinput.ops.take import Skip, Take
-from distinput.plan.bounds import cardinality_bounds
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
+from distinput.plan.counted import cardinality_bounds
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
 from distinput.rewrite import RULES, Running, rewrite
 from distinput.testing.block_sizes import small_blocks
 from distinput.testing.elements import difference, matches
 from distinput.testing.laws.trace import MOST, PassTrace, begun, elements_from, most_of, states_from
+from distinput.values.nest import structure_of
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.spec import DatasetSpec, OptionalSpec, Spec, TensorSpec
 
 __all__ = ["check_blocks", "check_facts", "check_rewrites", "check_same_as", "check_spec"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.plan.node import Node, walk
 from distinput.testing.elements import difference, exact

@@ -9,21 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import dtype_of
-from distinput.core.nest import structure_of
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
 from distinput.distribute.core.strategy import Strategy
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.ops.shard import Shard
-from distinput.plan.options import AutoShardPolicy, Options
-from distinput.plan.policy import Policy
-from distinput.sharding.common_order import with_common_order
+from distinput.plan.options import AutoShardPolicy, Options, Policy
+from distinput.sharding.batches import with_common_order
 from distinput.sharding.policies import policy_named
 from distinput.testing.elements import difference, exact, rows_of
 from distinput.testing.laws.trace import elements_from, most_of
+from distinput.values.leaves import dtype_of
+from distinput.values.nest import structure_of
+from distinput.values.ragged_tensor import RaggedTensor
 
 __all__ = ["check_distributed", "check_policy", "check_shards", "check_workers"]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from distinput.core.run import Run
-from distinput.core.state import State
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
 from distinput.plan.node import INFINITE, Node
 from distinput.rewrite import Running
+from distinput.run.run import Run
 from distinput.testing.elements import exact
 
 __all__ = ["ALL", "MOST", "PassTrace", "begun", "elements_from", "most_of", "states_from", "until_error"]

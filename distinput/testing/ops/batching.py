@@ -7,24 +7,17 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from distinput.core.leaves import STRING
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.sparse_tensor import SparseTensor
-from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
-from distinput.ops.batch import Batch
+from distinput.ops.batch import Batch, RaggedBatch, SparseBatch
 from distinput.ops.batch_by_tokens import BatchByTokens
 from distinput.ops.pack import Pack
 from distinput.ops.padded_batch import PaddedBatch
-from distinput.ops.ragged_batch import RaggedBatch
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
-from distinput.ops.shard_batches import ShardBatches
+from distinput.ops.shard_batches import OwnPieces, OwnRows, OwnShares, ShardBatches
 from distinput.ops.slices import Slices
-from distinput.ops.sparse_batch import SparseBatch
 from distinput.ops.unbatch import Unbatch
 from distinput.ops.window import Window
-from distinput.ops.worker_rows import OwnPieces, OwnRows, OwnShares
 from distinput.testing.pipeline import (
     PARALLEL,
     SMALL,
@@ -37,6 +30,10 @@ from distinput.testing.pipeline import (
     nothing,
     with_policy,
 )
+from distinput.values.leaves import STRING
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.sparse_tensor import SparseTensor
+from distinput.values.spec import Spec, TensorSpec
 
 __all__ = [
     "BATCHING",

@@ -8,14 +8,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
-from distinput.data.experimental.grouping import Reducer, group_by_reducer
-from distinput.ops.bucket_by_sequence_length import BucketBySequenceLength
 from distinput.ops.group_by_reducer import GroupByReducer
-from distinput.ops.group_by_window import GroupByWindow
+from distinput.ops.group_by_window import BucketBySequenceLength, GroupByWindow
 from distinput.ops.rejection_resample import RejectionResample
 from distinput.testing.elements import exact
 from distinput.testing.ops.batching import cut, padded, stacked
 from distinput.testing.pipeline import SMALL, DrawFrom, Ingredient, OpArguments, Pipeline, applied, digest, tensors
+from distinput.tf.steps import Reducer, group_by_reducer
 
 __all__ = ["GROUPING"]
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from distinput.core.ragged_tensor import RaggedTensor
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import assert_cardinality
 from distinput.formats.example_encoding import encode_example, encode_sequence_example
@@ -18,12 +17,10 @@ from distinput.ops.disk_cache import DiskCache
 from distinput.ops.filter import Filter, TakeWhile
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.identity import AssertCardinality, WithOptions
-from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.ops.map import FusedMap, Map
 from distinput.ops.map_rows import FusedMapRows, MapRows
-from distinput.ops.on_error import OnError
-from distinput.ops.parse_example import ParseExample
-from distinput.ops.parse_sequence_example import ParseSequenceExample
+from distinput.ops.on_error import IgnoreErrors, OnError
+from distinput.ops.parse_example import ParseExample, ParseSequenceExample
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.random_keys import RandomKeys
 from distinput.ops.repeat import Repeat
@@ -58,6 +55,7 @@ from distinput.testing.pipeline import (
     with_policy,
 )
 from distinput.testing.sources.records import new_folder
+from distinput.values.ragged_tensor import RaggedTensor
 
 __all__ = ["CHOOSING", "MAPPING", "PASSING", "RANDOM_MAPS", "SHUFFLING"]
 

@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from distinput.core.nest import flatten, structure_of
-from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
-from distinput.kernels.even_deal import deal_evenly
-from distinput.kernels.fair_choice import WHOLE
+from distinput.kernels.dealing import WHOLE, deal_evenly
 from distinput.ops.balance_rows import BalanceRows
 from distinput.ops.balanced_sample import BalancedSample
 from distinput.ops.balanced_sample import whole as in_whole_numbers
@@ -22,7 +19,7 @@ from distinput.ops.concatenate import Concatenate
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.interleave import Interleave, default_cycle
 from distinput.ops.range import Range
-from distinput.ops.slices_in_turn import SlicesInTurn
+from distinput.ops.slices import SlicesInTurn
 from distinput.ops.zip import Zip
 from distinput.testing.elements import exact, interleaved
 from distinput.testing.ops.batching import stacked_rows
@@ -39,6 +36,8 @@ from distinput.testing.pipeline import (
     whole,
 )
 from distinput.testing.sources import SOURCES
+from distinput.values.nest import flatten, structure_of
+from distinput.values.spec import TensorSpec
 
 __all__ = ["BALANCED", "FLATTENING", "SEVERAL", "VARIANTS", "sources_of", "variant_model"]
 

@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from distinput.core.nest import structure_of
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
-from distinput.ops.counter import Counter
 from distinput.ops.generator import Generator
 from distinput.ops.random import Random
-from distinput.ops.range import Range
+from distinput.ops.range import Counter, Range
 from distinput.ops.slices import Slices
 from distinput.ops.source import Source
 from distinput.testing.pipeline import DrawFrom, Ingredient, NamedRecord, Point
+from distinput.values.nest import structure_of
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.spec import TensorSpec
 
 __all__ = ["COUNT", "KINDS", "MEMORY", "SALT", "ragged", "rows_of", "words"]
 

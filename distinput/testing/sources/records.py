@@ -29,9 +29,9 @@ from distinput.ops.files import FileNames
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
+from distinput.ops.shard_batches import OwnPieces, OwnRows, RowReader, ShuffledRows
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.slices import Slices
-from distinput.ops.worker_rows import OwnPieces, OwnRows, RowReader, ShuffledRows
 from distinput.plan.options import AutoShardPolicy, Options
 from distinput.testing.elements import checked_shuffle, interleaved
 from distinput.testing.pipeline import DrawFrom, Ingredient

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from distinput.core.dense import Dense
-from distinput.core.ragged import Ragged
-from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.regroup import column_of
-from distinput.core.strings import Strings
+from distinput.columns.dense import Dense
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import column_of
+from distinput.columns.strings import Strings
 from distinput.data.dataset import Dataset
-from distinput.data.experimental.sql_dataset import SqlDataset
 from distinput.data.file_datasets.arrow import ArrowDataset
 from distinput.data.file_datasets.file import FileDataset
 from distinput.data.file_datasets.npy import NpyDataset
@@ -25,16 +23,17 @@ from distinput.data.file_datasets.npz import NpzDataset
 from distinput.data.file_datasets.parquet import ParquetDataset
 from distinput.formats.arrow_ipc import write_arrow
 from distinput.formats.parquet import write_parquet
-from distinput.ops.arrow_stream import ArrowStream
+from distinput.ops.filter import Where
 from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
 from distinput.ops.select import Select
 from distinput.ops.slices import Slices
 from distinput.ops.sql import Sql
-from distinput.ops.table_rows import TableRows
-from distinput.ops.where import Where
+from distinput.ops.tables import ArrowStream, TableRows
 from distinput.testing.pipeline import DrawFrom, Ingredient
 from distinput.testing.sources.records import COMPRESSION, FILES, READS, by_file, read_order, squeezed, written
+from distinput.tf.datasets import SqlDataset
+from distinput.values.ragged_tensor import RaggedTensor
 
 __all__ = ["DATABASES", "TABLES", "TEXT_ROWS"]
 

@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 
 import distinput as di
-from distinput.data.recording.chrome_trace import chrome_trace
-from distinput.data.recording.recording import Recording, recorded
+from distinput.data.recording import Recording, chrome_trace, recorded
 from distinput.testing.pipelines import Pipeline, pipelines
 from tests.depth import cases
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 
 import distinput as di
-from distinput.core.run import OpCounters, Run
-from distinput.data.recording.recording import Recording, recorded
+from distinput.data.recording import Recording, recorded
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.files.unfinished import Unfinished
+from distinput.files.sink import Unfinished
+from distinput.run.run import OpCounters, Run
 from distinput.testing.elements import difference, exact
 from distinput.testing.pipelines import Pipeline, pipelines
 from tests.depth import cases

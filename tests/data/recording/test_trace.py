@@ -3,8 +3,8 @@
 
 import pytest
 
-from distinput.data.recording import trace as module
-from distinput.data.recording.trace import Trace, resident_bytes
+from distinput.data import recording as module
+from distinput.data.recording import Trace, resident_bytes
 
 
 def test_spans_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

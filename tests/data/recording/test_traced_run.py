@@ -4,8 +4,7 @@
 import pytest
 
 import distinput as di
-from distinput.data.recording.trace import Trace
-from distinput.data.recording.traced_run import TracedRun
+from distinput.data.recording import Trace, TracedRun
 from distinput.plan.node import walk
 
 

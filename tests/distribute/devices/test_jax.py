@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.buffers import empty
 from distinput.distribute.devices.threads import ThreadDevices
 from distinput.testing import check_devices
 from distinput.testing.devices import LAWS
+from distinput.values.buffers import empty
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy

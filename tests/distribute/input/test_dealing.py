@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.nest import structure_of
-from distinput.core.spec import DatasetSpec, Spec, TensorSpec
 from distinput.distribute.input.dealing import Cutter, Placeholders, balanced_slices, dealer, has_rows
 from distinput.errors import InvalidArgumentError
-from distinput.partition.assignment import Assignment
+from distinput.plan.assignment import Assignment
+from distinput.values.nest import structure_of
+from distinput.values.spec import DatasetSpec, Spec, TensorSpec
 
 
 class Pair(NamedTuple):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.nest import LEAF, structure_of
 from distinput.distribute.input.dealing import END, drawn, place_of, rows_in
+from distinput.values.nest import LEAF, structure_of
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 5, 9])

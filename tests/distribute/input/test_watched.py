@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.run import Run
 from distinput.distribute.input.distributed_dataset import DistributedDataset, watched
+from distinput.run.run import Run
 
 RANGE = di.data.Dataset.range
 STRATEGY = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])

@@ -8,9 +8,9 @@ import threading
 import numpy as np
 import pytest
 
-from distinput.core.pickled_code import pickler
 from distinput.distribute.seats import AsIs, Packing, Pickled, packing
 from distinput.errors import EngineMissing
+from distinput.run.pickled_code import pickler
 
 
 @pytest.mark.parametrize("given", [AsIs(), Pickled()])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.shape import TensorShape
 from distinput.distribute.seats import Pickled
 from distinput.distribute.seats.threads import ThreadSeats
 from distinput.distribute.variables import ShardedVariable
 from distinput.distribute.variables.creation import InitialValue
+from distinput.values.shape import TensorShape
 
 FixedShards = di.distribute.experimental.partitioners.FixedShardsPartitioner
 FLOAT = np.dtype("float32")

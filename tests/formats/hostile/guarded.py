@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.strings import Strings
+from distinput.columns.strings import Strings
 from distinput.errors import DistinputError
 from distinput.formats.example import parse_examples
 from distinput.formats.span_format import Piece, SpanFormat

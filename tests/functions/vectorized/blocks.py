@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import ColumnBlock
-from distinput.core.dense import Dense
-from distinput.core.leaves import as_leaf
-from distinput.core.nest import structure_of
+from distinput.columns.block import ColumnBlock
+from distinput.columns.dense import Dense
 from distinput.functions.chain import Chain
 from distinput.functions.vectorized.rules import same_bits
-from distinput.functions.vectorized.verdict import Vectorizer
+from distinput.functions.vectorized.whole_block import Vectorizer
+from distinput.values.leaves import as_leaf
+from distinput.values.nest import structure_of
 
 
 def block_of(nest: Any) -> ColumnBlock:

@@ -2,10 +2,9 @@
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.numpy_names import NAMES, NumPy
-from distinput.functions.vectorized.refusal import Refused
 from distinput.functions.vectorized.rules import Rules
-from distinput.functions.vectorized.stand_in import StandIn
+from distinput.functions.vectorized.stand_in import Refused, StandIn
+from distinput.functions.vectorized.transplant import NAMES, NumPy
 
 
 def test_every_name_is_one_of_numpy() -> None:

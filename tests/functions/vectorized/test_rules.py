@@ -4,9 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.refusal import Refused
 from distinput.functions.vectorized.rules import Rules, same_bits
-from distinput.functions.vectorized.stand_in import StandIn
+from distinput.functions.vectorized.stand_in import Refused, StandIn
 from tests.functions.vectorized.blocks import VECTORS
 
 

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.refusal import Refused
 from distinput.functions.vectorized.rules import Rules
-from distinput.functions.vectorized.stand_in import StandIn, lifted, rank
+from distinput.functions.vectorized.stand_in import Refused, StandIn, lifted, rank
 
 
 def stand_in(*shape: int) -> StandIn:

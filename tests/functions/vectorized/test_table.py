@@ -2,7 +2,7 @@
 import numpy as np
 
 from distinput.functions.vectorized import rules
-from distinput.functions.vectorized.table import FUNCTIONS
+from distinput.functions.vectorized.stand_in import FUNCTIONS
 
 
 def test_every_function_in_the_table_is_one_of_numpy() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.refusal import Refused
 from distinput.functions.vectorized.rules import Rules
+from distinput.functions.vectorized.stand_in import Refused
 from distinput.functions.vectorized.transplant import Transplant
 from tests.functions.vectorized.blocks import EYE, SCALARS, VECTORS, judged
 

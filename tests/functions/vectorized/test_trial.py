@@ -2,8 +2,7 @@
 import numpy as np
 
 import distinput as di
-from distinput.functions.vectorized.trial import tried
-from distinput.functions.vectorized.verdict import Vectorizer
+from distinput.functions.vectorized.whole_block import Vectorizer, tried
 
 
 def test_made_up_elements_show_what_a_pass_would() -> None:

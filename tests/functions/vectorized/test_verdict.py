@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
-from distinput.functions.vectorized.verdict import Vectorizer
+from distinput.functions.vectorized.whole_block import Vectorizer
 from tests.functions.vectorized.blocks import VECTORS, block_of
 
 

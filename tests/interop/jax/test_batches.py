@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import distinput as di
-from distinput.core import buffers
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.interop.jax import batches
+from distinput.values import buffers
 
 Dataset = di.data.Dataset
 

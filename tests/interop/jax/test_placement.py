@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from distinput.core.nest import LEAF
-from distinput.core.spec import Spec, TensorSpec
-from distinput.interop.jax.placement import Placement, put_pieces, row_sharding
-from distinput.interop.jax.rows import pieces_of
+from distinput.interop.jax.placement import Placement, pieces_of, put_pieces, row_sharding
+from distinput.values.nest import LEAF
+from distinput.values.spec import Spec, TensorSpec
 
 
 def over(*spec: Any, axes: tuple[int, ...] = (8,)) -> NamedSharding:

@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader
 import distinput as di
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
 from distinput.interop.torch import IterableView
-from distinput.interop.torch.ranks import Ranks
+from distinput.interop.torch.readers import Ranks
 from tests.interop.torch.simulated import as_worker, loaded, worker_iterators
 
 Dataset = di.data.Dataset

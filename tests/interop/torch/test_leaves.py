@@ -16,7 +16,7 @@ import torch
 
 import distinput as di
 from distinput.errors import ElementTypeError
-from distinput.interop.torch.leaves import converter
+from distinput.interop.torch.map_view import converter
 
 Spec = di.TensorSpec
 

@@ -9,7 +9,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from distinput.errors import StateError
 from distinput.interop.rank_steps import RankPosition
-from distinput.interop.torch.loader_state import position_in
+from distinput.interop.torch.iterable_view import position_in
 
 
 def of_worker(step: int, stride: int) -> dict[str, Any]:

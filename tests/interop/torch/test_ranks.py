@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 import torch.distributed
 
 from distinput.errors import InvalidArgumentError
-from distinput.interop.torch.ranks import Ranks
+from distinput.interop.torch.readers import Ranks
 
 LAUNCHED = {
     "RANK": "1",

@@ -15,9 +15,9 @@ pytest.importorskip("torch", reason="torch is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.loader_worker import LoaderWorker
 from distinput.errors import InvalidArgumentError
-from distinput.interop.torch.shared_passes import LAST_PASS, SharedPasses
+from distinput.interop.torch.readers import LAST_PASS, SharedPasses
+from distinput.run.cores import LoaderWorker
 
 
 def worker(number: int, draw: int, lasts: bool = False) -> LoaderWorker:

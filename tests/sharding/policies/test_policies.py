@@ -6,8 +6,7 @@ import pytest
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.plan.node import Node
-from distinput.plan.options import AutoShardPolicy
-from distinput.plan.policy import Policy, Share
+from distinput.plan.options import AutoShardPolicy, Policy, Share
 from distinput.sharding.policies import POLICIES, policy_named, register_policy
 
 

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.block import Block
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.columns.block import Block
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
 from distinput.plan.node import Node
 from distinput.rewrite import rules
+from distinput.run.run import Run
 from distinput.testing import (
     check_blocks,
     check_nothing_left,
@@ -28,6 +27,7 @@ from distinput.testing import (
     check_shards,
     check_spec,
 )
+from distinput.values.spec import Spec
 
 Dataset = di.data.Dataset
 

@@ -9,9 +9,9 @@ from hypothesis import find, given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.nest import flatten
 from distinput.testing.judge.delivery import look_of
 from distinput.testing.strategies import batch_sizes, partial_batches, uneven_ends
+from distinput.values.nest import flatten
 
 
 @given(partial_batches(batch=3))

@@ -3,9 +3,9 @@
 
 from hypothesis import given, settings
 
-from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.testing.strategies import datasets
+from distinput.values.spec import TensorSpec
 from tests.depth import cases
 
 

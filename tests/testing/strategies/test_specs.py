@@ -9,9 +9,9 @@ from hypothesis import find, given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.nest import flatten
 from distinput.testing import check_spec
 from distinput.testing.strategies import elements, shapes, specs
+from distinput.values.nest import flatten
 
 
 @given(st.data())

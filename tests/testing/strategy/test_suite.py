@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.core.nest import map_leaves
 from distinput.distribute import VariableAggregation, VariableSynchronization
 from distinput.distribute.core.extended import StrategyExtended
 from distinput.distribute.core.rendezvous import Rendezvous
@@ -18,6 +17,7 @@ from distinput.distribute.core.values import PerReplica
 from distinput.distribute.variables.store import HostStore
 from distinput.testing import check_strategy
 from distinput.testing.strategy import LAWS
+from distinput.values.nest import map_leaves
 
 Mirrored = di.distribute.MirroredStrategy
 DEVICES = ["CPU:0", "CPU:1", "CPU:2"]

@@ -3,8 +3,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from distinput.data.absent import absent
 from distinput.distribute import experimental
+from distinput.tf.absent import absent
 
 __all__ = ["TPUStrategy"]
 

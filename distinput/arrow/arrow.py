@@ -1,0 +1,688 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrow arrays as columns, without a copy where both keep their values alike; checked where they come from strangers."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from distinput.columns.block import ColumnBlock
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.ragged import Ragged, RaggedBatches
+from distinput.columns.strings import Strings
+from distinput.values.buffers import empty
+from distinput.values.nest import Structure
+from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
+
+__all__ = [
+    "ArrowDamageError",
+    "FillError",
+    "NullsError",
+    "UnsupportedTypeError",
+    "block_of",
+    "check_array",
+    "check_batch",
+    "columns_of",
+    "names_of",
+    "schema_spec",
+    "takeable",
+    "to_column",
+    "to_columns",
+    "without_rows",
+    "without_views",
+]
+
+
+# ----------------------------------------------------------------------------
+# Whether the numbers of an Arrow array lead outside of its memory, as those of a damaged file may.
+#
+# pyarrow takes offsets, views, spans and the indices of dictionaries as they come; nobody may follow one that was not looked
+# at. Only these numbers are looked at here, a few bytes a value, and no text, number or time that they lead to: what a mapped
+# file holds is not read from the disk for this.
+#
+# Source: the format's own description, "Arrow Columnar Format", section "Physical Memory Layout".
+# ----------------------------------------------------------------------------
+
+
+Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
+
+
+class ArrowDamageError(ValueError):
+    """An Arrow array whose numbers lead outside of its memory."""
+
+
+def check_batch(batch: Any) -> None:
+    """Refuse a record batch, or a table, of which a column leads outside of its memory.
+
+    Raises:
+      ArrowDamageError: one does.
+    """
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        check_array(array, name)
+
+
+def check_array(array: Any, name: str) -> None:
+    """Refuse a pyarrow Array or ChunkedArray that leads outside of its memory; it is called `name` in the error.
+
+    Raises:
+      ArrowDamageError: it does.
+    """
+    import pyarrow as pa
+
+    try:
+        for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
+            chunk.validate()  # sizes of buffers and of children, which are looked at no more below
+            _check(chunk)
+    except (pa.ArrowException, ArrowDamageError) as error:
+        raise ArrowDamageError(f"column {name!r}: {error}") from error
+
+
+def _check(array: Any) -> None:
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        _check(array.storage)
+        return
+    if types.is_dictionary(kind):  # a null is one among the indices, or one in the dictionary: each counts its own
+        _check(array.indices)
+        _check_indices(array.indices, len(array.dictionary))
+        _check(array.dictionary)
+        return
+    if array.null_count and array.null_count != len(array) - array.is_valid().true_count:
+        raise ArrowDamageError(f"{array.null_count} nulls are said to be there, but there are others")
+    if types.is_struct(kind):
+        for place in range(kind.num_fields):
+            _check(array.field(place))
+    elif types.is_fixed_size_list(kind):
+        _check(array.values)
+    elif types.is_list(kind) or types.is_large_list(kind):
+        _check_offsets(array, np.int64 if types.is_large_list(kind) else np.int32, len(array.values))
+        _check(array.values)
+    elif types.is_list_view(kind) or types.is_large_list_view(kind):
+        _check_spans(array, np.int64 if types.is_large_list_view(kind) else np.int32)
+        _check(array.values)
+    elif types.is_string_view(kind) or types.is_binary_view(kind):
+        # All of it: views of texts have no part that can be left out, but for whether the texts are UTF-8.
+        array.view(pa.binary_view()).validate(full=True)
+    elif types.is_string(kind) or types.is_binary(kind):
+        _check_offsets(array, np.int32, _size(array.buffers()[2]))
+    elif types.is_large_string(kind) or types.is_large_binary(kind):
+        _check_offsets(array, np.int64, _size(array.buffers()[2]))
+
+
+def _size(buffer: Any) -> int:
+    return 0 if buffer is None else buffer.size
+
+
+def _as_numbers(buffer: Any, dtype: type[np.signedinteger[Any]], first: int, count: int) -> Ints:
+    """The numbers [count] in a buffer from number `first` on."""
+    width = np.dtype(dtype).itemsize
+    if (first + count) * width > _size(buffer):
+        raise ArrowDamageError(f"{first + count} numbers of {width} bytes do not fit into {_size(buffer)} bytes")
+    return np.frombuffer(buffer, dtype, count, first * width)
+
+
+def _check_offsets(array: Any, dtype: type[np.signedinteger[Any]], end: int) -> None:
+    """N + 1 offsets from 0 to `end` that do not decrease."""
+    if not len(array):
+        return
+    offsets = _as_numbers(array.buffers()[1], dtype, array.offset, len(array) + 1)
+    if offsets[0] < 0 or offsets[-1] > end or (offsets[1:] < offsets[:-1]).any():
+        raise ArrowDamageError(
+            f"offsets must not decrease, and must stay within the {end} values or bytes that are there"
+        )
+
+
+def _check_spans(array: Any, dtype: type[np.signedinteger[Any]]) -> None:
+    """A start and a size for each list, within the values."""
+    end = len(array.values)
+    if not len(array):
+        return
+    starts, sizes = [
+        _as_numbers(buffer, dtype, array.offset, len(array)).astype(np.int64) for buffer in array.buffers()[1:3]
+    ]
+    # Without a sum of two numbers that nobody has looked at.
+    if min(starts.min(), sizes.min()) < 0 or sizes.max() > end or (starts > end - sizes).any():
+        raise ArrowDamageError(f"each list must lie within the {end} values that are there")
+
+
+def _check_indices(indices: Any, end: int) -> None:
+    """Numbers of entries of a dictionary, where there are no nulls."""
+    import pyarrow.compute as pc
+
+    if indices.null_count == len(indices):
+        return
+    bounds = pc.min_max(indices)
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    if low < 0 or high >= end:
+        raise ArrowDamageError(f"indices must be those of the {end} entries of the dictionary, got {low} to {high}")
+
+
+# ----------------------------------------------------------------------------
+# Arrow arrays as columns; without a copy wherever both keep their values the same way. The way back is in `to_arrow`.
+#
+# The rule for nulls, which Parquet files, Arrow files and tables in memory share: a null becomes the replacement given for
+# its
+# column. Without one it becomes the value that NumPy has for this purpose: NaN among floats, NaT among dates, times and
+# durations. NumPy has no such value for integers, truth values, text and lists: there a null is an error that names the
+# column
+# and the row. A null struct is a struct of nulls, each of which follows the rule of its own type; "s.a" names field a of
+# column
+# s, and so does a dict by field as the replacement of s. A null inside a list follows the rule of the values of the list.
+#
+# pyarrow is imported when the first function is called.
+# ----------------------------------------------------------------------------
+
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+Mask = np.ndarray[Any, np.dtype[np.bool]]
+_Holding = Callable[[Mask], Mask]
+
+_INT64 = np.dtype(np.int64)
+
+
+class UnsupportedTypeError(Exception):
+    """An Arrow type that no column can hold."""
+
+
+class FillError(TypeError):
+    """What is to replace the nulls of a column is of another type than the column."""
+
+
+class NullsError(Exception):
+    """Rows of a column hold nulls that have no replacement; `row` is the first such row, `kind` the type of the nulls."""
+
+    column: str = ""
+    count: int = 0
+    row: int = 0
+    kind: str = ""
+
+    @staticmethod
+    def of(column: str, count: int, row: int, kind: str) -> "NullsError":
+        """The error about a column."""
+        error = NullsError(f"column {column!r} has {count} nulls, the first in row {row}")
+        error.column, error.count, error.row, error.kind = column, count, row, kind
+        return error
+
+
+def schema_spec(schema: Any) -> Spec:
+    """The spec of a row of an Arrow schema: a dict of its columns.
+
+    Raises:
+      ArrowDamageError: a list has a negative size.
+      UnsupportedTypeError: a column cannot be held.
+    """
+    return Spec.of({field.name: _nest_of(field.type, field.name) for field in schema})
+
+
+def names_of(schema: Any) -> list[str]:
+    """The names of columns, and of the fields of structs, which have dots in them.
+
+    >>> import pyarrow as pa
+    >>> names_of(pa.schema({"s": pa.struct({"a": pa.int64()}), "x": pa.int64()}))
+    ['s', 's.a', 'x']
+    """
+    return [name for field in schema for name in _names_in(field.type, field.name)]
+
+
+def _names_in(kind: Any, name: str) -> list[str]:
+    from pyarrow import types
+
+    below = kind if types.is_struct(kind) else ()
+    return [name, *(inner for field in below for inner in _names_in(field.type, f"{name}.{field.name}"))]
+
+
+def block_of(batch: Any, structure: Structure, fill: Mapping[str, Any]) -> ColumnBlock:
+    """The rows of a record batch.
+
+    Args:
+      batch: a pyarrow RecordBatch.
+      structure: that of `schema_spec(batch.schema)`.
+      fill: what to put in the place of nulls, by column.
+
+    Raises:
+      FillError: a replacement does not fit its column.
+      NullsError: a column without a fill value holds nulls.
+    """
+    return ColumnBlock(structure, structure.flatten(columns_of(batch, fill)), batch.num_rows)
+
+
+def columns_of(batch: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a record batch by name; a struct is a dict of columns."""
+    return {
+        field.name: _to_columns(array, _Place(field.name, fill.get(field.name), fill))
+        for field, array in zip(batch.schema, batch.columns, strict=True)
+    }
+
+
+def to_column(array: Any, name: str, fill: Any = None) -> Column:
+    """A pyarrow Array or ChunkedArray as a column, called `name` in errors, with `fill` in the place of nulls.
+
+    Raises:
+      ArrowDamageError: its offsets, or other such numbers, lead outside of its memory.
+      FillError: `fill` is of another type.
+      NullsError: it holds nulls that have no replacement.
+      UnsupportedTypeError: no column can hold it.
+    """
+    column = to_columns(array, name, fill)
+    if not isinstance(column, Column):
+        raise UnsupportedTypeError(f"column {name!r} is of type {array.type}")
+    return column
+
+
+def to_columns(array: Any, name: str, fill: Any = None) -> Any:
+    """Like `to_column`; a struct is a dict of columns."""
+    import pyarrow as pa
+
+    check_array(array, name)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+    return _to_columns(array, _Place(name, fill))
+
+
+def without_views(array: Any) -> Any:
+    """An array of views of text, which few functions of Arrow take, with offsets instead; any other array as it is."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if types.is_binary_view(array.type) else array
+
+
+def without_rows(schema: Any) -> Any:
+    """A record batch of a schema that has no rows, whatever the types: `pa.array([], type)` refuses some.
+
+    >>> import pyarrow as pa
+    >>> without_rows(pa.schema({"t": pa.dictionary(pa.int8(), pa.date32())})).num_rows
+    0
+    """
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def takeable(table: Any) -> Any:
+    """A table with offsets in the place of views of text, at any depth, so that rows of it can be taken; others as they are."""
+    import pyarrow as pa
+
+    kinds = [_without_views(kind) for kind in table.schema.types]
+    if kinds == table.schema.types:
+        return table
+    return table.cast(pa.schema([field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]))
+
+
+def _without_views(kind: Any) -> Any:
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_string_view(kind):
+        return pa.large_string()
+    if types.is_binary_view(kind):
+        return pa.large_binary()
+    if types.is_struct(kind):
+        fields = [field.with_type(_without_views(field.type)) for field in kind]
+        return kind if fields == list(kind) else pa.struct(fields)
+    if _is_list(kind) or types.is_fixed_size_list(kind):
+        inner = kind.value_field.with_type(_without_views(kind.value_type))
+        if inner == kind.value_field:
+            return kind
+        if types.is_fixed_size_list(kind):
+            return pa.list_(inner, kind.list_size)
+        return pa.list_(inner) if types.is_list(kind) or types.is_list_view(kind) else pa.large_list(inner)
+    return kind
+
+
+def _nest_of(kind: Any, name: str) -> Any:
+    """The spec nest of an Arrow type."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if isinstance(kind, pa.BaseExtensionType):
+        shape, stored = _tensor_shape(kind), kind.storage_type
+        if shape is None:
+            return _nest_of(stored, name)
+        while _is_list(stored) or types.is_fixed_size_list(stored):
+            stored = stored.value_type
+        inner = _nest_of(stored, name)
+        if isinstance(inner, TensorSpec) and inner.shape == ():
+            return TensorSpec(shape, inner.dtype)
+        raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
+    if types.is_dictionary(kind):
+        return _nest_of(kind.value_type, name)
+    if types.is_struct(kind):
+        return {field.name: _nest_of(field.type, f"{name}.{field.name}") for field in kind}
+    if _is_text(kind):
+        return TensorSpec((), object)
+    if _is_list(kind) or types.is_fixed_size_list(kind):
+        inner = _nest_of(kind.value_type, name)
+        size = kind.list_size if types.is_fixed_size_list(kind) else None
+        if size is not None and size < 0:
+            raise ArrowDamageError(f"column {name!r} holds lists of {size} values")
+        if isinstance(inner, RaggedTensorSpec):
+            return inner.with_shape((size, *inner.shape))
+        if isinstance(inner, TensorSpec) and (inner.shape is None or None not in inner.shape):
+            return TensorSpec((size, *(inner.shape or ())), inner.dtype)
+        if isinstance(inner, TensorSpec):  # lists of lists: each row is a ragged tensor
+            return RaggedTensorSpec((size, *(inner.shape or ())), inner.dtype, 1)
+    elif (dtype := _dtype_of(kind)) is not None:
+        return TensorSpec((), dtype)
+    raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
+
+
+def _tensor_shape(kind: Any) -> tuple[int, ...] | None:
+    """The shape of the arrays that an extension type keeps as lists of their values; None: it keeps something else."""
+    shape = getattr(kind, "shape", None)
+    if not isinstance(shape, tuple | list) or not all(isinstance(size, int) for size in shape):
+        return None
+    order = getattr(kind, "permutation", None)
+    return tuple(shape) if order is None or list(order) == sorted(order) else None
+
+
+@lru_cache(maxsize=1024)
+def _dtype_of(kind: Any) -> np.dtype[Any] | None:
+    """The dtype of a number, a truth value or a time."""
+    from pyarrow import types
+
+    if types.is_timestamp(kind):
+        return np.dtype(f"datetime64[{kind.unit}]")
+    if types.is_date(kind):
+        return np.dtype("datetime64[D]" if types.is_date32(kind) else "datetime64[ms]")
+    if types.is_duration(kind) or types.is_time(kind):
+        return np.dtype(f"timedelta64[{kind.unit}]")
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        found: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        return found
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_string(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or types.is_string_view(kind)
+        or types.is_binary_view(kind)
+    )
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind)
+    )
+
+
+class _Place:
+    """Where a value stands.
+
+    Attributes:
+      column: its name; that of a field of a struct has a dot in it.
+      fill: what replaces nulls in it.
+      fills: the same by name, for the fields below.
+      above: which lists hold one of some items, from the innermost lists to those of the rows.
+    """
+
+    __slots__ = ("above", "column", "fill", "fills")
+
+    def __init__(
+        self, column: str, fill: Any, fills: Mapping[str, Any] | None = None, above: tuple[_Holding, ...] = ()
+    ) -> None:
+        self.column, self.fill, self.fills, self.above = column, fill, fills or {}, above
+
+    def field(self, name: str) -> "_Place":
+        """A field of a struct."""
+        column = f"{self.column}.{name}"
+        whole = self.fill.get(name) if isinstance(self.fill, Mapping) else self.fill
+        return _Place(column, self.fills.get(column, whole), self.fills, self.above)
+
+    def items(self, holding: _Holding) -> "_Place":
+        """The items of lists."""
+        return _Place(self.column, self.fill, self.fills, (holding, *self.above))
+
+    def rows(self, items: Mask) -> Integers:
+        """The rows of the column that hold one of these items: none if they are in no list, or in one that is null."""
+        for holding in self.above:
+            items = holding(items)
+        return np.flatnonzero(items)
+
+    def refuse(self, array: Any) -> None:
+        """Refuse nulls for which there is no replacement.
+
+        Raises:
+          NullsError: a row holds one.
+        """
+        where = self.rows(_is_null(array))
+        if len(where):
+            raise NullsError.of(self.column, len(where), int(where[0]), str(array.type))
+
+
+def _is_null(array: Any) -> Mask:
+    found: Mask = array.is_null().to_numpy(zero_copy_only=False)
+    return found
+
+
+def _to_columns(array: Any, place: _Place) -> Any:
+    """A column, or a dict of them for a struct."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = array.type
+    if _dtype_of(kind) is not None or _is_text(kind):
+        array = without_views(array)
+        if array.null_count and place.fill is None and (missing := _missing(kind)) is not None:
+            values = _numbers(array).copy()
+            values[_is_null(array)] = missing
+            return Dense(values)
+        filled = _filled(array, place) if array.null_count else array
+        return _strings(filled) if _is_text(kind) else Dense(_numbers(filled))
+    if isinstance(kind, pa.BaseExtensionType):
+        shape = _tensor_shape(kind)
+        return _to_columns(array.storage, place) if shape is None else _tensors(array, shape, place)
+    if types.is_dictionary(kind):
+        return _to_columns(without_views(array.dictionary).take(array.indices), place)
+    if types.is_struct(kind):
+        # `flatten` makes each field of a null struct a null.
+        return {
+            field.name: _to_columns(part, place.field(field.name))
+            for field, part in zip(kind, array.flatten(), strict=True)
+        }
+    if types.is_fixed_size_list(kind):
+        return _fixed_lists(array, place)
+    if _is_list(kind):
+        return _lists(array, place)
+    raise UnsupportedTypeError(f"column {place.column!r} is of type {kind}")
+
+
+def _missing(kind: Any) -> Any:
+    """What NumPy has for a null of this type; None: nothing."""
+    dtype = _dtype_of(kind)
+    if dtype is None or dtype.kind not in "fmM":
+        return None
+    return np.nan if dtype.kind == "f" else np.array("NaT", dtype)
+
+
+def _filled(array: Any, place: _Place) -> Any:
+    import pyarrow as pa
+    from pyarrow import types
+
+    if place.fill is None:
+        place.refuse(array)  # what is in no list may hold anything
+        return array.fill_null(False) if types.is_boolean(array.type) else array
+    try:
+        fill = pa.scalar(place.fill, array.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:  # pyarrow's, of a value of users
+        raise FillError(
+            f"column {place.column!r} is of type {array.type}, and {place.fill!r} is not: {error}"
+        ) from None
+    return array.fill_null(fill)
+
+
+def _numbers(array: Any) -> Array:
+    """The values of an array; anything in the place of nulls."""
+    from pyarrow import types
+
+    kind = array.type
+    dtype = _dtype_of(kind)
+    assert dtype is not None
+    if types.is_boolean(kind):
+        return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    stored = np.dtype(f"i{kind.bit_width // 8}") if dtype.kind in "mM" else dtype
+    buffer = array.buffers()[1]
+    if not len(array) or buffer is None:
+        return np.empty(0, dtype)
+    raw = np.frombuffer(buffer, stored, len(array), array.offset * stored.itemsize)
+    return raw.view(dtype) if stored.itemsize == dtype.itemsize else raw.astype(dtype)
+
+
+def _offsets(array: Any, wide: bool) -> Integers:
+    """The n + 1 offsets of an array of strings or lists."""
+    stored = np.dtype(np.int64 if wide else np.int32)
+    if not len(array):
+        return np.zeros(1, np.int64)
+    raw = np.frombuffer(array.buffers()[1], stored, len(array) + 1, array.offset * stored.itemsize)
+    if wide:
+        return raw
+    out = empty(raw.shape, _INT64)
+    np.copyto(out, raw)
+    return out
+
+
+def _sizes(offsets: Integers) -> Integers:
+    """What lies between each of n + 1 offsets and the next, [n]."""
+    return np.subtract(offsets[1:], offsets[:-1], out=empty((len(offsets) - 1,), _INT64))
+
+
+def _strings(array: Any) -> Strings:
+    from pyarrow import types
+
+    kind = array.type
+    if types.is_fixed_size_binary(kind):
+        width, buffer = kind.byte_width, array.buffers()[1]
+        data = np.frombuffer(buffer, np.uint8) if buffer is not None else np.empty(0, np.uint8)
+        starts = (array.offset + np.arange(len(array), dtype=np.int64)) * width
+        return Strings(data, starts, np.full(len(array), width, np.int64))
+    offsets = _offsets(array, types.is_large_string(kind) or types.is_large_binary(kind))
+    buffer = array.buffers()[2]
+    data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.empty(0, np.uint8)
+    return Strings(data, offsets[:-1], _sizes(offsets))
+
+
+def _flat(array: Any, place: _Place) -> Dense | Strings | Ragged | RaggedBatches:
+    """The values inside lists: of one shape, or lists themselves."""
+    column = _to_columns(array, place)
+    if not isinstance(column, Dense | Strings | Ragged | RaggedBatches):
+        raise UnsupportedTypeError(f"column {place.column!r} holds lists of {array.type}")
+    return column
+
+
+def _lists(array: Any, place: _Place) -> Ragged | RaggedBatches:
+    from pyarrow import types
+
+    kind = array.type
+    if types.is_list_view(kind) or types.is_large_list_view(kind):
+        starts, sizes = _view_spans(array)
+        values = array.values
+    else:
+        offsets = _offsets(array, types.is_large_list(kind))
+        first, last = int(offsets[0]), int(offsets[-1])
+        sizes = _sizes(offsets)
+        starts = offsets[:-1] - first if first else offsets[:-1]
+        values = array.values.slice(first, last - first)
+    if array.null_count:
+        if place.fill is None:
+            place.refuse(array)
+        sizes[_is_null(array)] = 0  # a null list is an empty one, whatever its offsets say
+
+    def holding(items: Mask) -> Mask:
+        before = np.append(0, np.cumsum(items))
+        return before[starts + sizes] > before[starts]  # type: ignore[no-any-return]
+
+    return _spans(_flat(values, place.items(holding)), starts, sizes)
+
+
+def _spans(flat: Dense | Strings | Ragged | RaggedBatches, starts: Integers, sizes: Integers) -> Ragged | RaggedBatches:
+    """Lists as spans of their values; as ragged tensors where these are lists."""
+    if isinstance(flat, Ragged | RaggedBatches):
+        return RaggedBatches(flat, starts, sizes)
+    return Ragged(flat, starts, sizes)
+
+
+def _view_spans(array: Any) -> tuple[Integers, Integers]:
+    """Where each list of an array of list views begins in its values, and how long it is."""
+    from pyarrow import types
+
+    if not len(array):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    stored = np.dtype(np.int64 if types.is_large_list_view(array.type) else np.int32)
+    spans = [np.frombuffer(b, stored, len(array), array.offset * stored.itemsize) for b in array.buffers()[1:3]]
+    starts, sizes = [each.astype(np.int64) for each in spans]
+    if array.null_count:
+        starts[_is_null(array)] = 0
+    return starts, sizes
+
+
+def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strings:
+    """Arrays of one shape, kept as lists of their values or as lists of lists."""
+    from pyarrow import types
+
+    values, n = array.storage, len(array)
+
+    def holding(items: Mask) -> Mask:
+        return np.asarray(items.reshape(n, -1).any(axis=1), np.bool_)
+
+    odd = UnsupportedTypeError(f"column {place.column!r} of type {array.type} holds arrays of other shapes")
+    while _is_list(values.type) or types.is_fixed_size_list(values.type):
+        if n and len(values) % n:
+            raise odd
+        if values.null_count:
+            place.items(holding).refuse(values)
+        values = values.flatten()
+    full = (n, *shape)
+    if len(values) != prod(full):
+        raise odd
+    flat = _to_columns(values, place.items(holding))
+    if not isinstance(flat, Dense | Strings) or len(flat) != prod(full):
+        raise odd
+    return Dense(flat.array.reshape(full)) if isinstance(flat, Dense) else flat.reshape(full)
+
+
+def _fixed_lists(array: Any, place: _Place) -> Column:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    size, n = array.type.list_size, len(array)
+    inner = array.values.slice(array.offset * size, n * size)
+    valid: Any = True
+    if array.null_count:
+        if place.fill is None:
+            place.refuse(array)
+        valid = ~_is_null(array)
+        if pa.types.is_fixed_size_list(inner.type):
+            raise UnsupportedTypeError(f"column {place.column!r} holds nulls of type {array.type}")
+        # The places below a null list hold anything; they become nulls, and those are filled.
+        inner = pc.if_else(pa.array(np.repeat(valid, size)), inner, pa.scalar(None, inner.type))
+
+    def holding(items: Mask) -> Mask:
+        return np.asarray(items.reshape(n, size).any(axis=1) & valid, np.bool_)
+
+    flat = _flat(inner, place.items(holding))
+    if isinstance(flat, Ragged | RaggedBatches):
+        return RaggedBatches(flat, np.arange(n, dtype=np.int64) * size, np.full(n, size, np.int64))
+    if isinstance(flat, Dense):
+        return Dense(flat.array.reshape(n, size, *flat.array.shape[1:]))
+    shape = (n, size, *flat.starts.shape[1:])
+    return Strings(flat.data, flat.starts.reshape(shape), flat.sizes.reshape(shape))

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions of pyarrow (`pyarrow.compute.field("x") > 3`): evaluated on blocks, and taken apart.
+
+pyarrow evaluates expressions, but does not show what they are made of. What it pickles does: a list of words in which `call`
+and `end` are brackets, and a record batch with the constants. A form that is not known is no error: then nothing is pushed
+down.
+
+pyarrow is imported when the first function is called.
+"""
+
+import ctypes
+import re
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from distinput.arrow.record_batches import arrow_schema, record_batch
+from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Ints
+from distinput.errors import InvalidArgumentError
+from distinput.values.spec import Spec
+
+__all__ = ["Term", "check_expression", "is_expression", "rows_where", "term_of"]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of an expression.
+
+    Args:
+      kind: "call", "field" or "literal".
+      value: the name of the function or of the column, or a pyarrow Scalar.
+      arguments: of the function.
+    """
+
+    kind: str
+    value: Any
+    arguments: tuple["Term", ...] = ()
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The columns that it reads."""
+        if self.kind == "field":
+            return frozenset((self.value,))
+        return frozenset().union(*[argument.fields for argument in self.arguments])
+
+
+def is_expression(value: Any) -> bool:
+    """Whether a value is an expression of pyarrow; pyarrow is not imported."""
+    kind = type(value)
+    return kind.__name__ == "Expression" and kind.__module__.split(".")[0] == "pyarrow"
+
+
+_MISSING = re.compile(r"No match for FieldRef\.Name\((.*?)\) in ", re.DOTALL)
+
+
+def check_expression(op: str, expression: Any, spec: Spec) -> None:
+    """Refuse an expression that has no value for elements of this spec, or another one than true and false.
+
+    Raises:
+      InvalidArgumentError: it names a column that is not there, or is not boolean.
+    """
+    import pyarrow as pa
+
+    schema = arrow_schema(spec)
+    table = schema.empty_table()
+    try:
+        found = _evaluated(table, expression).type
+    except (pa.ArrowException, TypeError, KeyError) as error:
+        missing = _MISSING.match(str(error))
+        # pyarrow writes the whole schema behind the name, a column on each line.
+        what = f"there is no column {missing[1]!r}" if missing else str(error)
+        raise InvalidArgumentError(
+            f"{op}: the expression {expression} cannot be evaluated: {what}; the columns are "
+            f"{', '.join([f'{field.name} ({field.type})' for field in schema])}"
+        ) from error
+    if found != pa.bool_():
+        raise InvalidArgumentError(f"{op}: the expression must be boolean, got {expression}, which is {found}")
+
+
+def rows_where(block: Block, spec: Spec, expression: Any, fields: frozenset[str] | None) -> Ints:
+    """The rows of a block for which an expression is true; it is not where it is null.
+
+    Args:
+      block: of elements.
+      spec: of the elements.
+      expression: checked by `check_expression`.
+      fields: the columns that it reads; None: not known.
+
+    Raises:
+      InvalidArgumentError: it has no value for these elements, such as a division by zero.
+    """
+    import pyarrow as pa
+
+    schema = arrow_schema(spec)
+    structure = block.structure
+    if structure.kind == "dict" and fields is not None and fields < set(schema.names):
+        places = [place for place, key in enumerate(structure.keys) if str(key) in fields]
+        if all(structure.children[place].is_leaf for place in range(len(structure.children))):
+            kept = type(structure)(
+                "dict",
+                tuple([structure.keys[place] for place in places]),
+                tuple([structure.children[place] for place in places]),
+                order=tuple([structure.keys[place] for place in places]),
+            )
+            columns = block.columnar().columns
+            block = ColumnBlock(kept, [columns[place] for place in places], block.size)
+            schema = pa.schema([schema.field(str(key)) for key in kept.keys])
+    table = pa.Table.from_batches([record_batch(block, schema)])
+    try:
+        mask = _evaluated(table, expression).fill_null(False)
+    except pa.ArrowException as error:
+        raise InvalidArgumentError(
+            f"filter: the expression {expression} has no value for some elements: {error}; give constants the type of their "
+            "column, such as pyarrow.scalar(1, 'uint64')"
+        ) from error
+    return np.flatnonzero(mask.to_numpy())
+
+
+def _evaluated(table: Any, expression: Any) -> Any:
+    """The values of an expression for all rows, in order."""
+    from pyarrow import types
+    from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
+
+    for place, field in enumerate(table.schema):
+        if types.is_float16(field.type):  # for which Arrow has no functions; each is a float32 too
+            table = table.set_column(place, field.name, table.column(place).cast("float32"))
+    source = Declaration("table_source", TableSourceNodeOptions(table))
+    steps = [source, Declaration("project", ProjectNodeOptions([expression], ["kept"]))]
+    return Declaration.from_sequence(steps).to_table(use_threads=False)["kept"]
+
+
+def term_of(expression: Any) -> Term | None:
+    """What an expression is made of; None if that cannot be told."""
+    import pyarrow as pa
+
+    try:
+        _, (data, *_) = expression.__reduce__()
+        batches = pa.ipc.open_file(data)
+        words = deque(_words(batches.schema))
+        term = _read(words, batches.get_batch(0) if batches.num_record_batches else None)
+        return None if words else term
+    except Exception:  # noqa: BLE001 - another version of pyarrow may pickle otherwise
+        return None
+
+
+def _read(words: deque[tuple[str, str]], constants: Any) -> Term:
+    kind, value = words.popleft()
+    if kind == "literal":
+        return Term("literal", constants.column(int(value))[0])
+    if kind == "field_ref":
+        return Term("field", value)
+    if kind == "nested_field_ref":
+        path = [words.popleft()[1] for _ in range(int(value))]
+        return Term("field", path[0])  # what is below a column is read with it
+    if kind != "call":
+        raise ValueError(f"an expression does not begin with {kind!r}")
+    arguments: list[Term] = []
+    options = False
+    while words[0][0] != "end":
+        if words[0][0] == "options":
+            options = True
+            words.popleft()
+        else:
+            arguments.append(_read(words, constants))
+    words.popleft()
+    return Term("call", f"{value} with options" if options else value, tuple(arguments))
+
+
+class _Schema(ctypes.Structure):
+    """The beginning of `struct ArrowSchema`. Source: "The Arrow C data interface"."""
+
+    _fields_ = (("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p))
+
+
+def _words(schema: Any) -> list[tuple[str, str]]:
+    """The metadata of a schema in order, in which keys occur several times; pyarrow shows each once."""
+    capsule = schema.__arrow_c_schema__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    at = _Schema.from_address(pointer(capsule, b"arrow_schema")).metadata
+    count, at = ctypes.c_int32.from_address(at).value, at + 4
+    parts = []
+    for _ in range(2 * count):
+        size = ctypes.c_int32.from_address(at).value
+        parts.append(ctypes.string_at(at + 4, size).decode())
+        at += 4 + size
+    return list(zip(parts[::2], parts[1::2], strict=True))

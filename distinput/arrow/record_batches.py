@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns as Arrow arrays, and elements as rows of Arrow tables."""
+
+from collections.abc import Collection, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from distinput.columns.block import Block
+from distinput.columns.column import Column
+from distinput.columns.dense import Dense
+from distinput.columns.ragged import Ragged, RaggedBatches
+from distinput.columns.strings import Strings
+from distinput.errors import InvalidArgumentError
+from distinput.values.leaves import STRING, is_ragged, shape_of
+from distinput.values.nest import Structure
+from distinput.values.ragged_tensor import arrow_rows, fixed_size_lists
+from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
+
+__all__ = ["arrow_schema", "column_to_arrow", "record_batch", "to_arrow"]
+
+
+# ----------------------------------------------------------------------------
+# Columns as Arrow arrays; without a copy wherever both keep their values the same way. The way back is in `arrow`.
+#
+# pyarrow is imported when the first function is called.
+# ----------------------------------------------------------------------------
+
+
+def to_arrow(block: Block) -> Any:
+    """A pyarrow RecordBatch with a column for each leaf, named by its key, or by its path where it lies deeper.
+
+    >>> from distinput.values.nest import structure_of
+    >>> elements = [{"x": 1, "y": b"a"}, {"x": 2, "y": b""}]
+    >>> to_arrow(Block.of_elements(structure_of(elements[0]), elements)).to_pydict()
+    {'x': [1, 2], 'y': [b'a', b'']}
+    """
+    import pyarrow as pa
+
+    structure = block.structure
+    names = [str(key) for key in structure.keys]
+    if structure.is_leaf:
+        names = ["value"]
+    elif len(names) != structure.num_leaves:
+        names = list(structure.paths)
+    return pa.RecordBatch.from_arrays([column_to_arrow(column) for column in block.columnar().columns], names)
+
+
+def column_to_arrow(column: Column) -> Any:
+    """A column as an Arrow array; rows of more than one dimension become fixed-size lists."""
+    import pyarrow as pa
+
+    column = column.materialize()
+    if isinstance(column, Dense):
+        return arrow_rows(column.array)
+    if isinstance(column, Strings):
+        return fixed_size_lists(_binary(column), column.starts.shape[1:])
+    if isinstance(column, Ragged | RaggedBatches):
+        starts, sizes = column.starts, column.sizes
+        flat = column.flat
+        if len(starts) and (starts[1:] != (starts + sizes)[:-1]).any():
+            flat = column.unstack()  # type: ignore[assignment]  # of the same kind
+            starts = np.cumsum(sizes) - sizes
+        end = starts[-1:] + sizes[-1:] if len(starts) else np.zeros(1, np.int64)
+        return pa.LargeListArray.from_arrays(pa.array(np.concatenate((starts, end))), column_to_arrow(flat))
+    return pa.array([item.tolist() if isinstance(item, np.ndarray) else item for item in column.values()])
+
+
+def _binary(column: Strings) -> Any:
+    import pyarrow as pa
+
+    starts, sizes = column.starts.reshape(-1), column.sizes.reshape(-1)
+    data = column.data
+    if len(starts) and (starts[1:] != (starts + sizes)[:-1]).any():
+        compact = Strings(data, starts, sizes).compact()
+        data, starts = compact.data, compact.starts
+    end = starts[-1:] + sizes[-1:] if len(starts) else np.zeros(1, np.int64)
+    offsets = np.concatenate((starts, end))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.large_binary(), len(starts), buffers)
+
+
+# ----------------------------------------------------------------------------
+# Elements as rows of Arrow tables: the schema that a spec stands for, and blocks as record batches of this schema.
+#
+# The schema depends on the spec alone, so all batches of a dataset have the same. A dict, a namedtuple or a dataclass becomes
+# columns with the names of its items, a tuple columns "0", "1", ..., a bare leaf the column "value"; what is nested below
+# becomes
+# a struct. Dimensions of known size become fixed-size lists, other dimensions lists. Byte strings are binary unless the
+# caller
+# says that they are text. NaN stays NaN, and NaT becomes null, for which Arrow has no other value. `core.arrow` is the way
+# back.
+#
+# pyarrow is imported when the first function is called.
+# ----------------------------------------------------------------------------
+
+
+Text = bool | Collection[str]
+"""Columns whose byte strings are UTF-8: all of them, none, or those with these names."""
+
+
+def arrow_schema(spec: Spec, text: Text = False) -> Any:
+    """The pyarrow Schema of a table with an element in each row.
+
+    Args:
+      spec: of the elements.
+      text: columns that become strings instead of binary.
+
+    Raises:
+      InvalidArgumentError: a leaf has no Arrow type, two columns would have the same name, or `text` names no column.
+
+    >>> from distinput.values.spec import Spec
+    >>> print(arrow_schema(Spec.of({"x": TensorSpec([None], "int64"), "t": TensorSpec([], object)}), text=["t"]))
+    x: large_list<item: int64>
+      child 0, item: int64
+    t: large_string
+    """
+    import pyarrow as pa
+
+    names, children = _columns(spec.structure)
+    wanted = _text(text, names)
+    leaves = iter(spec.leaves)
+    by_name = {}
+    for name, child in zip(names, children, strict=True):  # in the order of the leaves
+        by_name[name] = _type_of(child, leaves, name, name in wanted)
+    return pa.schema([(name, by_name[name]) for name in _in_order(spec.structure, names)])
+
+
+def record_batch(block: Block, schema: Any) -> Any:
+    """A block as a pyarrow RecordBatch of the schema of its spec.
+
+    Raises:
+      InvalidArgumentError: byte strings of a column of text are not UTF-8, or values do not fit the spec.
+    """
+    import pyarrow as pa
+
+    names, children = _columns(block.structure)
+    leaves = iter(block.materialize().columns)
+    by_name = {
+        name: _array_of(child, leaves, schema.field(name).type, name, block.size)
+        for name, child in zip(names, children, strict=True)
+    }
+    return pa.RecordBatch.from_arrays([by_name[name] for name in schema.names], schema=schema)
+
+
+def _columns(structure: Structure) -> tuple[list[str], Sequence[Structure]]:
+    """The names of the columns of an element, and what each of them holds, in the order of the leaves."""
+    if structure.is_leaf:
+        return ["value"], [structure]
+    names, children = _fields(structure, "the element")
+    if not names:
+        raise InvalidArgumentError("to_arrow: elements without a component have no columns")
+    return names, children
+
+
+def _fields(structure: Structure, where: str) -> tuple[list[str], list[Structure]]:
+    keys = structure.keys or range(len(structure.children))
+    kept = [(str(key), child) for key, child in zip(keys, structure.children, strict=True) if child.kind != "none"]
+    names = [name for name, _ in kept]
+    if len(set(names)) != len(names):
+        raise InvalidArgumentError(f"to_arrow: several items of {where} would have the same name: {', '.join(names)}")
+    return names, [child for _, child in kept]
+
+
+def _in_order(structure: Structure, names: Collection[str]) -> list[str]:
+    """Names of columns as the items of a dict are ordered, which are flattened in another order."""
+    order = [str(key) for key in structure.order]
+    return [name for name in order if name in names] if order else list(names)
+
+
+def _text(text: Text, names: Sequence[str]) -> Collection[str]:
+    if isinstance(text, bool):
+        return names if text else ()
+    if isinstance(text, str):
+        raise InvalidArgumentError(f"to_arrow: text must be True, False or a list of names, got {text!r}")
+    for name in text:
+        if name not in names:
+            raise InvalidArgumentError(
+                f"to_arrow: text: there is no column {name!r}; the columns are {', '.join(names)}"
+            )
+    return text
+
+
+def _type_of(structure: Structure, leaves: Any, name: str, text: bool) -> Any:
+    import pyarrow as pa
+
+    if structure.is_leaf:
+        return _leaf_type(next(leaves), name, text)
+    names, children = _fields(structure, f"column {name!r}")
+    by_name = {key: _type_of(child, leaves, f"{name}.{key}", text) for key, child in zip(names, children, strict=True)}
+    return pa.struct([(key, by_name[key]) for key in _in_order(structure, names)])
+
+
+def _leaf_type(leaf: LeafSpec, name: str, text: bool) -> Any:
+    import pyarrow as pa
+
+    if not isinstance(leaf, TensorSpec):
+        raise InvalidArgumentError(f"to_arrow: column {name!r} is a dataset; flat_map or zip it first")
+    if leaf.shape is None:
+        raise InvalidArgumentError(
+            f"to_arrow: the number of dimensions of column {name!r} is unknown; give map an output_signature, or ensure it"
+        )
+    kind = _value_type(leaf.dtype, name, text)
+    ragged = leaf.ragged_rank + 1 if isinstance(leaf, RaggedTensorSpec) and leaf.ragged_rank else 0
+    for axis, size in reversed(list(enumerate(leaf.shape))):
+        # Arrow cannot tell how many lists without values there are, if their size is fixed.
+        kind = pa.large_list(kind) if not size or axis < ragged else pa.list_(kind, size)
+    return kind
+
+
+def _value_type(dtype: np.dtype[Any], name: str, text: bool) -> Any:
+    import pyarrow as pa
+
+    if dtype == STRING:
+        return pa.large_string() if text else pa.large_binary()
+    try:
+        return pa.from_numpy_dtype(dtype.newbyteorder("="))
+    except (pa.ArrowException, TypeError) as error:
+        raise InvalidArgumentError(
+            f"to_arrow: column {name!r} is of dtype {dtype}, for which Arrow has no type; cast it with map, or leave it out"
+        ) from error
+
+
+def _array_of(structure: Structure, leaves: Any, kind: Any, name: str, size: int) -> Any:
+    import pyarrow as pa
+
+    if structure.is_leaf:
+        return _leaf_array(next(leaves), kind, name)
+    names, children = _fields(structure, f"column {name!r}")
+    arrays = {
+        key: _array_of(child, leaves, kind.field(key).type, f"{name}.{key}", size)
+        for key, child in zip(names, children, strict=True)
+    }
+    if not arrays:
+        return pa.array([{}] * size, kind)
+    return pa.StructArray.from_arrays([arrays[field.name] for field in kind], fields=list(kind))
+
+
+def _leaf_array(column: Column, kind: Any, name: str) -> Any:
+    import pyarrow as pa
+
+    try:
+        if isinstance(column, Dense):
+            array = column.array
+            if not array.dtype.isnative:
+                array = array.astype(array.dtype.newbyteorder("="))
+            return _listed(column_to_arrow(Dense(array.reshape(-1))), array.shape, kind)
+        if isinstance(column, Strings):
+            return _listed(column_to_arrow(column.reshape((-1,))), column.starts.shape, kind)
+        if isinstance(column, Ragged):
+            return _of_ragged(column, kind)
+        if isinstance(column, RaggedBatches):
+            array = column_to_arrow(column)
+            return array if array.type == kind else array.cast(kind)
+        parts = [_of_value(value, kind) for value in column.values()]
+        return pa.concat_arrays(parts) if parts else pa.nulls(0, kind)
+    except pa.ArrowInvalid as error:
+        raise InvalidArgumentError(
+            f"to_arrow: column {name!r} cannot become {kind}: {error}; byte strings that are not UTF-8 stay binary without "
+            "text="
+        ) from error
+
+
+def _listed(flat: Any, shape: tuple[int, ...], kind: Any) -> Any:
+    """Values laid out as rows [n, ...] of a type."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    levels = [kind]
+    for _ in shape[1:]:
+        levels.append(levels[-1].value_type)
+    array = flat if flat.type == levels[-1] else flat.cast(levels[-1])
+    for axis in range(len(shape) - 1, 0, -1):
+        if types.is_fixed_size_list(levels[axis - 1]):
+            array = pa.FixedSizeListArray.from_arrays(array, shape[axis])
+        else:
+            offsets = np.arange(prod(shape[:axis]) + 1, dtype=np.int64) * shape[axis]
+            array = pa.LargeListArray.from_arrays(pa.array(offsets), array)
+    return array
+
+
+def _of_ragged(column: Ragged, kind: Any) -> Any:
+    import pyarrow as pa
+
+    starts, sizes = column.starts, column.sizes
+    flat, first = column.flat, 0
+    if not len(starts) or (starts[1:] != (starts + sizes)[:-1]).any():
+        flat = column.gathered()
+        ends = np.cumsum(sizes)
+    else:
+        first = int(starts[0])
+        ends = starts + sizes
+        flat = flat.rows(first, int(ends[-1]))
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.subtract(ends, first, out=offsets[1:])
+    return pa.LargeListArray.from_arrays(pa.array(offsets), _leaf_array(flat, kind.value_type, ""))
+
+
+def _of_value(value: Any, kind: Any) -> Any:
+    """An array of one row."""
+    import pyarrow as pa
+
+    if is_ragged(value):
+        inner = value.values
+        rows = pa.LargeListArray.from_arrays(
+            pa.array(value.row_splits),
+            _of_value(inner, kind.value_type).flatten()
+            if is_ragged(inner)
+            else _leaf_array(_column(inner), kind.value_type.value_type, ""),
+        )
+        return pa.LargeListArray.from_arrays(pa.array([0, len(rows)], pa.int64()), rows)
+    if not shape_of(value):
+        return pa.array([value if isinstance(value, bytes) else value.item()], kind)
+    return _leaf_array(_column(value[None]), kind, "")
+
+
+def _column(array: np.ndarray[Any, Any]) -> Column:
+    return Strings.of_array(array) if array.dtype == STRING else Dense(array)

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that differ in their first dimension: *spans* (start and length) over a column of values, which are not moved."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from distinput.columns.column import Column, Ints
+from distinput.columns.dense import Dense
+from distinput.columns.strings import Strings
+from distinput.kernels.ragged import gather_spans
+from distinput.values.leaves import STRING, dtype_name
+from distinput.values.ragged_rows import row_numbers, splits_of
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.spec import RaggedTensorSpec
+
+__all__ = [
+    "Ragged",
+    "RaggedBatches",
+    "batches_of",
+    "column_of_ragged",
+    "frozen_rows",
+    "ragged_spec",
+    "ragged_tensor",
+    "rows_column",
+]
+
+
+@final
+class Ragged(Column):
+    """Rows that differ in their first dimension: row i is `flat` rows starts[i] to starts[i] + sizes[i].
+
+    Args:
+      flat: the values.
+      starts, sizes: [n] the spans of the rows.
+      loose: True for the rows of ragged tensors: they are stacked as ragged tensors, even if they are equally long. Otherwise
+        only rows of one length can be stacked.
+    """
+
+    __slots__ = ("flat", "loose", "sizes", "starts")
+
+    def __init__(self, flat: Dense | Strings, starts: Ints, sizes: Ints, loose: bool = False) -> None:
+        self.flat, self.starts, self.sizes, self.loose = flat, starts, sizes, loose
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """Of the values."""
+        return self.flat.dtype
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def row(self, index: int) -> Any:
+        start = self.starts[index]
+        return self.flat.rows(start, start + self.sizes[index]).whole()
+
+    @property
+    def atomic(self) -> bool:
+        return True
+
+    def values(self) -> Iterator[Any]:
+        whole = self.flat.whole()
+        return map(whole.__getitem__, map(slice, self.starts.tolist(), (self.starts + self.sizes).tolist()))
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "Ragged":
+        return Ragged(self.flat, self.starts[start:stop:step], self.sizes[start:stop:step], self.loose)
+
+    def take(self, indices: Ints) -> "Ragged":
+        return Ragged(self.flat, self.starts.take(indices), self.sizes.take(indices), self.loose)
+
+    def lengths(self) -> Ints | int | None:
+        return self.sizes
+
+    def unstack(self) -> Column:
+        return self.gathered()
+
+    def gathered(self) -> Dense | Strings:
+        """The flat rows of all rows, in order; a view if they already lie so."""
+        starts, sizes = self.starts, self.sizes
+        if not len(starts):
+            return self.flat.rows(0, 0)
+        ends = starts + sizes
+        if (starts[1:] == ends[:-1]).all():
+            return self.flat.rows(int(starts[0]), int(ends[-1]))
+        total = int(sizes.sum())
+        before = np.cumsum(sizes) - sizes
+        if isinstance(self.flat, Dense) and self.flat.array.flags.c_contiguous and self.flat.array.nbytes:
+            source = self.flat.array
+            width = source[0].nbytes
+            out = np.empty((total, *source.shape[1:]), source.dtype)
+            target = out.reshape(-1).view(np.uint8)
+            gather_spans(source.reshape(-1).view(np.uint8), starts * width, sizes * width, target, before * width)
+            return Dense(out)
+        return self.flat.take(np.arange(total) + np.repeat(starts - before, sizes))
+
+    def copied(self) -> "Ragged":
+        return Ragged(self.gathered().copied(), np.cumsum(self.sizes) - self.sizes, self.sizes, self.loose)
+
+    @property
+    def nbytes(self) -> int:
+        per_row = self.flat.nbytes / max(1, len(self.flat))
+        return int(per_row * float(self.sizes.sum())) + 16 * len(self.sizes)
+
+
+# ----------------------------------------------------------------------------
+# Rows that are ragged tensors: *spans* (start and length) over a column of their rows, which are not moved.
+# ----------------------------------------------------------------------------
+
+
+@final
+class RaggedBatches(Column):
+    """Rows that are ragged tensors: row i is the ragged tensor of `flat` rows starts[i] to starts[i] + sizes[i]."""
+
+    __slots__ = ("flat", "sizes", "starts")
+
+    def __init__(self, flat: "Ragged | RaggedBatches", starts: Ints, sizes: Ints) -> None:
+        self.flat, self.starts, self.sizes = flat, starts, sizes
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """Of the values."""
+        return self.flat.dtype
+
+    @property
+    def ragged_rank(self) -> int:
+        """How many dimensions of a row differ in length."""
+        return 1 + (self.flat.ragged_rank if isinstance(self.flat, RaggedBatches) else 0)
+
+    @property
+    def item_shape(self) -> tuple[int, ...]:
+        """The shape of a value under all ragged dimensions."""
+        return self.flat.item_shape if isinstance(self.flat, RaggedBatches) else self.flat.flat.inner
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def row(self, index: int) -> RaggedTensor:
+        start = int(self.starts[index])
+        return ragged_tensor(self.flat.rows(start, start + int(self.sizes[index])))
+
+    def values(self) -> Iterator[RaggedTensor]:
+        if not len(self.starts):
+            return
+        ends = self.starts + self.sizes
+        first = int(self.starts.min())
+        flat = self.flat.rows(first, int(ends.max()))
+        starts, stops = (self.starts - first).tolist(), (ends - first).tolist()
+        if len(flat) and not _side_by_side(flat):
+            for start, stop in zip(starts, stops, strict=True):
+                yield ragged_tensor(flat.rows(start, stop))  # copied when it is reached, so that it is in the cache
+            return
+        whole = ragged_tensor(flat)
+        values, splits = whole.values, whole.row_splits
+        bounds = splits.tolist() if len(splits) < _FEW_ROWS * len(starts) else splits
+        for start, stop in zip(starts, stops, strict=True):
+            begin = bounds[start]
+            yield RaggedTensor(values[begin : bounds[stop]], splits[start : stop + 1] - begin)
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "RaggedBatches":
+        return RaggedBatches(self.flat, self.starts[start:stop:step], self.sizes[start:stop:step])
+
+    def take(self, indices: Ints) -> "RaggedBatches":
+        return RaggedBatches(self.flat, self.starts.take(indices), self.sizes.take(indices))
+
+    def lengths(self) -> Ints:
+        return self.sizes
+
+    def unstack(self) -> "Ragged | RaggedBatches":
+        starts, sizes, flat = self.starts, self.sizes, self.flat
+        if isinstance(flat, Ragged) and not flat.loose:
+            flat = Ragged(flat.flat, flat.starts, flat.sizes, loose=True)  # batches of these rows are ragged again
+        if not len(starts):
+            return flat.rows(0, 0)
+        ends = starts + sizes
+        if (starts[1:] == ends[:-1]).all():
+            return flat.rows(int(starts[0]), int(ends[-1]))
+        return flat.take(row_numbers(starts, sizes))
+
+    def copied(self) -> "RaggedBatches":
+        return RaggedBatches(self.unstack().copied(), np.cumsum(self.sizes) - self.sizes, self.sizes)
+
+    @property
+    def nbytes(self) -> int:
+        per_row = self.flat.nbytes / max(1, len(self.flat))
+        return int(per_row * float(self.sizes.sum())) + 16 * len(self.sizes)
+
+
+_FEW_ROWS = 64
+"""Up to this many rows an element, Python's integers are quicker to look up than NumPy's."""
+
+
+def batches_of(rows: "Ragged | RaggedBatches", counts: Ints) -> RaggedBatches:
+    """Consecutive rows as ragged tensors of so many rows each."""
+    return RaggedBatches(rows, np.cumsum(counts) - counts, counts)
+
+
+def _side_by_side(rows: "Ragged | RaggedBatches") -> bool:
+    """Whether all values lie one after the other, on every level."""
+    flat: Any = rows
+    while isinstance(flat, Ragged | RaggedBatches):
+        starts, sizes = flat.starts, flat.sizes
+        if len(starts) and not (starts[1:] == starts[:-1] + sizes[:-1]).all():
+            return False
+        flat = flat.flat
+    return True
+
+
+def ragged_tensor(rows: "Ragged | RaggedBatches") -> RaggedTensor:
+    """All rows of a column as one ragged tensor; a view if the values lie one after the other."""
+    values = rows.unstack()
+    made = ragged_tensor(values) if isinstance(values, Ragged | RaggedBatches) else values.whole()  # type: ignore[attr-defined]
+    return RaggedTensor(made, splits_of(rows.sizes))
+
+
+def rows_column(ragged: RaggedTensor) -> "Ragged | RaggedBatches":
+    """The rows of a ragged tensor as a column."""
+    splits, values = ragged.row_splits, ragged.values
+    starts, sizes = splits[:-1], splits[1:] - splits[:-1]
+    if isinstance(values, RaggedTensor):
+        return RaggedBatches(rows_column(values), starts, sizes)
+    return Ragged(Strings.of_array(values) if values.dtype == STRING else Dense(values), starts, sizes, loose=True)
+
+
+def column_of_ragged(items: Sequence[RaggedTensor]) -> RaggedBatches:
+    """Ragged tensors, at least one, as a column.
+
+    Raises:
+      TypeError: some differ in dtype, in what is ragged, or in the shape of a value.
+    """
+    first = items[0]
+    for item in items:
+        if not isinstance(item, RaggedTensor):
+            raise TypeError(f"the elements differ: some are ragged tensors, some are not, as {item!r}")
+        if (item.dtype, item.ragged_rank, item.flat_values.shape[1:]) != (
+            first.dtype,
+            first.ragged_rank,
+            first.flat_values.shape[1:],
+        ):
+            raise TypeError(f"the elements differ in kind: {_kind(first)} and {_kind(item)}")
+    flat = rows_column(first if len(items) == 1 else _joined(items))
+    return batches_of(flat, np.fromiter(map(len, items), np.int64, len(items)))
+
+
+def _joined(items: Sequence[Any]) -> RaggedTensor:
+    lengths = np.concatenate([item.row_lengths() for item in items])
+    parts = [item.values for item in items]
+    values = _joined(parts) if isinstance(parts[0], RaggedTensor) else np.concatenate(parts)
+    return RaggedTensor(values, splits_of(lengths))
+
+
+def _kind(item: RaggedTensor) -> str:
+    return f"shape {item.shape} with ragged_rank {item.ragged_rank} and dtype {dtype_name(item.dtype)}"
+
+
+def frozen_rows(column: Column, frozen: Callable[[Column], Column]) -> RaggedBatches:
+    """The same ragged tensors over rows that `frozen` gives."""
+    assert isinstance(column, RaggedBatches)
+    return RaggedBatches(frozen(column.flat), column.starts, column.sizes)  # type: ignore[arg-type]  # of the same kind
+
+
+def ragged_spec(column: Column) -> RaggedTensorSpec:
+    """The spec that all rows of a column of ragged tensors fit; only the number of rows may be known."""
+    assert isinstance(column, RaggedBatches)
+    sizes = set(column.sizes.tolist())
+    rows = sizes.pop() if len(sizes) == 1 else None
+    rank = column.ragged_rank
+    return RaggedTensorSpec((rows, *[None] * rank, *column.item_shape), column.dtype, rank)

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of columns: rows put into groups, columns put one after the other, and the best column for values.
+
+The result may be of another kind than what it is made of: groups of equally long rows are dense, of others ragged; what fits no
+array is objects. So these functions stand above the kinds, and know all of them.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from distinput.columns.column import Array, Column, Ints, LazyColumn, SelfGrouped, StackError
+from distinput.columns.dense import Dense
+from distinput.columns.objects import NO_ROWS, Arrays, Datasets, Objects, column_of_arrays
+from distinput.columns.ragged import Ragged, RaggedBatches, batches_of, column_of_ragged
+from distinput.columns.strings import Strings
+from distinput.errors import InvalidArgumentError
+from distinput.values.buffers import empty
+from distinput.values.leaves import STRING, is_ragged, shape_of
+from distinput.values.spec import LeafSpec
+from distinput.values.stated import as_stated
+
+__all__ = [
+    "as_ragged",
+    "as_ragged_tensors",
+    "column_of",
+    "column_of_values",
+    "concat_columns",
+    "concatenated",
+    "joined_columns",
+    "loose_rows",
+    "split",
+    "stack",
+]
+
+_FRESH_BYTES = 1 << 17
+"""From this size on the allocator asks for fresh pages; smaller memory it recycles by itself."""
+
+
+def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
+    """The best column for leaf values (see `as_leaf`) of one dtype. A single array is not copied.
+
+    Raises:
+      TypeError: the values differ in dtype.
+    """
+    return column_of_ragged(items) if items and is_ragged(items[0]) else column_of_arrays(items, dtype)
+
+
+def column_of_values(values: Sequence[Any], said: LeafSpec | None = None) -> Column:
+    """The best column for values as users write them, which must be of one dtype.
+
+    Args:
+      values: of any kind.
+      said: what somebody has stated of them, which numbers and lists of Python become.
+
+    Raises:
+      TypeError: a value cannot be an array, or dtypes differ.
+    """
+    kinds = set(map(type, values))
+    if len(kinds) == 1:  # nearly always; then the values need not be looked at one by one
+        (kind,) = kinds
+        if issubclass(kind, np.number | np.bool_):
+            return Dense(np.array(values, kind))
+        if kind is np.ndarray:
+            first = values[0]
+            if first.dtype.kind not in "SUOT" and first.ndim:
+                return column_of_arrays(list(values))
+        elif kind is bytes:
+            return Strings.of(values)
+        elif hasattr(kind, "__arrow_c_stream__") and hasattr(kind, "columns"):  # of which NumPy would make one array
+            raise TypeError(f"cannot make an array of a {kind.__name__}, which is a table; adopt it first")
+    return column_of([as_stated(value, said) for value in values])
+
+
+def stack(column: Column, size: int) -> Column:
+    """[n, ...] -> [n / size, size, ...]; n must be a multiple of size.
+
+    Raises:
+      StackError: rows of one group differ in shape.
+      TypeError: they are datasets.
+    """
+    if isinstance(column, LazyColumn):
+        lazily = column.grouped(size)
+        if lazily is not None:
+            return lazily
+        column = column.materialize()
+    if isinstance(column, SelfGrouped):
+        return column.grouped_by(np.full(len(column) // size, size, np.int64))
+    if isinstance(column, Dense | Strings):
+        return column.reshape((len(column) // size, size, *column.inner))
+    if isinstance(column, RaggedBatches) or (isinstance(column, Ragged) and column.loose):
+        return batches_of(column, np.full(len(column) // size, size, np.int64))
+    if isinstance(column, Ragged):
+        return _stacked_ragged(column, size)
+    items = _items_of(column)
+    parts = [
+        _stacked_items(items[first : first + size], column.dtype, first // size) for first in range(0, len(items), size)
+    ]
+    return column_of_arrays(parts) if parts else Objects([], column.dtype)
+
+
+def split(column: Column, counts: Ints) -> Column:
+    """[n, ...] -> [len(counts), (counts), ...]; consecutive rows grouped by these counts, which sum to n.
+
+    Raises:
+      StackError: rows of one group differ in shape.
+      TypeError: they are datasets.
+    """
+    size = int(counts[0]) if len(counts) and (counts == counts[0]).all() else None
+    if isinstance(column, LazyColumn):
+        lazily = column.grouped(size) if size else None
+        if lazily is not None:
+            return lazily
+        column = column.materialize()
+    if isinstance(column, SelfGrouped):
+        return column.grouped_by(counts)
+    if isinstance(column, Dense | Strings):
+        if size is not None:
+            return column.reshape((len(counts), size, *column.inner))
+        return Ragged(column, np.cumsum(counts) - counts, counts)
+    if isinstance(column, RaggedBatches) or (isinstance(column, Ragged) and column.loose):
+        return batches_of(column, counts)
+    items = list(column.values()) if isinstance(column, Ragged) else _items_of(column)
+    ends = np.cumsum(counts).tolist()
+    groups = [items[a:b] for a, b in pairwise([0, *ends])]
+    return column_of_arrays(
+        [_stacked_items(group, column.dtype, place) for place, group in enumerate(groups)], column.dtype
+    )
+
+
+def _stacked_ragged(column: Ragged, size: int) -> Column:
+    groups = column.sizes.reshape(-1, size)
+    bad = np.flatnonzero((groups != groups[:, :1]).any(axis=1))
+    if len(bad):
+        group = groups[bad[0]]
+        row = int(np.flatnonzero(group != group[0])[0])
+        inner = column.flat.inner
+        raise StackError.of(int(bad[0]), (int(group[0]), *inner), (int(group[row]), *inner), row)
+    flat = column.gathered()
+    widths = groups[:, 0]
+    if len(widths) and (widths == widths[0]).all():
+        return flat.reshape((len(groups), size, int(widths[0]), *flat.inner))
+    ends = np.cumsum(widths * size)
+    parts = [
+        flat.rows(int(end - w * size), int(end)).reshape((size, int(w), *flat.inner)).whole()
+        for end, w in zip(ends, widths, strict=True)
+    ]
+    return Objects(parts, column.dtype)
+
+
+def _items_of(column: Column) -> list[Any]:
+    if isinstance(column, Datasets):
+        raise TypeError(NO_ROWS[column.optional])
+    assert isinstance(column, Objects | Arrays)
+    return column.items
+
+
+def _stacked_items(members: list[Any], dtype: np.dtype[Any], group: int) -> Array:
+    """Values of one shape as an array [len, ...]."""
+    if not members:
+        return np.empty((0,), dtype)
+    first = shape_of(members[0])
+    for row, member in enumerate(members):
+        if shape_of(member) != first:
+            raise StackError.of(group, first, shape_of(member), row)
+    if dtype != STRING:
+        return np.array(members, dtype)
+    out = np.empty((len(members), *first), dtype=object)
+    for i, member in enumerate(members):
+        out[i] = member
+    return out
+
+
+def concat_columns(columns: Sequence[Column]) -> Column:
+    """The rows of all columns, one after the other."""
+    columns = [column for column in columns if len(column)] or list(columns[:1])
+    return columns[0] if len(columns) == 1 else joined_columns(columns)
+
+
+def joined_columns(columns: Sequence[Column]) -> Column:
+    """As `concat_columns`, of several columns that all have rows."""
+    columns = [column.materialize() for column in columns]
+    first = columns[0]
+    dense = _concat_dense(columns)
+    if dense is not None:
+        return dense
+    if isinstance(first, Datasets):
+        return Datasets([item for column in columns for item in column.items], first.dtype)  # type: ignore[attr-defined]
+    for column in columns:
+        if column.dtype != first.dtype:
+            raise TypeError(f"the elements differ in dtype: {first.dtype} and {column.dtype}")
+    if all(isinstance(c, Strings) for c in columns):
+        strings: list[Strings] = columns  # type: ignore[assignment]
+        if len({c.starts.shape[1:] for c in strings}) == 1:
+            return _concat_strings(strings)
+    if all(isinstance(c, Arrays | Ragged | Dense | Strings) for c in columns):
+        ragged = [as_ragged(c) for c in columns]
+        # Empty rows keep their other dimensions too, so flat columns of other rows must not be joined.
+        if all(r is not None for r in ragged) and len({r.flat.inner for r in ragged if r is not None}) == 1:
+            flats = concat_columns([r.gathered() for r in ragged])  # type: ignore[union-attr]
+            if isinstance(flats, Dense | Strings):
+                sizes = np.concatenate([r.sizes for r in ragged])  # type: ignore[union-attr]
+                return Ragged(flats, np.cumsum(sizes) - sizes, sizes, any(r.loose for r in ragged if r is not None))
+    if first.ragged_rank is not None:
+        return _joined_ragged(columns)
+    return Objects([item for column in columns for item in column.values()], first.dtype)
+
+
+def _concat_dense(columns: Sequence[Column]) -> Dense | None:
+    """The rows of all columns, if they are arrays of one dtype and inner shape."""
+    arrays = []
+    for column in columns:
+        if not isinstance(column, Dense):
+            return None
+        array = column.array
+        arrays.append(array)
+        if array.dtype != arrays[0].dtype:
+            return None
+    try:
+        return Dense(concatenated(arrays))
+    except ValueError:  # the shapes differ, which is rare
+        return None
+
+
+def concatenated(arrays: Sequence[Array]) -> Array:
+    """The rows of all arrays, which are of one dtype.
+
+    Raises:
+      ValueError: their rows differ in shape.
+    """
+    first = arrays[0]
+    rows = sum(map(len, arrays))
+    if rows * prod(first.shape[1:]) * first.itemsize < _FRESH_BYTES:
+        return np.concatenate(arrays)
+    return np.concatenate(arrays, out=empty((rows, *first.shape[1:]), first.dtype))
+
+
+def _concat_strings(columns: Sequence[Strings]) -> Strings:
+    """Joined buffers, each cut down to the strings in use where that is much less."""
+    if all(c.data is columns[0].data for c in columns):
+        return Strings(
+            columns[0].data, np.concatenate([c.starts for c in columns]), np.concatenate([c.sizes for c in columns])
+        )
+    cut = [c.used() for c in columns]
+    shift = np.cumsum([0, *[len(c.data) for c in cut[:-1]]])
+    return Strings(
+        concatenated([c.data for c in cut]),
+        np.concatenate([c.starts + s for c, s in zip(cut, shift, strict=True)]),
+        np.concatenate([c.sizes for c in cut]),
+    )
+
+
+def as_ragged(column: Column) -> Ragged | None:
+    """The same rows as spans over a flat column, when rows are not scalars."""
+    if isinstance(column, Ragged):
+        return column
+    if isinstance(column, Arrays):
+        return column.joined()
+    length = column.lengths()
+    if length is None:
+        return None
+    sizes = np.full(len(column), length, np.int64)
+    return Ragged(column.unstack(), np.cumsum(sizes) - sizes, sizes)  # type: ignore[arg-type]
+
+
+def _joined_ragged(columns: Sequence[Column]) -> RaggedBatches:
+    """The rows of all columns, one after the other.
+
+    Raises:
+      TypeError: they are not all ragged tensors, or differ in the shape of a value.
+    """
+    ranks = {column.ragged_rank for column in columns}
+    flat = concat_columns([column.unstack() for column in columns]) if len(ranks) == 1 else None
+    if not isinstance(flat, Ragged | RaggedBatches):
+        raise TypeError("the elements differ in what is ragged, or in the shape of their values")
+    return batches_of(flat, np.concatenate([column.lengths() for column in columns]))
+
+
+def loose_rows(column: Column) -> Ragged:
+    """Rows of which batches are ragged tensors.
+
+    Raises:
+      InvalidArgumentError: rows differ in another dimension than the first.
+    """
+    rows = _rows(column)
+    return rows if rows.loose else Ragged(rows.flat, rows.starts, rows.sizes, loose=True)
+
+
+def as_ragged_tensors(column: Column, ragged_rank: int) -> RaggedBatches:
+    """Rows [d, ...] as ragged tensors of which `ragged_rank` dimensions after the first are ragged.
+
+    Raises:
+      InvalidArgumentError: values differ in shape under the ragged dimensions.
+    """
+    column = column.materialize()
+    if isinstance(column, RaggedBatches):
+        return column
+    if isinstance(column, Objects | Arrays):
+        return _of_arrays(column.items, ragged_rank, column.dtype)
+    rows = _rows(column)
+    inner = rows.flat
+    flat = as_ragged_tensors(inner, ragged_rank - 1) if ragged_rank > 1 else _rows(inner)
+    return RaggedBatches(flat, rows.starts, rows.sizes)
+
+
+def _rows(column: Column) -> Ragged:
+    """Rows that may differ in their first dimension as spans."""
+    column = column.materialize()
+    if isinstance(column, Objects):
+        column = column_of_arrays(column.items, column.dtype)
+    made = as_ragged(column) if isinstance(column, Ragged | Arrays | Dense | Strings) else None
+    if made is None:
+        shapes = {np.shape(item)[1:] for item in column.values()}
+        raise InvalidArgumentError(
+            f"Cannot batch rows that differ in more than their ragged dimensions: they have values of shape {sorted(shapes)}"
+        )
+    return made
+
+
+def _of_arrays(items: Sequence[Array], ragged_rank: int, dtype: np.dtype[Any]) -> RaggedBatches:
+    """Arrays [d0, d1, ...] as ragged tensors; only a loop over them, none over their rows."""
+    if not items:
+        return RaggedBatches(_empty_rows(dtype, ragged_rank), np.empty(0, np.int64), np.empty(0, np.int64))
+    shapes = {np.shape(item)[ragged_rank + 1 :] for item in items}
+    if len(shapes) > 1:
+        raise InvalidArgumentError(
+            f"Cannot batch rows that differ in more than their ragged dimensions: they have values of shape {sorted(shapes)}"
+        )
+    dims = np.array([item.shape[: ragged_rank + 1] for item in items], np.int64)  # [n, ragged_rank + 1]
+    (inner,) = shapes
+    values = np.concatenate([item.reshape(-1, *inner) if item.size else item.reshape(0, *inner) for item in items])
+    flat: Any = Strings.of_array(values) if dtype == STRING else Dense(values)
+    for level in range(ragged_rank, -1, -1):
+        counts = np.repeat(dims[:, level], dims[:, :level].prod(axis=1))
+        flat = (RaggedBatches if isinstance(flat, Ragged | RaggedBatches) else Ragged)(
+            flat, np.cumsum(counts) - counts, counts
+        )
+    return flat  # type: ignore[no-any-return]
+
+
+def _empty_rows(dtype: np.dtype[Any], ragged_rank: int) -> "Ragged | RaggedBatches":
+    nothing = np.empty(0, np.int64)
+    flat = Strings.of([]) if dtype == STRING else Dense(np.empty(0, dtype))
+    made: Ragged | RaggedBatches = Ragged(flat, nothing, nothing)
+    for _ in range(ragged_rank - 1):
+        made = RaggedBatches(made, nothing, nothing)
+    return made

@@ -1,0 +1,492 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Families of steps: what follows for all steps that pass on, group, stack or seed their input alike."""
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from distinput.columns.block import Block
+from distinput.columns.column import Ints, StackError
+from distinput.columns.failure import Failure, stacked_parts, trouble_of
+from distinput.columns.rows import RowQueue, Stream, stackable
+from distinput.columns.state import State
+from distinput.errors import InvalidArgumentError
+from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.check import integer
+from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, record_in_words
+from distinput.plan.text import describe
+from distinput.run.run import Run
+from distinput.values.leaves import dtype_name
+from distinput.values.random import fresh_seed, key_of, unrelated
+from distinput.values.spec import ElementsSpec, LeafSpec, Spec
+
+__all__ = [
+    "Batching",
+    "Fused",
+    "Grouped",
+    "Neighbours",
+    "OneForOne",
+    "SameElements",
+    "Seeded",
+    "Stacking",
+    "common_spec",
+    "differing",
+    "in_one_order",
+]
+
+
+# ----------------------------------------------------------------------------
+# Steps that give one element for each element of their input, in the same order.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class OneForOne(Node):
+    """A step whose element i depends on element i of the input alone.
+
+    State: the position of the next element in the input; a step that has the states of its input says so with
+    `passes_states`. A step that cannot fetch single elements overrides `random_access`.
+    """
+
+    needs: ClassVar[Needs] = Needs.ONE
+    input: Node
+
+    @property
+    def in_record_order(self) -> bool:
+        return self.input.in_record_order
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        at = self.input.start_at(row, epoch)
+        return None if at is None else {"input": at, "skip": 0}
+
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        return (state, ahead) if self.passes_states else (state["input"], ahead + state["skip"])
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+
+# ----------------------------------------------------------------------------
+# Steps that pass on elements unchanged.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SameElements(Node):
+    """A step whose elements are those of its input: all or some of them, once or again, in any order.
+
+    Each step states how many there are.
+    """
+
+    keeps_batches: ClassVar[bool] = True
+    delays: ClassVar[bool] = False
+    """True: it passes on every element, but makes or keeps many of them before the first."""
+    input: Node
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def _asks(self) -> bool:
+        return False  # its functions decide which elements come, and not what they look like
+
+
+# ----------------------------------------------------------------------------
+# Steps whose random numbers follow from a seed.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Seeded(Node):
+    """A step with a seed: the user's, or one that it draws, which states remember.
+
+    Subclasses have `seed` among their fields, where TensorFlow's arguments have it, and put `seeded` into their states. The
+    random numbers of a pass follow from `key_of_pass` and a position. A step whose seed does not decide which element comes
+    next overrides `chooses`; one whose passes differ, `reshuffles`.
+    """
+
+    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
+    mark: int = field(default_factory=unrelated, kw_only=True, repr=False)
+    """A number that copies of the step have, and no other step."""
+    place: int = field(default=0, kw_only=True, repr=False)
+    """Which of the places of this step in its tree it stands at; the first one is 0 (`plan.places`)."""
+
+    @property
+    @abstractmethod
+    def seed(self) -> int | None:
+        """Any integer; None: `drawn_seed` takes its place."""
+
+    @property
+    def draws(self) -> bool:
+        return self.seed is None
+
+    @property
+    def chooses(self) -> bool:
+        return True
+
+    def seeded(self, epoch: int, row: int = 0) -> State:
+        """What a state holds of the seed, the pass and the position."""
+        seed = self.drawn_seed if self.seed is None else int(self.seed)
+        return {"seed": key_of(seed, self.place) if self.place else seed, "epoch": epoch, "row": row}
+
+    @property
+    def differs_by_place(self) -> bool:
+        return self.reshuffles
+
+    def at_place(self, place: int) -> Self:
+        """The same step at another place."""
+        return replace(self, place=place).same_as(self)
+
+    def key_of_pass(self, state: State) -> int:
+        """The key of the random numbers of the pass that a state is of."""
+        return key_of(state["seed"], state["epoch"] if self.reshuffles else 0)
+
+    def check_seed(self, op: str) -> None:
+        """Refuse a seed that is no integer.
+
+        Raises:
+          TypeError: it is none.
+        """
+        if self.seed is not None:
+            integer(op, "seed", self.seed)
+
+
+# ----------------------------------------------------------------------------
+# Steps that put elements of their input into groups that begin at equal distances.
+# ----------------------------------------------------------------------------
+
+
+_MOST = 64
+"""Elements of a group whose records are looked for one by one, for a note on an error."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped(Node):
+    """A step whose element i is made of up to `needed` elements of the input, from number i * `step` on.
+
+    State: the position of the next group's first element in the input.
+    """
+
+    needs: ClassVar[Needs] = Needs.PART
+    input: Node
+
+    @property
+    @abstractmethod
+    def step(self) -> int:
+        """Elements from the start of one group to the start of the next."""
+
+    @property
+    def needed(self) -> int:
+        """Elements from the first to the last of a full group."""
+        return self.step
+
+    def groups(self, *, full: bool) -> int:
+        """How many groups there are, or how many full ones."""
+        n = self.input.cardinality
+        if n < 0:
+            return n
+        return max(0, (n - self.needed) // self.step + 1) if full else -(-n // self.step)
+
+    @property
+    def members(self) -> range:
+        """The elements of a full group, counted from its first one."""
+        return range(self.needed)
+
+    def records_at(self, state: State, ahead: int) -> Provenance | None:
+        at, first = state["input"], state["skip"] + ahead * self.step
+        members = self.members
+        records = self.input.records_at(at, first)
+        if records is None:
+            return None
+        if self.input.in_record_order and members.step == 1 and len(records.runs) == 1:
+            last = self.input.records_at(at, first + members[-1])
+            file, row, count = records.runs[0]
+            if last is not None and last.runs[-1][0] == file and sum(last.runs[-1][1:]) == row + count * len(members):
+                return Provenance(((file, row, count * len(members)),))
+        for number in members[1:_MOST]:
+            record = self.input.records_at(at, first + number)
+            if record is None:  # the group may end here, or nobody knows
+                return replace(records, more=True)
+            records += record
+        return replace(records, more=records.more or len(members) > _MOST)
+
+    def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
+        row = trouble_of(error).row
+        if row is None:
+            return super().told_record(error, state, ahead)
+        return record_in_words(self.input.records_at(state["input"], state["skip"] + ahead * self.step + row))
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        n = self.input.cardinality
+        first = row * self.step
+        at = self.input.start_at(first if n < 0 else min(n, first), epoch)
+        return None if at is None else {"input": at, "skip": 0}
+
+
+# ----------------------------------------------------------------------------
+# Steps that make batches: groups of consecutive elements, each stacked into one.
+# ----------------------------------------------------------------------------
+
+
+class Batching(Grouped):
+    """A `Grouped` step whose groups are batches of `batch_size` elements.
+
+    Subclasses have both arguments among their fields, in TensorFlow's order.
+    """
+
+    by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    batch_size: int
+    drop_remainder: bool
+
+    @property
+    def step(self) -> int:
+        return int(self.batch_size)
+
+    @property
+    def cardinality(self) -> int:
+        return self.groups(full=self.drop_remainder)
+
+    @property
+    def drops_rows(self) -> bool:
+        return bool(self.drop_remainder)
+
+    @property
+    def rows_per_batch(self) -> int | None:
+        return int(self.batch_size)
+
+    def with_full_batches(self) -> Node:
+        return dataclasses.replace(self, drop_remainder=True)  # type: ignore[call-arg]  # a field of every subclass
+
+    def batch_sizes(self) -> BatchSizes | None:
+        n = self.input.count_elements()
+        return (
+            None if n < 0 else BatchSizes.of([([1], n)]).batched(int(self.batch_size), drop_remainder=self.drops_rows)
+        )
+
+
+class Stacking(Batching):
+    """A `Batching` step that stacks elements as they are."""
+
+    view_only: ClassVar[bool] = True
+    num_parallel_calls: int | None = None
+
+    @cached_property
+    def rows_spec(self) -> Spec:
+        """What is stacked: the elements, of which some leaves may be rows of ragged tensors."""
+        return self.input.spec
+
+    @property
+    def rows_known(self) -> Spec | None:
+        """`rows_spec`, where it is needed to stack rows; None: columns tell which rows are those of ragged tensors."""
+        return None
+
+    def stacked(self, stream: Stream) -> Stream:
+        """What is stacked of the elements of a stream: these, with rows of ragged tensors marked as such."""
+        for block, state in stream:
+            if block.size:  # the spec may be that of a function, which is not tried where it fails for all elements
+                yield from stackable(chain([(block, state)], stream), self.rows_known)
+                return
+            yield block, state
+
+    @cached_property
+    def spec(self) -> Spec:
+        self.rows_spec.tensors(self.op)
+        first = int(self.batch_size) if self.drop_remainder else None
+        return self.rows_spec.map(lambda leaf: _batched(leaf, first))
+
+    def stream(self, state: State, run: Run) -> Stream:
+        queue = RowQueue(self._rows(self.input.open(state["input"], run)), state)
+        size = int(self.batch_size)
+        while True:
+            before = queue.mark()
+            block = queue.whole(size)
+            if block is None:
+                if queue.fill(size):
+                    block = queue.take_groups(size, lazily=run.by_element)
+                elif queue.failure is not None:
+                    yield self._lost(queue), queue.mark()
+                    continue
+                elif queue.size and not self.drop_remainder:
+                    size = queue.size
+                    block = queue.take(size)
+                else:
+                    return
+            for made, done in stacked_parts(block, size, differing, tolerant=run.tolerant):
+                yield made, queue.mark() if done == block.size else {**before, "skip": before["skip"] + done}
+
+    def _rows(self, stream: Stream) -> Stream:
+        """The elements, with rows of ragged tensors marked as such; what they are is asked when there are some."""
+        for block, after in stream:
+            if block.size:
+                yield from self.stacked(chain(((block, after),), stream))
+            else:
+                yield block, after
+
+    def _lost(self, queue: RowQueue) -> Failure:
+        """The next failure. The elements gathered for its batch are lost with it; after a `map`, the whole batch is."""
+        left = self.batch_size - queue.size - 1
+        failure = queue.passed()
+        while left and self.num_parallel_calls is None and self.input.fails_in_place:
+            queue.fill(left)
+            size = min(left, queue.size)
+            queue.skip(size)
+            left -= size
+            if left:
+                if queue.failure is None:
+                    break
+                queue.passed()
+                left -= 1
+        return failure
+
+    @cached_property
+    def may_fail(self) -> bool:
+        return self.input.may_fail or not self.input.spec.is_static
+
+    @property
+    def random_access(self) -> bool:
+        return (
+            self.input.random_access
+            and self.input.cardinality >= 0
+            and self.cardinality * self.batch_size == (self.input.cardinality)
+        )
+
+    @property
+    def fetches(self) -> bool:
+        return self.input.random_access and self.input.cardinality != UNKNOWN
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        size, n = int(self.batch_size), self.input.cardinality
+        wanted = (rows[:, None] * size + np.arange(size)).reshape(-1)
+        whole = n < 0 or not len(rows) or (rows.max() + 1) * size <= n
+        found = self.input.fetch(wanted if whole else wanted[wanted < n], epoch)
+        ((block, _),) = self.stacked(iter([(found, {})]))
+        try:
+            # The last batch may have fewer rows.
+            return block.stack(size) if whole else block.split(np.minimum(size, n - rows * size))
+        except StackError as error:
+            raise differing(error) from None
+
+
+def differing(error: StackError) -> InvalidArgumentError:
+    """What users are told of elements that cannot be stacked."""
+    made = InvalidArgumentError(
+        f"Cannot batch tensors with different shapes{error.where}: {error}; pad them with padded_batch, or bring them to one "
+        "shape"
+    )
+    trouble_of(made).row = error.row
+    return made
+
+
+def _batched(leaf: LeafSpec, first: int | None) -> LeafSpec:
+    """The spec of stacked elements: that of one with a new first dimension."""
+    return leaf.with_shape(None if leaf.shape is None else (first, *leaf.shape))
+
+
+# ----------------------------------------------------------------------------
+# Neighbouring steps of one kind run as one.
+# ----------------------------------------------------------------------------
+
+
+class _Step(Protocol):
+    @property
+    def map_func(self) -> Any: ...
+
+    @property
+    def spec(self) -> Spec: ...
+
+
+S = TypeVar("S", bound=_Step)
+
+
+@dataclass(frozen=True)
+class Neighbours(Generic[S]):
+    """Steps that were neighbours, in order; they are no longer nodes of the tree, since no block passes between them."""
+
+    steps: tuple[S, ...]
+
+    def __str__(self) -> str:
+        return ", ".join([describe(step.map_func) for step in self.steps])
+
+
+@dataclass(frozen=True, eq=False)
+class Fused(OneForOne, Generic[S]):
+    """Neighbouring steps that run as one.
+
+    Args:
+      functions: the steps.
+    """
+
+    tolerant: ClassVar[bool] = True
+    functions: Neighbours[S]
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.functions.steps[-1].spec
+
+
+# ----------------------------------------------------------------------------
+# What elements of several datasets have in common.
+# ----------------------------------------------------------------------------
+
+
+def common_spec(op: str, sources: tuple[Node, ...]) -> Spec:
+    """The spec that the elements of all sources fit.
+
+    Raises:
+      TypeError: structures or dtypes differ.
+    """
+    merged = sources[0].spec
+    for source in sources[1:]:
+        merged = _merged(op, merged, source.spec)
+    return merged
+
+
+def in_one_order(stream: Stream, spec: Callable[[], Spec]) -> Stream:
+    """Elements of several datasets with one order of keys, that of `spec`, which is asked for where there are keys."""
+    for block, state in stream:
+        yield block.built_as(spec().structure) if block.size and block.structure.form else block, state
+
+
+def _merged(op: str, a: Spec, b: Spec) -> Spec:
+    if a.structure != b.structure:
+        raise TypeError(
+            f"{op}: all datasets must have the same structure of elements, got {a.structure} and {b.structure}"
+        )
+    return Spec(a.structure, tuple([_common(op, x, y) for x, y in zip(a.leaves, b.leaves, strict=True)]))
+
+
+def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
+    if isinstance(a, ElementsSpec) and type(a) is type(b):
+        try:
+            inner = _merged(op, Spec.of(a.element_spec), Spec.of(b.element_spec)).nest
+        except TypeError:
+            raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}") from None
+        return a.of_elements(inner, b)
+    if isinstance(a, ElementsSpec) or isinstance(b, ElementsSpec):
+        raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}")
+    if a.ragged_rank != b.ragged_rank:
+        raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}")
+    if a.dtype != b.dtype:
+        raise TypeError(
+            f"{op}: all datasets must have the same dtypes, got {dtype_name(a.dtype)} and {dtype_name(b.dtype)}"
+        )
+    return a.merged_with(b)  # type: ignore[no-any-return]  # specs of one kind

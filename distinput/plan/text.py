@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines, specs and numbers of elements as text."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from distinput.plan.counted import cardinality_bounds
+from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
+from distinput.url_secrets import without_secrets
+from distinput.values.leaves import STRING
+from distinput.values.spec import ElementsSpec, LeafSpec, Spec
+
+__all__ = ["bounds_text", "count_text", "describe", "given", "render", "spec_text", "spec_text_of", "summary"]
+
+
+# ----------------------------------------------------------------------------
+# Arguments as text, for printing.
+# ----------------------------------------------------------------------------
+
+
+def describe(value: Any, most: int | None = 60) -> str:
+    """An argument as text, the same in every process, of at most `most` characters."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if callable(value):
+        return str(getattr(value, "__qualname__", None) or getattr(value, "__name__", type(value).__name__))
+    if isinstance(value, Mapping):
+        text = "{" + ", ".join(f"{k}: {describe(v, None)}" for k, v in value.items()) + "}"
+    else:
+        text = str(value) if not isinstance(value, str) else repr(value)
+    text = without_secrets(text)
+    return text if most is None or len(text) <= most else text[: most - 3] + "..."
+
+
+def given(step: Any) -> dict[str, str]:
+    """The arguments of a node that are not their defaults, as text."""
+    defaults = {f.name: f.default for f in dataclasses.fields(step)}
+    return {
+        name: describe(value)
+        for name, value in step.arguments().items()
+        if not _is_default(value, defaults.get(name, dataclasses.MISSING))
+    }
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether an argument is its default; text that was sent to another process is another object."""
+    return value is default or (isinstance(value, str) and isinstance(default, str) and value == default)
+
+
+# ----------------------------------------------------------------------------
+# Specs and numbers of elements in a few characters, for lines that people read.
+# ----------------------------------------------------------------------------
+
+
+def spec_text(spec: Spec, comma: str = ", ") -> str:
+    """A nest of dtypes and shapes.
+
+    Args:
+      spec: what an element looks like.
+      comma: between the sizes of a shape.
+
+    >>> import distinput as di
+    >>> spec_text(di.data.Dataset.from_tensors({"x": [[1.0, 2.0]], "n": 3}).batch(2).node.spec)
+    "{'x': float32[?, 1, 2], 'n': int32[?]}"
+    """
+    spec = spec.folded
+    return str(spec.structure.build([_Word(_leaf_text(leaf, comma)) for leaf in spec.leaves]))
+
+
+def spec_text_of(node: Node) -> str:
+    """The spec of a node, or which error its function raised while the spec was inferred."""
+    try:
+        return spec_text(node.spec)
+    except Exception as error:  # noqa: BLE001 - the spec of an opaque function may need data that is not there yet
+        return f"<{type(error).__name__} while inferring the spec>"
+
+
+def count_text(cardinality: int) -> str:
+    """A number of elements.
+
+    >>> [count_text(n) for n in (7, INFINITE, UNKNOWN)]
+    ['x7', 'endless', 'x?']
+    """
+    return {INFINITE: "endless", UNKNOWN: "x?"}.get(cardinality, f"x{cardinality}")
+
+
+def bounds_text(node: Node) -> str:
+    """How many elements, or between which bounds, with a multiplication sign; "" if it cannot be found out now.
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.range(2000)
+    >>> [bounds_text(each.node) for each in (ds, ds.filter(lambda x: x > 3), ds.repeat())]
+    ['× 2,000', '× 0…2,000', '× ∞']
+    """
+    try:
+        endless = node.cardinality == INFINITE
+        low, high = cardinality_bounds(node)
+    except Exception:  # noqa: BLE001 - a file may be missing, which iterating the dataset reports
+        return ""
+    if endless:
+        return "× ∞"
+    if high is None:
+        return "× ?" if low == 0 else f"× {low:,} or more"
+    return f"× {low:,}" if low == high else f"× {low:,}…{high:,}"
+
+
+class _Word(str):
+    """Text that prints without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _leaf_text(leaf: LeafSpec, comma: str) -> str:
+    if isinstance(leaf, ElementsSpec):
+        return leaf.called.rpartition(" ")[2]
+    dtype = ("sparse " if leaf.is_sparse else "") + ("string" if leaf.dtype == STRING else leaf.dtype.name)
+    if leaf.shape is None:
+        return f"{dtype}[...]"
+    return dtype + (f"[{comma.join('?' if d is None else str(d) for d in leaf.shape)}]" if leaf.shape else "")
+
+
+# ----------------------------------------------------------------------------
+# A pipeline as text: one line a node, the last op first, its inputs indented below it.
+# ----------------------------------------------------------------------------
+
+
+def render(node: Node) -> str:
+    """The tree below `node`.
+
+    >>> import distinput as di
+    >>> print(render(di.data.Dataset.range(10).batch(4).node))
+    batch(batch_size=4)  int64[?]  x3
+      range(first=0, stop=10)  int64  x10
+    """
+    return "\n".join(_lines(node, ""))
+
+
+def _lines(node: Node, indent: str) -> list[str]:
+    lines = [f"{indent}{node}  {spec_text_of(node)}  {count_text(node.cardinality)}"]
+    for source in node.inputs:
+        lines += _lines(source, indent + "  ")
+    return lines
+
+
+# ----------------------------------------------------------------------------
+# A pipeline in one line: its last step, what its elements look like, and how many there are.
+# ----------------------------------------------------------------------------
+
+
+def summary(node: Node) -> str:
+    """What is known of a pipeline without calling a function or opening a file; what is not known yet is a question mark.
+
+    >>> import distinput as di
+    >>> summary(di.data.Dataset.from_tensor_slices({"x": [[1.0, 2.0]] * 6}).batch(4).node)
+    "batch(4) {'x': float32[?,2]} × 2"
+    """
+    label = "" if node.name is None else f"[{node.name}]"
+    told = given(node)
+    arguments = [*told.values()] if len(told) == 1 else [f"{name}={text}" for name, text in told.items()]
+    return f"{node.op}{label}({', '.join(arguments)}) {_spec(node)} {_count(node)}"
+
+
+def _spec(node: Node) -> str:
+    try:
+        spec = _known(node)
+    except Exception:  # noqa: BLE001 - whoever iterates the dataset gets the error
+        spec = None
+    return "?" if spec is None else spec_text(spec, ",")
+
+
+def _known(node: Node) -> Spec | None:
+    """The spec, if it was asked for before, or follows from specs that were."""
+    spec: Spec | None = vars(node).get("spec")  # a cached property
+    if spec is not None or node._asks or any(_known(source) is None for source in node.inputs):
+        return spec
+    return node.spec
+
+
+def _count(node: Node) -> str:
+    asks = any((step.reads_files and "counts" not in vars(step)) or step.counting_calls for step in walk(node))
+    return "× ?" if asks else bounds_text(node) or "× ?"

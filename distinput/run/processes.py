@@ -1,0 +1,427 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worker processes that call one function, started once and used for pass after pass.
+
+Each is a fresh interpreter, never a fork of this one, whose threads and locks a fork would copy in the middle of their work.
+It ends when this process ends, however that happens, because their connection is closed then. What takes long to import is
+imported when the first worker starts, since few programs need it.
+
+Another worker takes the place of one that ended, as the system ends one when memory is short, and gets what that had not
+answered. Work that ends its worker each time is an error.
+"""
+
+import contextlib
+import importlib.util
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from _thread import start_new_thread
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from distinput.errors import FailedPreconditionError, UnavailableError
+from distinput.run.pickled_code import dumps
+from distinput.run.segments import Closed, SegmentConnection
+from distinput.run.threads import Ending
+
+if TYPE_CHECKING:
+    import subprocess
+
+
+__all__ = ["Processes", "Workforce", "check_sendable", "main", "pickled", "this_is_one"]
+
+
+# ----------------------------------------------------------------------------
+# What runs in a worker process: a function, called with what comes, until the parent has gone.
+# ----------------------------------------------------------------------------
+
+
+_HERE = False
+
+
+def this_is_one() -> bool:
+    """Whether this process is a worker."""
+    return _HERE
+
+
+def main(descriptor: int) -> None:
+    """Serve the parent at the other end of a socket: the function first, then its arguments."""
+    global _HERE
+    _HERE = True
+    # The parent, which gets these signals as well, decides: after SIGTERM it may still need elements until it has saved.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    channel = SegmentConnection(socket.socket(fileno=descriptor))
+    with contextlib.closing(channel), contextlib.suppress(Closed):
+        function = _function(channel)
+        while True:
+            _serve(channel, function)
+
+
+def _function(channel: SegmentConnection) -> Any:
+    path, preparation, payload = channel.receive()
+    sys.path[:] = path
+    try:
+        if preparation is not None:
+            from multiprocessing import spawn
+
+            spawn.prepare(preparation)
+        function = pickle.loads(payload)
+    except Exception as error:  # noqa: BLE001 - told to the parent
+        channel.send((None, f"{type(error).__name__}: {error}"))
+        raise Closed from None
+    channel.send((True, None))
+    return function
+
+
+def _serve(channel: SegmentConnection, function: Any) -> None:
+    # In a function of its own, so that nothing of one task is held while the next one is waited for.
+    try:
+        answer: tuple[Any, str | None] = (function(channel.receive()), None)
+    except Closed:
+        raise
+    except Exception:  # noqa: BLE001 - told to the parent
+        answer = (None, traceback.format_exc())
+    try:
+        channel.send(answer)
+    except Closed:
+        raise
+    except Exception as error:  # noqa: BLE001 - what the function made cannot be sent
+        channel.send((None, f"{type(error).__name__}: {error}"))
+
+
+_PATIENCE = 0.5
+"""Seconds that an idle worker gets to end by itself."""
+
+_TRIES = 4
+"""How often a worker is given the same work before its end is an error."""
+
+_RUNNING: "set[Processes]" = set()
+"""Those not closed yet. Kept here so that none is garbage-collected before it is closed."""
+
+
+class Processes:
+    """`count` workers that call `function`.
+
+    Args:
+      function: called with one argument in each worker; it, its arguments and results must be picklable.
+      count: how many workers.
+      op: whose they are, for messages.
+
+    Raises:
+      TypeError: `function` cannot be sent.
+      FailedPreconditionError: this process is a worker itself, which happens when a script starts workers while it is
+        imported by them.
+    """
+
+    def __init__(self, function: Any, count: int, op: str) -> None:
+        if this_is_one():
+            raise FailedPreconditionError(
+                f"{op}: a worker process cannot start worker processes; put what runs the script under "
+                "`if __name__ == '__main__':`"
+            )
+        self.op = op
+        self._unanswered: list[deque[Any]] = [deque() for _ in range(count)]
+        self._ended = [0] * count  # how many workers the first of these has ended
+        self._workers: list[tuple[subprocess.Popen[bytes], SegmentConnection]] = []
+        self.broken = False
+        _RUNNING.add(self)
+        self._function, self._message = function, [sys.path, *_payload(op, function)]
+        try:
+            for _ in range(count):
+                self._workers.append(_started())
+            for worker in range(count):
+                self._begin(worker)
+            for worker in range(count):
+                self._begun(worker)
+        except Closed:
+            how = [self._end(worker) for worker, (process, _) in enumerate(self._workers) if process.poll() is not None]
+            self.close()
+            raise UnavailableError(f"{op}: {how[0] if how else 'a worker process ended'} before it had work") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    @property
+    def pids(self) -> list[int]:
+        """The numbers of the processes."""
+        return [process.pid for process, _ in self._workers]
+
+    def send(self, worker: int, argument: Any) -> None:
+        """Have `function(argument)` called by a worker, after what it was sent before.
+
+        Raises:
+          UnavailableError: the worker ended, and so did those in its place.
+        """
+        self.broken = True  # where an interrupt comes before the end, nobody knows what the worker has got
+        try:
+            self._workers[worker][1].send(argument)
+        except Closed:
+            self._unanswered[worker].append(argument)
+            self._replace(worker)
+        except Exception:  # of pickling
+            self.broken = False
+            raise
+        else:
+            self._unanswered[worker].append(argument)
+        self.broken = False
+
+    def receive(self, worker: int, wait: Callable[[], bool]) -> Any:
+        """The next result of a worker.
+
+        Raises:
+          UnavailableError: the worker has ended, and so have those that got its work.
+          Closed: `wait` gave up.
+          RuntimeError: the result cannot be sent, or the function raised.
+        """
+        result, why = self._received(worker, wait)
+        if why is not None:
+            raise RuntimeError(f"{self.op}: worker process {self.pids[worker]} failed:\n{why}")
+        return result
+
+    @property
+    def alive(self) -> bool:
+        """Whether all workers are there."""
+        return not self.broken and all(process.poll() is None for process, _ in self._workers)
+
+    def ready(self, worker: int) -> bool:
+        """Whether a worker has answered."""
+        return self._workers[worker][1].ready
+
+    def drain(self, wait: Callable[[], bool]) -> None:
+        """Drop the results that nobody asked for."""
+        for worker, unanswered in enumerate(self._unanswered):
+            while unanswered:
+                self._received(worker, wait, again=False)
+
+    def close(self) -> None:
+        """End the workers; what they are doing is lost."""
+        import subprocess
+
+        _RUNNING.discard(self)
+        self.broken = True
+        workers, self._workers = self._workers, []
+        for (process, channel), busy in zip(workers, self._unanswered, strict=False):
+            channel.close()
+            if busy:
+                process.kill()
+        for process, _ in workers:
+            try:
+                process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _begin(self, worker: int) -> None:
+        with suppress(Closed):  # noticed by `_begun`
+            self._workers[worker][1].send(self._message)
+
+    def _begun(self, worker: int) -> None:
+        """Wait until a worker has the function.
+
+        Raises:
+          Closed: the worker has ended.
+          TypeError: it could not be sent.
+        """
+        ready, why = self._workers[worker][1].receive()
+        if not ready:
+            raise _unsendable(self.op, self._function, why)
+
+    def _received(self, worker: int, wait: Callable[[], bool], *, again: bool = True) -> Any:
+        """What a worker answers; where it has ended, another one does, or, unless `again`, nobody."""
+        unanswered = self._unanswered[worker]
+        while unanswered:
+            self.broken = True  # where an interrupt comes before the end, nobody knows what is still to come
+            try:
+                answer = self._workers[worker][1].receive(wait)
+            except Closed:
+                if not wait():
+                    self.broken = False
+                    raise
+                if not again:
+                    unanswered.clear()
+                self._replace(worker)
+                continue
+            unanswered.popleft()
+            self._ended[worker] = 0
+            self.broken = False
+            return answer
+        return None, None
+
+    def _replace(self, worker: int) -> None:
+        """Start another worker in the place of one that has ended, and give it what that had not answered.
+
+        Raises:
+          UnavailableError: workers ended each time that they had this work.
+        """
+        self.broken = True  # unless all of this comes to its end
+        while True:
+            how = self._end(worker)
+            self._ended[worker] += 1
+            if self._ended[worker] >= _TRIES:
+                raise UnavailableError(
+                    f"{self.op}: {how} while it had work, and so did {_TRIES - 1} that had the same work before; the function "
+                    "may have crashed, or the system may have run out of memory"
+                )
+            self._workers[worker][1].close()
+            self._workers[worker] = _started()
+            try:
+                self._begin(worker)
+                self._begun(worker)
+                for argument in self._unanswered[worker]:
+                    self._workers[worker][1].send(argument)
+            except Closed:
+                continue
+            break
+        self.broken = False
+
+    def _end(self, worker: int) -> str:
+        """How a worker ended, in words."""
+        import subprocess
+
+        process = self._workers[worker][0]
+        try:
+            code = process.wait(_PATIENCE)
+            how = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            how = "closed its connection"
+        return f"worker process {process.pid} {how}"
+
+
+class Workforce:
+    """The workers of one step of a pipeline, kept from pass to pass; they end when it is dropped, or the program ends.
+
+    Args:
+      make: starts workers.
+    """
+
+    def __init__(self, make: Callable[[], Processes]) -> None:
+        self._make = make
+        self._idle = _Idle()
+
+    @contextmanager
+    def lent(self) -> Iterator[Processes]:
+        """Workers for one stream, which nobody else uses meanwhile."""
+        workers = self._idle.take()
+        if workers is not None and not workers.alive:  # the system may end a process that is idle, too
+            workers.close()
+            workers = None
+        workers = workers or self._make()
+        try:
+            yield workers
+        finally:
+            if workers.broken:
+                workers.close()
+            else:
+                self._idle.give(workers)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_idle"):
+            self._idle.drop()
+
+
+class _Idle(Ending):
+    """Workers that nobody uses at the moment."""
+
+    def __init__(self) -> None:
+        self.workers: list[Processes] = []
+        self.begun()
+
+    def take(self) -> Processes | None:
+        """Some of them, if there are any."""
+        try:
+            return self.workers.pop()
+        except IndexError:
+            return None
+
+    def give(self, workers: Processes) -> None:
+        """Take back workers that are no longer used. Dropped streams call this as well, so it never waits."""
+        if self._ended:
+            _in_background(workers.close)
+        else:
+            self.workers.append(workers)
+
+    def end(self, patience: float | None) -> None:
+        while (workers := self.take()) is not None:
+            if patience == 0:
+                _in_background(workers.close)
+            else:
+                workers.close()
+
+
+def _in_background(close: Callable[[], None]) -> None:
+    try:
+        start_new_thread(close, ())
+    except RuntimeError:  # the program is ending
+        close()
+
+
+def _started() -> "tuple[subprocess.Popen[bytes], SegmentConnection]":
+    import subprocess
+
+    here, there = socket.socketpair()
+    with there:
+        start = f"from distinput.run.processes import main; main({there.fileno()})"
+        program = f"import sys; sys.path[:] = {sys.path!r}; {start}"
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
+        process = subprocess.Popen(
+            [sys.executable, *flags, "-c", program], pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
+        )
+    return process, SegmentConnection(here)
+
+
+def check_sendable(op: str, function: Any) -> None:
+    """Refuse a function that clearly cannot be sent to another process.
+
+    Raises:
+      TypeError: the message says what to do.
+    """
+    if os.name != "posix":
+        raise TypeError(f"{op}: processes=True needs a POSIX system, this is {os.name}; use threads")
+    name = getattr(function, "__qualname__", "")
+    if ("<lambda>" in name or "<locals>" in name) and importlib.util.find_spec("cloudpickle") is None:
+        raise _unsendable(op, function, "it has no name that another process could import")
+
+
+def pickled(op: str, function: Any) -> bytes:
+    """A function as bytes, from which `pickle.loads` makes it in a process that can import what it names.
+
+    Raises:
+      TypeError: it cannot be sent.
+    """
+    return _payload(op, function)[1]
+
+
+def _payload(op: str, function: Any) -> tuple[Any, bytes]:
+    """What a worker needs to know about this program's main module, and the function as bytes."""
+    if importlib.util.find_spec("cloudpickle") is not None:
+        try:
+            return None, dumps(function)
+        except Exception as error:
+            raise _unsendable(op, function, f"{type(error).__name__}: {error}") from error
+    try:
+        data = pickle.dumps(function)
+    except Exception as error:
+        raise _unsendable(op, function, f"{type(error).__name__}: {error}") from error
+    if b"__main__" not in data:
+        return None, data
+    from multiprocessing import spawn
+
+    known = spawn.get_preparation_data("distinput-worker")
+    return {key: value for key, value in known.items() if key.startswith("init_main")}, data
+
+
+def _unsendable(op: str, function: Any, why: str | None) -> TypeError:
+    return TypeError(
+        f"{op}: {function!r} cannot be sent to worker processes: {why}; define the function at the top level of a module, or "
+        "install cloudpickle, or leave out processes=True or executor="
+    )

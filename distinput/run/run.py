@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run: what all streams of one iteration share, and the one place where they are measured and their errors annotated."""
+
+import copy
+import threading
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
+from threading import get_ident
+from time import perf_counter
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
+
+from distinput.columns.failure import Failure, Step, note_open_files, trouble_of
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
+from distinput.kernels.flag import Flag
+from distinput.run.threads import Pool, Threads
+from distinput.url_secrets import scrub, without_secrets
+
+__all__ = ["Asked", "OpCounters", "ReadAheadBudget", "Run"]
+
+
+# ----------------------------------------------------------------------------
+# The read-ahead budget: how much the streams of one run may make ahead together.
+# ----------------------------------------------------------------------------
+
+
+_WAITING_PIECES, _WAITING_BYTES, _UNDER_WAY = 8, 4, 5
+"""How many times as many pieces, and as much memory, there may be of those that wait for a network, and how many times as many
+of these are under way, in half of the memory: a core has nothing to do meanwhile, and 64 MB are what a network of 1.2 GB/s
+sends within the 50 ms that a request to an object store takes.
+
+Pieces that share a network arrive together. If all that there is room for were under way, the network would be idle from then
+on until the first of them are used. So the others wait to be requested, each when another has arrived.
+"""
+
+
+class ReadAheadBudget:
+    """Room for a few pieces of work that wait to be used.
+
+    Args:
+      pieces: the most at a time.
+      nbytes: the most memory of all of them together; a single piece may take more.
+
+    >>> budget = ReadAheadBudget(pieces=2, nbytes=100)
+    >>> budget.enter(70), budget.enter(70), budget.enter(30), budget.enter(0)
+    (True, False, True, False)
+    >>> [budget.under_way(size, waits=True) for size in (10, 40, 400)]
+    [10, 5, 2]
+    """
+
+    def __init__(self, pieces: int, nbytes: int) -> None:
+        self.pieces, self.nbytes = pieces, nbytes
+        self._pieces = self._bytes = 0
+        self._lock = threading.Lock()
+
+    def most(self, *, waits: bool) -> int:
+        """The most pieces at a time; there may be more that wait for a network."""
+        return self.pieces * _WAITING_PIECES if waits else self.pieces
+
+    def under_way(self, nbytes: int, *, waits: bool) -> int:
+        """How many pieces of this memory are made at the same time; the others wait for their turn."""
+        if not waits:
+            return self.pieces
+        return min(self.pieces * _UNDER_WAY, max(self.pieces, self.nbytes * _WAITING_BYTES // (2 * max(1, nbytes))))
+
+    def enter(self, nbytes: int, *, waits: bool = False) -> bool:
+        """True when there is room for a piece of work that takes this much memory, which then has to `leave`.
+
+        Args:
+          nbytes: its memory.
+          waits: true if it mostly waits for a network, so that there may be more of its kind.
+        """
+        room = self.nbytes * _WAITING_BYTES if waits else self.nbytes
+        with self._lock:
+            if self._pieces >= self.most(waits=waits) or (self._pieces and self._bytes + nbytes > room):
+                return False
+            self._pieces += 1
+            self._bytes += nbytes
+            return True
+
+    def leave(self, nbytes: int) -> None:
+        """The piece is used, or given up."""
+        with self._lock:
+            self._pieces -= 1
+            self._bytes -= nbytes
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+_AHEAD, _AHEAD_BYTES = 3, 32 << 20
+"""Parts of files that may be decoded ahead: many threads decode one, but the last of them often has more to do."""
+
+
+@dataclass
+class OpCounters:
+    """What one op did in a run.
+
+    Args:
+      blocks: blocks sent.
+      rows: elements sent.
+      seconds: time in this op and what it reads from, as far as that runs on the same thread.
+      own: the part of it in this op alone.
+      waiting: the part of that in which it waited for another thread or process.
+      worked: seconds of work that it gave to other threads or processes.
+      workers: how many of those there were.
+      outside: time from an element sent to the next one asked for.
+      late: the part of `own` that was spent on elements when they were handed out, to the loop that takes them.
+      thread: the thread on which it ran last.
+      nbytes: bytes of the blocks sent, counted only in a run that is recorded.
+      choice: what AUTOTUNE chose for it, in words.
+      dropped: elements that were left out because of an error.
+      dropped_before: those of them in passes before this one.
+      error: the last such error, in words.
+    """
+
+    blocks: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    own: float = 0.0
+    waiting: float = 0.0
+    worked: float = 0.0
+    workers: int = 0
+    outside: float = 0.0
+    late: float = 0.0
+    thread: int = 0
+    nbytes: int = 0
+    choice: str = ""
+    dropped: int = 0
+    dropped_before: int = 0
+    error: str = ""
+
+    @property
+    def busy(self) -> float:
+        """Seconds of work in this op alone, on its own thread."""
+        return max(0.0, self.own - self.waiting)
+
+    def waits(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """`call(...)`, counted as waiting."""
+        begin = Run.clock()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            self.waiting += Run.clock() - begin
+
+    def holds(self, rows: int) -> None:
+        """So many elements wait in its buffer; a run that is recorded takes note of it."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of the steps below one of an iteration; steps hand it down as a part of the run.
+
+    Args:
+      by_element: the consumer looks at single elements, so a block may hold any number of rows not gathered or copied yet.
+      run_ahead: how many elements functions may be ahead of those that were asked for; None: as many as a block holds.
+      tolerant: a stream goes on after an error, with a `Failure` in place of the element; otherwise it raises.
+      past_damage: a reader goes on behind a damaged record where its format can; otherwise with the next file.
+      sampling: elements are read to see what they look like; what can be read only once is kept for the pass that comes.
+      requested: called by a reader that has requested the last bytes of the last file that it knows of: another one may begin.
+      foreign: the ids of steps of which this is not asked, but `outside`.
+      outside: what was asked before a step began to leave its own errors out.
+    """
+
+    by_element: bool = False
+    run_ahead: int | None = None
+    tolerant: bool = False
+    past_damage: bool = False
+    sampling: bool = False
+    requested: Callable[[], None] | None = None
+    foreign: frozenset[int] = frozenset()
+    outside: "Asked | None" = None
+
+
+class Run:
+    """One iteration: its thread pools, its cancellation and its counters, which all steps share, and what is asked of a step.
+
+    Closing it leaves nothing behind. `asking` and what is named after a question give the same run with another one asked.
+
+    Args:
+      steps: those that get a counter each; others, of datasets made on the way, share one for each line that makes them.
+      ram_budget: bytes that may wait in buffers whose sizes AUTOTUNE chooses.
+      run_ahead: how many elements functions may be ahead of those that were asked for; None: as many as a block holds.
+
+    Attributes:
+      asked: what is asked of the steps that this run is handed to.
+    """
+
+    clock: ClassVar[Callable[[], float]] = staticmethod(perf_counter)
+
+    def __init__(self, steps: Iterable[Step] = (), ram_budget: int = 256 << 20, run_ahead: int | None = None) -> None:
+        self.asked = Asked(run_ahead=run_ahead)
+        self.counters: dict[Hashable, OpCounters] = {id(step): OpCounters() for step in steps}
+        self.ram_budget = ram_budget
+        self.resumed = False
+        """True if it did not begin at the first element."""
+        self.read_ahead = ReadAheadBudget(_AHEAD, _AHEAD_BYTES)
+        """Shared by all readers."""
+        self.cancelled = Flag()
+        self._reading: list[Callable[[], str]] = []
+        self._threads = Threads()
+        self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
+
+    @property
+    def by_element(self) -> bool:
+        """See `Asked`; as the next ones."""
+        return self.asked.by_element
+
+    @property
+    def run_ahead(self) -> int | None:
+        """How many elements functions may be ahead."""
+        return self.asked.run_ahead
+
+    @property
+    def tolerant(self) -> bool:
+        """Whether a stream goes on after an error."""
+        return self.asked.tolerant
+
+    @property
+    def past_damage(self) -> bool:
+        """Whether a reader goes on behind a damaged record."""
+        return self.asked.past_damage
+
+    @property
+    def sampling(self) -> bool:
+        """Whether elements are read to see what they look like."""
+        return self.asked.sampling
+
+    @property
+    def requested(self) -> Callable[[], None] | None:
+        """What a reader calls when it has requested all that it reads."""
+        return self.asked.requested
+
+    def asking(self, **changes: Any) -> Self:
+        """The same run, of which something else is asked.
+
+        Args:
+          **changes: fields of `Asked`.
+
+        >>> run = Run()
+        >>> run.asking(tolerant=True).tolerant, run.tolerant
+        (True, False)
+        """
+        run = copy.copy(self)
+        run.asked = replace(self.asked, **changes)
+        return run
+
+    @property
+    def reading(self) -> Callable[[], str] | None:
+        """What says where the last record was read."""
+        return self._reading[0] if self._reading else None
+
+    @reading.setter
+    def reading(self, where: Callable[[], str]) -> None:
+        self._reading[:] = [where]
+
+    def at_once(self, most: int) -> int:
+        """Elements for which a function may be called before the first of them is asked for, at most `most`."""
+        return most if self.run_ahead is None else min(most, self.run_ahead + 1)
+
+    def one_by_one(self) -> Self:
+        """The same run for steps below one that has as many elements under way as may be ahead."""
+        return self.asking(run_ahead=0) if self.run_ahead else self
+
+    def aside(self) -> Self:
+        """The same run for steps that go ahead of the others: `reading` is their own."""
+        run = copy.copy(self)
+        run._reading = []
+        return run
+
+    def telling(self, requested: Callable[[], None]) -> Self:
+        """The same run for steps that tell when all that they read has been requested."""
+        return self.asking(requested=requested)
+
+    def by_block(self) -> Self:
+        """The same run for steps whose consumers look at all rows of a block at once."""
+        return self.asking(by_element=False) if self.by_element else self
+
+    def tolerating(self, tolerant: bool = True) -> Self:
+        """The same run for steps that go on after an error, or that do not."""
+        return self if self.tolerant == tolerant else self.asking(tolerant=tolerant)
+
+    def skipping(self, foreign: frozenset[int]) -> Self:
+        """The same run for a step that goes on after its own errors; for steps that it reads from it is as it was.
+
+        Args:
+          foreign: the ids of those steps.
+        """
+        return self.asking(tolerant=True, past_damage=True, foreign=foreign, outside=self.asked)
+
+    def at(self, step: Step) -> Self:
+        """The same run for `step`, which may be one that a step with `skipping` reads from."""
+        outside = self.asked.outside
+        if outside is None or id(step) not in self.asked.foreign:
+            return self
+        return self.asking(
+            tolerant=outside.tolerant,
+            past_damage=outside.past_damage,
+            foreign=outside.foreign,
+            outside=outside.outside,
+        )
+
+    def goes_past(self, of_records: bool) -> bool:
+        """Whether a reader goes on behind a record that cannot be read.
+
+        Args:
+          of_records: whether errors of the format are of single records, so that `ignore_errors` drops these alone.
+        """
+        return self.asked.past_damage or (self.tolerant and of_records)
+
+    def counter(self, step: Step) -> OpCounters:
+        """Where `step` is counted."""
+        found = self.counters.get(id(step))
+        if found is None:
+            found = self.counters.setdefault((step.op, step.origin), OpCounters())
+        return found
+
+    def late(self, step: Step) -> Callable[[float], None]:
+        """What counts seconds in which elements of `step` were made that it had sent before, when they were handed out."""
+        counter, inner = self.counter(step), self._inner
+
+        def count(seconds: float) -> None:
+            counter.own += seconds
+            thread = get_ident()
+            if thread in inner:  # within the step that looks at them
+                inner[thread] += seconds
+            else:
+                counter.late += seconds
+
+        return count
+
+    def watch(self, step: Step, stream: Stream, state: State | None = None) -> Stream:
+        """`stream`, counted, and with notes on its errors that say which step raised them, where it was made, and which record.
+
+        `state` is the one that the stream begins at. In a tolerant run an error that it raises, rather than hand it on as a
+        failure, is one after which nothing follows.
+        """
+        return self._watched(step, self.counter(step), stream, state)
+
+    def annotate(self, error: BaseException, where: Callable[[], str]) -> None:
+        """Say with an error where it happened, unless a step further in has said so."""
+        trouble = trouble_of(error)
+        if trouble.located:
+            return
+        trouble.located = True  # the innermost op is the one at fault
+        with suppress(
+            OSError
+        ):  # where no more files can be opened, the module that words it may not have been loaded yet
+            error.add_note(f"in {where()}")
+        note_open_files(error)
+        scrub(error)
+
+    def _note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
+        """Say with an error of a step which record it is about, or how far was read if that is not known."""
+        trouble = trouble_of(error)
+        if trouble.told:
+            return
+        trouble.told = True  # the innermost step knows
+        told: str | None = None
+        if state is not None and self.asked.outside is None:  # what leaves errors out asks itself
+            with suppress(Exception):  # of looking for it, such as that the file is gone
+                told = step.told_record(error, state, ahead)
+        if told:
+            error.add_note(without_secrets(told))
+        elif self.reading is not None:
+            behind = " (how far was read by then; the error is somewhere before)" if told is None else ""
+            error.add_note(without_secrets(f"last read: {self.reading()}{behind}"))
+
+    def _watched(self, step: Step, counter: OpCounters, stream: Stream, state: State | None) -> Stream:
+        clock, inner = Run.clock, self._inner
+        end: float | None = None
+        try:
+            while True:
+                counter.thread = thread = get_ident()
+                # Streams of one thread are called by each other, so each adds its time for the one that called it.
+                outer = inner.get(thread)
+                inner[thread] = 0.0
+                begin = clock()
+                if end is not None:
+                    counter.outside += begin - end
+                try:
+                    item = next(stream)
+                except StopIteration:
+                    return
+                finally:
+                    end = clock()
+                    spent = end - begin
+                    counter.seconds += spent
+                    counter.own += spent - inner[thread]
+                    if outer is None:
+                        del inner[thread]
+                    else:
+                        inner[thread] = outer + spent
+                counter.blocks += 1
+                counter.rows += item[0].size
+                state = None if state is None else item[1]
+                if type(item[0]) is Failure:
+                    self.annotate(item[0].error, step.where)
+                    self._note_record(item[0].error, step, state, -1)
+                    trouble = trouble_of(item[0].error)
+                    trouble.step = trouble.step or step
+                yield item
+        except Exception as error:
+            self.annotate(error, step.where)
+            self._note_record(error, step, state, 0)
+            trouble = trouble_of(error)
+            if self.tolerant and not trouble.last:
+                trouble.last = True
+                error.add_note(f"no element can follow: {step.op} does not go on after this error")
+            raise
+        finally:
+            close = getattr(stream, "close", None)
+            if close is not None:
+                close()
+
+    def pool(self, threads: int) -> AbstractContextManager[Pool]:
+        """A thread pool for one stream; see `Threads.pool`."""
+        return self._threads.pool(threads)
+
+    def beside(self, thread: threading.Thread, end: Callable[[], None]) -> AbstractContextManager[None]:
+        """A thread for one stream; see `Threads.beside`."""
+        return self._threads.beside(thread, end)
+
+    def cancel(self) -> None:
+        """Tell what is under way to end, without waiting for it."""
+        self.cancelled.set()
+        self._threads.end()
+
+    def close(self, patience: float | None = None) -> None:
+        """Cancel what is under way and wait until it is gone; may be called again.
+
+        Args:
+          patience: seconds to wait for threads that are in the middle of something; None: as long as it takes.
+        """
+        self.cancel()
+        self._threads.join(patience)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

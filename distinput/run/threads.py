@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The threads of one run: a pool that an interrupt cannot stop, and how what runs in the background ends."""
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, Generic, ParamSpec, TypeVar
+from weakref import WeakSet
+
+from distinput.errors import CancelledError
+
+__all__ = ["Ending", "Pool", "Task", "Threads", "mapped"]
+
+
+# ----------------------------------------------------------------------------
+# How something that runs in the background ends: when it is closed, when it is dropped, or with the program.
+#
+# Python may run a finalizer on any thread, also on one that the finalizer would have to wait for. So what is dropped is told
+# to end, and nobody waits for it. What is still open when the program ends is ended first, while every module can be used.
+# ----------------------------------------------------------------------------
+
+
+_PATIENCE = 1.0
+"""Seconds that the end of the program waits for a thread that is in the middle of a user's function."""
+
+_open: "WeakSet[Ending]" = WeakSet()
+
+
+class Ending(ABC):
+    """Something to be ended once. What refers to it may be dropped; its threads may refer to it.
+
+    Subclasses call `begun()` when there is something to end.
+    """
+
+    __slots__ = ("__weakref__", "_ended", "_process")
+
+    def begun(self) -> None:
+        """There is something to end from now on."""
+        _watch()
+        self._ended = False
+        self._process = os.getpid()
+        _open.add(self)
+
+    def close(self, patience: float | None = None) -> None:
+        """End it, and wait until its threads and processes are gone; may be called again.
+
+        Args:
+          patience: as for `end`.
+        """
+        self.end(patience)
+        self._ended = True  # not before: what an interrupt leaves open is ended when it is dropped
+
+    def drop(self) -> None:
+        """End it without waiting; for finalizers, which may run on any thread and at any time."""
+        if self._ended or self._process != os.getpid():  # a fork has the object, but not its threads
+            return
+        self._ended = True
+        self.end(0.0)
+
+    @abstractmethod
+    def end(self, patience: float | None) -> None:
+        """End it; may be called again.
+
+        Args:
+          patience: seconds to wait for threads and processes to be gone; None: as long as it takes.
+        """
+
+
+@cache
+def _watch() -> None:
+    """Have everything ended before the program takes its modules apart, and before Python waits for threads."""
+    import atexit
+
+    getattr(threading, "_register_atexit", atexit.register)(_end_all)
+
+
+def _end_all() -> None:
+    for each in list(_open):
+        if not each._ended and each._process == os.getpid():
+            each._ended = True
+            with suppress(Exception):  # one that cannot be ended, as a user's function may have it, keeps no other
+                each.end(_PATIENCE)
+
+
+# ----------------------------------------------------------------------------
+# A pool of threads that an interrupt of who waits for it cannot bring to a stop.
+#
+# `concurrent.futures` waits with conditions, which are written in Python: an interrupt in the middle of one leaves a lock
+# behind
+# that nobody opens, and threads that wait for it for ever, also when the program ends. Here both sides wait in C code.
+# ----------------------------------------------------------------------------
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+"""Seconds for which threads are waited for after an interrupt."""
+
+
+class Task(Generic[R]):
+    """A call that a thread makes.
+
+    Args:
+      call: what to call.
+    """
+
+    def __init__(self, call: Callable[[], R]) -> None:
+        self._call: Callable[[], R] | None = call
+        self._claimed, self._running = threading.Lock(), threading.Lock()
+        self._running.acquire()  # until there is a result
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._cancelled = False
+
+    def run(self) -> None:
+        """Make the call, unless it was cancelled."""
+        if self._claimed.acquire(blocking=False):
+            call, self._call = self._call, None
+            assert call is not None, "only who has claimed it takes it"
+            try:
+                self._value = call()
+            except BaseException as error:  # noqa: BLE001 - raised by `result`
+                self._error = error
+            del call
+            self._running.release()
+
+    def cancel(self) -> bool:
+        """Have it not called; False if it was called before."""
+        if self._claimed.acquire(blocking=False):
+            self._error, self._call = CancelledError("the task was cancelled before it began"), None
+            self._cancelled = True
+            self._running.release()
+        return self.cancelled()
+
+    def cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self._cancelled
+
+    def done(self) -> bool:
+        """Whether `result` need not wait."""
+        return not self._running.locked()
+
+    def result(self) -> R:
+        """Wait for the call, and return or raise what it did.
+
+        Raises:
+          CancelledError: it was not called.
+        """
+        with self._running:
+            pass
+        if self._error is None:
+            value: R = self._value
+            return value
+        try:
+            raise self._error
+        finally:
+            del self  # the traceback refers to this frame, and the frame must not refer back
+
+
+class Pool:
+    """Threads for calls, started as they are needed.
+
+    Args:
+      threads: the most there are.
+      name: of each.
+
+    >>> pool = Pool(2)
+    >>> tasks = [pool.submit(pow, 2, n) for n in range(4)]
+    >>> [task.result() for task in tasks]
+    [1, 2, 4, 8]
+    >>> pool.shutdown()
+    """
+
+    def __init__(self, threads: int, name: str = "distinput") -> None:
+        self.threads: list[threading.Thread] = []
+        """Those that were started."""
+        self._most, self._name = threads, name
+        self._waiting: SimpleQueue[Task[Any] | None] = SimpleQueue()  # None: a thread ends
+        self._under_way: list[Task[Any]] = []
+        self._closed = False
+
+    def submit(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Task[R]:
+        """Have a thread call a function.
+
+        Raises:
+          RuntimeError: the pool was shut down.
+        """
+        if self._closed:
+            raise RuntimeError("a task was given to a pool of threads after shutdown")
+        task: Task[R] = Task(lambda: call(*args, **kwargs))
+        self._waiting.put(task)
+        self._under_way = [each for each in self._under_way if not each.done()]
+        self._under_way.append(task)
+        if len(self._under_way) > len(self.threads) < self._most:
+            thread = threading.Thread(target=_serve, args=(self._waiting,), name=self._name, daemon=True)
+            self.threads.append(thread)
+            thread.start()
+        return task
+
+    def shutdown(self) -> None:
+        """Drop the tasks that have not begun, and tell the threads to end; may be called again."""
+        self._closed = True
+        try:
+            while True:
+                task = self._waiting.get_nowait()
+                if task is not None:
+                    task.cancel()
+        except Empty:
+            pass
+        for _ in self.threads:
+            self._waiting.put(None)
+
+
+def _serve(waiting: "SimpleQueue[Task[Any] | None]") -> None:
+    while True:
+        task = waiting.get()
+        if task is None:
+            return
+        task.run()
+        del task
+
+
+def mapped(call: Callable[[T], R], items: Iterable[T], threads: int, name: str = "distinput") -> list[R]:
+    """`call(item)` for each item, several at a time, in the order of the items.
+
+    After an error nothing more is begun, and what is under way is waited for; the error raised is that of the first item.
+
+    >>> mapped(len, ["a", "bc"], 2)
+    [1, 2]
+    """
+    waiting = deque(enumerate(items))
+    made: list[Any] = [None] * len(waiting)
+    errors: dict[int, BaseException] = {}
+
+    def work() -> None:
+        while True:
+            try:
+                number, item = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                made[number] = call(item)
+            except BaseException as error:  # noqa: BLE001 - raised below
+                errors[number] = error
+                waiting.clear()
+
+    pool, patience = Pool(threads, name), _PATIENCE
+    try:
+        tasks = [pool.submit(work) for _ in range(min(threads, len(waiting)))]
+        for task in tasks:
+            task.result()
+        patience = -1
+    finally:
+        waiting.clear()
+        pool.shutdown()
+        for thread in pool.threads:
+            if thread.is_alive():
+                thread.join(None if patience < 0 else patience)
+    if errors:
+        raise errors.pop(min(errors))
+    return made
+
+
+# ----------------------------------------------------------------------------
+# The threads of one run. A stream tells its threads to end and does not wait for them; closing the run waits for all.
+#
+# A stream that nobody refers to any more is closed by Python's garbage collector, on any thread, also on one of the stream's
+# own. So nothing here waits but `join`, which is called by whoever closes an iteration, and never by a finalizer.
+# ----------------------------------------------------------------------------
+
+
+class Threads:
+    """Thread pools, and single threads, each with a function that tells it to end."""
+
+    def __init__(self) -> None:
+        self._pools: list[Pool] = []
+        self._single: list[tuple[threading.Thread, Callable[[], None]]] = []
+        # The garbage collector may end a stream while its own thread is in here.
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def pool(self, threads: int) -> Iterator[Pool]:
+        """A thread pool for one stream. When the stream ends, it takes no more tasks, and drops those not begun."""
+        made = Pool(threads)
+        with self._lock:
+            self._pools = [pool for pool in self._pools if _alive(pool)]
+            self._pools.append(made)
+        try:
+            yield made
+        finally:
+            made.shutdown()
+
+    @contextmanager
+    def beside(self, thread: threading.Thread, end: Callable[[], None]) -> Iterator[None]:
+        """A thread for one stream, started here; `end` tells it to end when the stream does."""
+        try:
+            with self._lock:
+                self._single = [each for each in self._single if each[0].is_alive()]
+                self._single.append((thread, end))
+                thread.start()
+            yield
+        finally:
+            end()
+
+    def end(self) -> None:
+        """Tell all threads to end."""
+        with self._lock:
+            pools, single = list(self._pools), list(self._single)
+        for _, end in reversed(single):
+            end()
+        for pool in pools:
+            pool.shutdown()
+
+    def join(self, patience: float | None) -> None:
+        """Wait until all threads have ended, except the one that calls this.
+
+        Args:
+          patience: the most seconds for all together; None: as long as it takes.
+        """
+        with self._lock:
+            pools, self._pools = self._pools, []
+            single, self._single = self._single, []
+        if patience == 0:
+            return
+        until = None if patience is None else monotonic() + patience
+        for thread in [*[thread for thread, _ in single], *[thread for pool in pools for thread in pool.threads]]:
+            # One is not alive if an interrupt came while it was started.
+            if thread.is_alive() and thread.ident != threading.get_ident():
+                thread.join(None if until is None else max(0.0, until - monotonic()))
+
+
+def _alive(pool: Pool) -> bool:
+    return any(thread.is_alive() for thread in pool.threads)

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: ARG001, ARG004, N801 - names and arguments of TensorFlow
+"""The few functions of TensorFlow that input code and training loops name: NumPy underneath, with TensorFlow's dtypes.
+
+What a function takes from JAX stays with JAX, so that the same code runs while `TPUStrategy` compiles it. Every other
+function of TensorFlow is left to NumPy; its name says so ("What to change" in docs/tensorflow.md).
+"""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from distinput.arrow.adopt import leaf_of
+from distinput.distribute.devices.names import device_name as checked_device
+from distinput.values.leaves import STRING, as_dtype
+
+__all__ = [
+    "Tensor",
+    "constant",
+    "convert_to_tensor",
+    "device",
+    "identity",
+    "range",
+    "reduce_mean",
+    "reduce_sum",
+    "reshape",
+]
+
+_RANGES = tuple(np.dtype(code) for code in ("i4", "i8", "f4", "f8"))
+"""From weakest to strongest, as `tf.range` chooses among the dtypes of its arguments."""
+
+
+class _TensorType(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, np.ndarray | np.generic | bytes) or _is_elsewhere(instance)
+
+
+class Tensor(metaclass=_TensorType):
+    """The type of values, for `isinstance`: NumPy arrays and scalars, bytes, and arrays of JAX.
+
+    >>> import distinput as di
+    >>> isinstance(di.constant(1.0), di.Tensor), isinstance(1.0, di.Tensor)
+    (True, False)
+
+    Source: `tf.Tensor`.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        raise TypeError("Tensor: values are made with constant, or with NumPy; the name is for isinstance alone")
+
+
+class device:
+    """Name a device for a block of code. Values stay in the memory of the host; a strategy puts them on its devices.
+
+    The name is checked, and does nothing else.
+
+    Args:
+      device_name: such as "CPU:0"; None for no device.
+
+    Raises:
+      ValueError: it is not the name of a device.
+
+    >>> import distinput as di
+    >>> with di.device("/GPU:0"):
+    ...     di.constant([1, 2])
+    array([1, 2], dtype=int32)
+
+    Source: `tf.device`.
+    """
+
+    def __init__(self, device_name: str | None) -> None:
+        self.name = None if device_name is None else checked_device(device_name)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, name: str = "Const") -> Any:
+    """A NumPy array, scalar or bytes. Python's numbers become int32 and float32, as in TensorFlow.
+
+    Args:
+      value: a number, text, bytes, an array, or lists of them.
+      dtype: the dtype; None for that of `value`.
+      shape: the shape; a single number fills it.
+      name: ignored.
+
+    Raises:
+      TypeError: it cannot be made an array, or not of this dtype.
+      ValueError: it does not fill the shape.
+
+    >>> import distinput as di
+    >>> di.constant([1.0, 2.0]).dtype, di.constant(1).dtype, di.constant(7, di.int64, [2])
+    (dtype('float32'), dtype('int32'), array([7, 7]))
+
+    Source: `tf.constant`.
+    """
+    made = convert_to_tensor(value, dtype)
+    if made is value and isinstance(made, np.ndarray):
+        made = made.copy()
+    if shape is None:
+        return made
+    array = np.asarray(made, STRING if isinstance(made, bytes) else None)
+    return np.full(tuple(shape), made, array.dtype)[()] if array.size == 1 else array.reshape(shape)
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
+    """As `constant`, but an array that has the right dtype is returned as it is.
+
+    Args:
+      value: as for `constant`; variables and arrays of JAX too.
+      dtype: the dtype; None for that of `value`.
+      dtype_hint: used where `value` can have it.
+      name: ignored.
+
+    Raises:
+      TypeError: it cannot be made an array, or not of this dtype.
+
+    >>> import distinput as di
+    >>> di.convert_to_tensor([1, 2], dtype_hint="float64")
+    array([1., 2.])
+
+    Source: `tf.convert_to_tensor`.
+    """
+    if _is_elsewhere(value):
+        return value if dtype is None else value.astype(np.dtype(getattr(dtype, "as_numpy_dtype", dtype)))
+    wanted = dtype if dtype is not None else dtype_hint
+    if wanted is None:
+        return leaf_of(value)
+    to = as_dtype(wanted)
+    made = np.asarray(value, to)[()] if _beyond_int64(value, to) else leaf_of(value)
+    have = STRING if isinstance(made, bytes) else made.dtype
+    if have == to:
+        return made
+    is_array = isinstance(value, np.ndarray | np.generic)
+    if STRING in (have, to) or not (is_array or _can_be(have, to) or (have != STRING and not made.size)):
+        if dtype is None:
+            return made
+        raise TypeError(f"Cannot convert {value!r} to a value of dtype {to}; give numbers of this kind, or use astype")
+    return np.asarray(value if not is_array else made).astype(to)[()]
+
+
+def _can_be(have: np.dtype[Any], to: np.dtype[Any]) -> bool:
+    """Whether numbers of Python may become a dtype: integers any integers, and integers and floats any floats."""
+    if np.can_cast(have, to, "same_kind"):
+        return True
+    return (have.kind, to.kind) == ("i", "u") or (have.kind in "if" and to.kind == "V" and "float" in to.name)
+
+
+def _beyond_int64(value: Any, to: np.dtype[Any]) -> bool:
+    """Whether the value is an integer of Python that uint64 alone can hold."""
+    return to == np.uint64 and type(value) is int and 2**63 <= value < 2**64
+
+
+def identity(input: Any, name: str | None = None) -> Any:
+    """A copy of a value.
+
+    >>> import distinput as di
+    >>> di.identity([1, 2])
+    array([1, 2], dtype=int32)
+
+    Source: `tf.identity`.
+    """
+    made = convert_to_tensor(input)
+    return made.copy() if isinstance(made, np.ndarray) else made  # nothing else can be modified
+
+
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Any:
+    """Numbers from `start` up to `limit`, which is left out; `range(limit)` begins at 0.
+
+    >>> import distinput as di
+    >>> di.range(3), di.range(1, 2, 0.5)
+    (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
+
+    Source: `tf.range`.
+    """
+    first, last = (0, start) if limit is None else (start, limit)
+    given = [convert_to_tensor(number) for number in (first, last, delta)]
+    if dtype is None:
+        kinds = [number.dtype for number in given]
+        to = max(kinds, key=lambda kind: _RANGES.index(kind) if kind in _RANGES else -1)
+    else:
+        to = as_dtype(dtype)
+    return np.arange(*[number.astype(to) for number in given], dtype=to)
+
+
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
+    """The same numbers in another shape.
+
+    >>> import distinput as di
+    >>> di.reshape(di.range(4), (2, -1))
+    array([[0, 1],
+           [2, 3]], dtype=int32)
+
+    Source: `tf.reshape`.
+    """
+    made = convert_to_tensor(tensor)
+    return np.array([made], STRING).reshape(shape) if isinstance(made, bytes) else made.reshape(shape)
+
+
+def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """The sum over all axes or some, in the dtype of the numbers.
+
+    >>> import distinput as di
+    >>> di.reduce_sum([[1, 2], [3, 4]], axis=0)
+    array([4, 6], dtype=int32)
+
+    Source: `tf.reduce_sum`.
+    """
+    made = convert_to_tensor(input_tensor)
+    return made.sum(axis=_axes(axis), dtype=made.dtype, keepdims=keepdims)
+
+
+def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """The mean over all axes or some, in the dtype of the numbers: the mean of integers is an integer, as in TensorFlow.
+
+    >>> import distinput as di
+    >>> di.reduce_mean([1.0, 2.0]), di.reduce_mean([1, 2])
+    (np.float32(1.5), np.int32(1))
+
+    Source: `tf.reduce_mean`, which cuts off the fraction too.
+    """
+    made = convert_to_tensor(input_tensor)
+    return made.mean(axis=_axes(axis), keepdims=keepdims).astype(made.dtype)
+
+
+def _axes(axis: Any) -> Any:
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+def _is_elsewhere(value: object) -> bool:
+    """Whether it is an array of a library other than NumPy, such as JAX."""
+    return hasattr(value, "__array_namespace__") and not isinstance(value, np.ndarray | np.generic)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pools of memory: for the arrays that are handed to users, and for what is read from files.
+
+Fresh memory is expensive: the kernel clears every page when it is first touched, which takes longer than copying a batch. So
+`Buffers.empty` gives out views of buffers that it remembers, and gives a buffer out again when its reference count shows that
+neither it nor a view of it is alive. Whatever looks at an array (a slice, a `memoryview`, a DLPack capsule, a tensor of
+PyTorch or JAX over the same memory) refers to it, and a view refers to the buffer, so a batch that anybody keeps is never
+overwritten; a new buffer is made instead.
+
+Where reference counts are not exact (free-threaded builds; see `references`) nothing is recycled: every array is fresh.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "ALIGNMENT",
+    "FEWEST_BYTES",
+    "MOST_BYTES",
+    "Buffers",
+    "Bytes",
+    "aligned",
+    "alone",
+    "calibrated",
+    "copy_of",
+    "counts_are_exact",
+    "empty",
+    "is_pooled",
+]
+
+
+# ----------------------------------------------------------------------------
+# Reference counts as evidence that nobody else holds an object, which is what decides whether memory is used again.
+#
+# On CPython with its global lock the count is exact, and an object that only one place refers to can only be reached through
+# that place. Free-threaded builds (PEP 703) share counts between threads and settle them later, and other interpreters keep
+# none:
+# there nothing is ever taken for unheld, so buffers are not recycled, and what users may still change is copied.
+# ----------------------------------------------------------------------------
+
+
+def counts_are_exact() -> bool:
+    """Whether reference counts can be relied on: on CPython while its global lock is enabled."""
+    return sys.implementation.name == "cpython" and bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def alone(held: list[Any]) -> bool:
+    """Whether nothing but this list refers to its only item; always False where counts are not exact."""
+    return sys.getrefcount(held[0]) == _ALONE
+
+
+def calibrated(count: Callable[[Any], int], make: Callable[[int], Any]) -> int:
+    """What `count` says of an object of `make` that nobody else holds, both called by `map`; -1 where counts are not exact.
+
+    How many references an interpreter itself keeps during a call differs by version, so it is asked.
+    """
+    return list(map(count, map(make, [0])))[0] if counts_are_exact() else -1  # noqa: RUF015 - as `owned` is called
+
+
+_ALONE = calibrated(lambda held: sys.getrefcount(held[0]), lambda _: [np.empty(1)])
+
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+FEWEST_BYTES = 1 << 16
+"""Arrays smaller than this are neither pooled nor aligned: the allocator keeps their memory by itself."""
+
+MOST_BYTES = 1 << 26
+"""The most memory that a pool remembers, all of which may wait for a next batch that never comes."""
+
+ALIGNMENT = 64
+"""Buffers begin at a multiple of so many bytes: JAX uses such memory without a copy, and a cache line belongs to one array."""
+
+_PROBES, _PROBE_BYTES = 4, 1 << 18
+"""Buffers looked at before a new one is made, and one more for every so many bytes of it: a consumer that keeps what it gets
+must not make every batch more expensive, but touching that much fresh memory takes longer than many looks."""
+
+_STEP_BITS = 3
+"""Between a power of two and the next there are 2**3 sizes, so a buffer is at most an eighth larger than asked for."""
+
+
+class Buffers:
+    """Buffers of many sizes, each in use by somebody or waiting.
+
+    Args:
+      most_bytes: the most memory that is remembered; beyond that everything is forgotten, which frees what nobody holds.
+      step_bits: between a power of two and the next there are 2**step_bits sizes of buffers.
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES, step_bits: int = _STEP_BITS) -> None:
+        self._step_bits = step_bits
+        self.most_bytes = most_bytes if counts_are_exact() else 0
+        self._shelves: dict[int, deque[list[Bytes]]] = {}  # each buffer in a list of its own, so that `alone` can tell
+        self._bytes = 0
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """A C-contiguous array whose values are undefined, as `numpy.empty` gives it.
+
+        Args:
+          shape: its dimensions.
+          dtype: of plain numbers; arrays of objects come from NumPy.
+
+        Returns:
+          An array that begins at a multiple of `ALIGNMENT`, if it has at least `FEWEST_BYTES`.
+        """
+        size = prod(shape) * dtype.itemsize
+        if size < FEWEST_BYTES or dtype.hasobject:
+            return np.empty(shape, dtype)
+        if size > self.most_bytes // 4:
+            return np.ndarray(shape, dtype, _fresh(size))
+        grain = 1 << max(0, size.bit_length() - 1 - self._step_bits)
+        capacity = -(-size // grain) * grain
+        shelf = self._shelves.get(capacity)
+        buffer = self._waiting(shelf, capacity) if shelf else None
+        if buffer is None:
+            buffer = self._new(capacity)
+        return np.ndarray(shape, dtype, buffer)  # its base is the buffer
+
+    def _waiting(self, shelf: deque[list[Bytes]], capacity: int) -> Bytes | None:
+        """A buffer that nobody holds, among the first few; those in use go to the end."""
+        for _ in range(min(_PROBES + capacity // _PROBE_BYTES, len(shelf))):
+            try:
+                held = shelf.popleft()
+            except IndexError:  # another thread was quicker
+                return None
+            # Nobody else can reach a buffer that is not on its shelf and has no view, so what the count says stays true.
+            if alone(held):
+                (buffer,) = held  # held by this name before another thread can find it on the shelf
+                shelf.appendleft(held)  # in front, so that the same few stay in the cache
+                return buffer
+            shelf.append(held)
+        return None
+
+    def _new(self, capacity: int) -> Bytes:
+        buffer = _fresh(capacity)
+        # Without a lock, which a fork could leave closed: where two threads meet here, a buffer may be forgotten too early or
+        # its bytes not be counted, until everything is forgotten the next time.
+        if self._bytes + capacity > self.most_bytes:
+            self._shelves, self._bytes = {}, 0
+        self._bytes += capacity
+        self._shelves.setdefault(capacity, deque()).appendleft([buffer])
+        return buffer
+
+    def remembers(self, buffer: Any) -> bool:
+        """Whether this is the buffer of a view that was given out, and waits to be given out again.
+
+        False for a moment while another thread looks whether it is free.
+        """
+        shelf = self._shelves.get(buffer.nbytes)
+        return shelf is not None and any(held[0] is buffer for held in list(shelf))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory remembered, in use or waiting."""
+        return self._bytes
+
+
+def _fresh(size: int) -> Bytes:
+    """New memory that begins at a multiple of `ALIGNMENT`."""
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    # Through a memoryview: the base of a view of a view is the array that owns the memory, and the count would not be seen.
+    return np.frombuffer(memory.data[start : start + size], np.uint8)
+
+
+_BUFFERS = Buffers()
+
+empty, is_pooled = _BUFFERS.empty, _BUFFERS.remembers
+
+
+def copy_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
+    """An array's copy that nobody else refers to; what cannot be changed is itself.
+
+    Args:
+      value: an array, or a value that cannot be changed.
+      dtype: of the copy, converted as `astype` does; None for the array's own.
+    """
+    if not isinstance(value, np.ndarray):
+        return value.copy() if getattr(value, "is_ragged", False) is True else value
+    out = empty(value.shape, value.dtype if dtype is None else dtype)
+    np.copyto(out, value, "same_kind" if dtype is None else "unsafe")
+    return out
+
+
+def aligned(array: Array) -> Array:
+    """The array itself if it is C-contiguous and begins at a multiple of `ALIGNMENT`, else a copy that does.
+
+    Arrays that are not pooled are themselves: where small ones begin is not worth a copy, and into fresh memory whoever needs
+    large ones elsewhere copies them as quickly.
+
+    >>> rows = np.zeros((100, 1001))[1:]
+    >>> aligned(rows).ctypes.data % ALIGNMENT
+    0
+    """
+    if not FEWEST_BYTES <= array.nbytes <= _BUFFERS.most_bytes // 4:
+        return array
+    address: int = array.__array_interface__["data"][0]
+    if address % ALIGNMENT or not array.flags.c_contiguous:
+        return np.asarray(copy_of(array))
+    return array
