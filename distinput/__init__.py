@@ -88,8 +88,8 @@ _LAZY = {
         "values.spec": "OptionalSpec RaggedTensorSpec SparseTensorSpec TensorSpec",
         "distribute.variables": "IndexedSlices Variable VariableAggregation VariableSynchronization",
         "dtypes": "bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 string uint8 uint16 uint32 uint64",
-        "python_function": "function",
-        "tensors": "Tensor constant convert_to_tensor device identity range reduce_mean reduce_sum reshape",
+        "tf.python_function": "function",
+        "tf.tensors": "Tensor constant convert_to_tensor device identity range reduce_mean reduce_sum reshape",
     }.items()
     for name in names.split()
 }
@@ -165,7 +165,7 @@ sys.meta_path.append(_Moved)
 
 
 def _absent(name: str) -> str:
-    from distinput.tf.absent import absent  # for messages alone
+    from distinput.names.absent import absent  # for messages alone
 
     return absent("distinput", name, {*__all__, *_CORNERS})
 

@@ -19,7 +19,7 @@ from distinput.formats.features import (
 )
 from distinput.formats.sequence_example import parse_sequence_example, parse_single_sequence_example
 from distinput.formats.tfrecord import TFRecordOptions, TFRecordWriter
-from distinput.tf.absent import absent
+from distinput.names.absent import absent
 from distinput.writers.manifest import verify_files
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from distinput.names.absent import absent
 from distinput.plan.check import integer
-from distinput.tf.absent import absent
 from distinput.values.random import set_global_seed
 
 __all__ = ["set_seed"]

@@ -159,6 +159,9 @@ def test_values_of_jax_stay_there() -> None:
 
 @pytest.mark.fresh_process
 def test_they_are_loaded_when_they_are_named() -> None:
-    program = "import sys, distinput as di; di.data; print('distinput.tf.tensors' in sys.modules, di.range(2), 'range' in dir(di))"
+    program = (
+        "import sys, distinput as di; di.data; "
+        "print('distinput.tf.tensors' in sys.modules, di.range(2), 'range' in dir(di))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False [0 1] True\n"

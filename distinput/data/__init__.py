@@ -99,7 +99,7 @@ if not TYPE_CHECKING:  # a type checker that saw this would accept every name
 
 
 def _absent(name: str) -> str:
-    from distinput.tf.absent import absent  # for messages only
+    from distinput.names.absent import absent  # for messages only
 
     return absent("distinput.data", name, __all__)
 

@@ -24,6 +24,6 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
 
 
 def _absent(name: str) -> str:
-    from distinput.tf.absent import absent  # for messages only
+    from distinput.names.absent import absent  # for messages only
 
     return absent(__name__, name, __all__)

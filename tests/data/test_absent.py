@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from distinput.names import words
-from distinput.tf import absent
+from distinput.names import absent, words
 
 ROOT = Path(__file__).parents[2]
 NAMES = [(module, name) for module, names in absent._TABLE.items() for name in names]
@@ -59,4 +58,4 @@ def test_what_python_itself_asks_for_is_refused_in_few_words() -> None:
 def test_a_first_batch_looks_for_no_words() -> None:
     program = "import sys, distinput as di; next(iter(di.data.Dataset.range(4).batch(2))); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not {"difflib", "distinput.tf.absent"} & set(done.stdout.split())
+    assert not {"difflib", "distinput.names.absent"} & set(done.stdout.split())

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from distinput.errors import DistinputError
-from distinput.names import words
-from distinput.tf import absent
+from distinput.names import absent, words
 from tests.tensorflow_names.test_names import differs, find, has, instance
 
 FACTS = json.loads((Path(__file__).parent / "tensorflow_data_2_21.json").read_text(encoding="utf-8"))

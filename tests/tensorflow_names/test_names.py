@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 import distinput
-from distinput.names import words
-from distinput.tf import absent
+from distinput.names import absent, words
 
 FACTS = json.loads((Path(__file__).parent / "tensorflow_2_21.json").read_text(encoding="utf-8"))
 NAMES: dict[str, dict[str, str]] = FACTS["names"]

@@ -4,8 +4,8 @@
 from typing import TYPE_CHECKING, Any
 
 from distinput.compat.v1 import distribute
+from distinput.names.absent import absent
 from distinput.random import set_seed as set_random_seed
-from distinput.tf.absent import absent
 
 __all__ = ["distribute", "set_random_seed"]
 

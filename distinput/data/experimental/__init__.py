@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from distinput.data.file_datasets.csv import CsvDataset
 from distinput.data.optional import Optional
+from distinput.names.absent import absent
 from distinput.ops.shard import SHARD_HINT
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE as INFINITE_CARDINALITY
@@ -20,7 +21,6 @@ from distinput.plan.options import (
     ThreadingOptions,
 )
 from distinput.sharding.shard_plan import FileRange, ShardPlan, WorkerPlan
-from distinput.tf.absent import absent
 from distinput.tf.batches import make_batched_features_dataset, make_csv_dataset, make_tf_record_dataset
 from distinput.tf.datasets import (
     Counter,

@@ -15,7 +15,7 @@ PARTS: dict[str, str] = {
     "Dataset": "distinput.data.dataset:Dataset",
     "StepRecords": f"{_LINEAGE}.step_records:StepRecords",
     "HostStore": f"{_VARIABLES}.store:HostStore",
-    "absent_member": "distinput.tf.absent:absent_member",
+    "absent_member": "distinput.names.absent:absent_member",
     "aggregate": f"{_VARIABLES}.kinds:aggregate",
     "aggregating": f"{_VARIABLES}.creation:aggregating",
     "check_dataset_function": f"{_INPUT}.distribution:check_dataset_function",

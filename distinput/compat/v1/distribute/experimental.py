@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from distinput.distribute import experimental
-from distinput.tf.absent import absent
+from distinput.names.absent import absent
 
 __all__ = ["TPUStrategy"]
 
