@@ -386,8 +386,8 @@ def _leaf(leaf: Any, sharding: Any, name: str) -> Any:
     parts = [part if isinstance(part, jax.Array) else as_device_array(part, name, _GLOBAL) for part in parts]
     if len({part.shape for part in parts}) > 1:
         raise ValueError(
-            f"{_GLOBAL}: the parts of {name} must have the same shape, got {', '.join(str(list(part.shape)) for part in parts)}; "
-            "distribute the dataset with InputOptions(tail='pad') or tail='drop'"
+            f"{_GLOBAL}: the parts of {name} must have the same shape, got "
+            f"{', '.join(str(list(part.shape)) for part in parts)}; distribute the dataset with InputOptions(tail='pad') or tail='drop'"
         )
     if not parts[0].shape:
         if not isinstance(leaf, DistributedValues):
@@ -416,8 +416,8 @@ def _places(sharding: Any, count: int, size: int, dimensions: int, name: str) ->
     own, each = pieces.count, count // pieces.count
     if count % own or sum(stop - first for first, stop in set(held.values())) < own * pieces.size:
         raise ValueError(
-            f"{_GLOBAL}: {name} has {count} parts on this process, whose devices hold {own} separate parts of the rows; make the "
-            "mesh of the devices in replica order"
+            f"{_GLOBAL}: {name} has {count} parts on this process, whose devices hold {own} separate parts of the rows; "
+            "make the mesh of the devices in replica order"
         )
     rows = each * size  # of a piece
     starts = [start // pieces.size * rows for start in pieces.starts]
