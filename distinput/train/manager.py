@@ -214,7 +214,7 @@ _STALE_SECONDS = 5.0
 _HOUR = 3600.0
 
 
-class Saved(Protocol):
+class CheckpointLike(Protocol):
     """What a manager asks of a checkpoint."""
 
     @property
@@ -229,7 +229,7 @@ class Saved(Protocol):
     def _crew_now(self) -> Any: ...
 
 
-C = TypeVar("C", bound=Saved)
+C = TypeVar("C", bound=CheckpointLike)
 
 
 class CheckpointManager(Generic[C]):
