@@ -254,10 +254,10 @@ class Generator(Node):
             next(islice(iterator, row, row), None)
             return iterator
 
-        for elements, error in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS)):
-            if isinstance(error, _HeldBack):
+        for elements, ending in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS)):
+            error = ending.told() if isinstance(ending, _HeldBack) else ending
+            if error is not ending:
                 self.__dict__["waits"] = True  # the next pass asks for one element at a time
-                error = error.told()
             while elements:
                 block, misfit = self._block(elements, row)
                 row += block.size
@@ -343,12 +343,19 @@ class Generator(Node):
         return leaves
 
 
-class _HeldBack(Exception):
-    """The generator has waited in vain, while elements were there that the loop had not got yet."""
+@dataclass(frozen=True)
+class _HeldBack:
+    """The generator has waited in vain, while elements were there that the loop had not got yet.
 
-    def __init__(self, error: Exception, held: int, seconds: float) -> None:
-        super().__init__(error, held, seconds)
-        self.error, self.held, self.seconds = error, held, seconds
+    Args:
+      error: what the generator raised then.
+      held: how many elements were there.
+      seconds: how long it has waited.
+    """
+
+    error: Exception
+    held: int
+    seconds: float
 
     def told(self) -> Exception:
         """What the generator raised, with a note."""
@@ -360,14 +367,15 @@ class _HeldBack(Exception):
         return self.error
 
 
-def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[list[Any], Exception | None]]:
+def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[list[Any], Exception | _HeldBack | None]]:
     """The elements that come in a short time, at most `most` or what a core's cache holds, and the error after them.
 
     Elements are taken in strides, without Python code for each; how many lie between two looks at the clock depends on how long
     the last ones took. The first one comes alone and the next ones in small groups, since those that are there should not have
     to wait for others. All come alone once one of them had to be waited for.
     """
-    stride, error, ended, room = 1, None, False, 1
+    stride, ended, room = 1, False, 1
+    error: Exception | _HeldBack | None = None
     iterator: Iterator[Any] | None = None
     while not ended:
         elements: list[Any] = []
