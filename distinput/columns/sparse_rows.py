@@ -148,8 +148,8 @@ class SparseRows(SelfGrouped):
         Raises:
           InvalidArgumentError: a row has not as many places as values, or places of another rank.
         """
-        spans = [as_ragged(column.materialize()) for column in (self.indices, self.values_)]
-        places, spans = [None if s is None else Ragged(s.gathered(), s.starts, s.sizes) for s in spans]
+        both = [as_ragged(column.materialize()) for column in (self.indices, self.values_)]
+        places, spans = [None if s is None else Ragged(s.gathered(), s.starts, s.sizes) for s in both]
         rank = self._sizes().shape[1]
         if (
             places is None
