@@ -24,10 +24,10 @@ from distinput.writers.manifest import verify_files
 
 if TYPE_CHECKING:
     from distinput.files.whole_files import matching_files, read_file, write_file
+    from distinput.formats import write_index
     from distinput.formats.arrow_ipc import write_arrow
     from distinput.formats.csv_fields import decode_csv
     from distinput.formats.decoded_example import decode_example, decode_json_example
-    from distinput.formats.indexed import write_index
     from distinput.formats.parquet import write_parquet
     from distinput.formats.raw_bytes import decode_base64, decode_compressed, decode_raw, encode_base64
     from distinput.formats.tensor_message import (
@@ -99,7 +99,7 @@ _LOADED_LATER = {
     "serialize_tensor": "formats.tensor_message",
     "write_arrow": "formats.arrow_ipc",
     "write_file": "files.whole_files",
-    "write_index": "formats.indexed",
+    "write_index": "formats",
     "write_parquet": "formats.parquet",
     "write_tfrecord_index": "formats.tfrecord",
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import Ints
+from distinput.columns.column import Ints
 from distinput.errors import DataLossError
 from distinput.files.paths import ask_each
 from distinput.files.source import size_of
