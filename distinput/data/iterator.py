@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import length_hint
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self
 
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.failure import Failure
@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from distinput.data.stats import Stats
 
 
-__all__ = ["NONE", "BlockIterator", "DatasetIterator", "Hand", "HandMark", "Iteration", "Passes", "resumed", "run_of"]
+__all__ = [
+    "NONE",
+    "BlockIterator",
+    "DatasetIterator",
+    "DatasetLike",
+    "Hand",
+    "HandMark",
+    "Iteration",
+    "Passes",
+    "resumed",
+    "run_of",
+]
 
 
 # ----------------------------------------------------------------------------
@@ -605,3 +616,30 @@ def resumed(plan: Node, running: Running, place: State) -> tuple[Node, Running]:
         if store.epoch is None:
             store.epoch = kept.get(index)
     return plan, running
+
+
+# ----------------------------------------------------------------------------
+# What makes passes.
+# ----------------------------------------------------------------------------
+
+
+class DatasetLike(Protocol):
+    """A dataset, as tables, writers and recordings need one; the class `Dataset` uses these, and so stands above them."""
+
+    _passes: Passes
+    _counted: tuple[Node, Mapping[Hashable, OpCounters]]
+
+    @property
+    def node(self) -> Node: ...
+
+    def cardinality(self) -> int: ...
+
+    def iter_blocks(self) -> BlockIterator: ...
+
+    def explain(self) -> str: ...
+
+    def stats(self) -> "Stats": ...
+
+    def _runs(self) -> Running: ...
+
+    def _watched(self, make_run: Callable[..., Run]) -> "tuple[DatasetLike, Any, int]": ...
