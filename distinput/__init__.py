@@ -10,8 +10,6 @@ from importlib import import_module
 from os.path import dirname, isdir, join
 from typing import TYPE_CHECKING, Any
 
-from distinput.values.ragged_tensor import RaggedTensor
-
 __all__ = [
     "IndexedSlices",
     "OptionalSpec",
@@ -129,6 +127,7 @@ if TYPE_CHECKING:
         reduce_sum,
         reshape,
     )
+    from distinput.values.ragged_tensor import RaggedTensor
     from distinput.values.shape import TensorShape
     from distinput.values.sparse_tensor import SparseTensor
     from distinput.values.spec import OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, leaf_of
+from distinput.arrow.adopt import adopt, all_known
 from distinput.arrow.owned import Promise, kept, lent, owned
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column
@@ -30,7 +30,7 @@ from distinput.plan.node import Node
 from distinput.run.begun import Begun
 from distinput.run.calls import bytes_of
 from distinput.run.run import Run
-from distinput.values.leaves import STRING, dtype_of, is_ragged, shape_of
+from distinput.values.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.shape import Dims
@@ -283,9 +283,10 @@ class Generator(Node):
         if components and len(columns) == len(components):
             return ColumnBlock(structure, columns, len(elements)), None
         held: list[list[Any]] = []
+        known = all_known(elements)
         try:
             for element in elements:
-                held.append(self._leaves(element, row + len(held)))
+                held.append(self._leaves(element, row + len(held), known))
         except Exception as error:  # noqa: BLE001 - what came before it is sent first
             return Block.of(structure, held), error
         return Block.of(structure, held), None
@@ -303,11 +304,12 @@ class Generator(Node):
                 return [[element[key] for element in elements] for key in structure.keys]
         return []
 
-    def _leaves(self, element: Any, row: int) -> list[Any]:
-        """The leaves of an element, cast and checked."""
+    def _leaves(self, element: Any, row: int, known: bool) -> list[Any]:
+        """The leaves of an element, cast and checked; `known` if it need not be adopted."""
         structure = self.signature.structure
         try:
-            element = adopt(_as_nest(element, structure))
+            element = _as_nest(element, structure)
+            element = element if known else adopt(element)
         except TypeError as error:
             raise TypeError(
                 f"from_generator: `generator` yielded an element that could not be converted: {error} (element {row})"
@@ -535,7 +537,7 @@ def _given(args: Any) -> tuple[Any, ...]:
     if not isinstance(args, tuple | list):
         raise TypeError(f"from_generator: args must be a tuple, got {args!r}")
     try:
-        return tuple([arg if getattr(arg, "nest_leaf", False) else leaf_of(arg) for arg in args])
+        return tuple([arg if getattr(arg, "nest_leaf", False) else as_leaf(arg) for arg in args])
     except TypeError as error:
         raise TypeError(
             f"from_generator: args must be numbers, text or arrays: {error}; bind others with a lambda"
