@@ -448,11 +448,14 @@ class DatasetIterator(Generic[T_co]):
 
     def sealed(self, place: State) -> State:
         """The state of a place that this iterator was at."""
+        return (self._made_seal or self._seal())(place)
+
+    def _seal(self) -> "Seal":
         if self._made_seal is None:
             from distinput.data.seal import Seal
 
             self._made_seal = Seal(self._plan, self._running)
-        return self._made_seal(place)
+        return self._made_seal
 
     def state_dict(self) -> State:
         """The same as `state()`, under the name that PyTorch's tools expect."""
@@ -480,10 +483,8 @@ class DatasetIterator(Generic[T_co]):
         other.close()
 
     def get_state(self) -> bytes:
-        """The same as `state()`, as the JSON text that Grain's tools expect."""
-        from json import dumps  # saved states are few
-
-        return dumps(self.state(), sort_keys=True).encode()
+        """The same as `state()`, as the JSON text that Grain's tools expect; quicker than `json.dumps(iterator.state())`."""
+        return self._seal().text(self.place()).encode()
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""
