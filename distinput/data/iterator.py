@@ -21,6 +21,7 @@ from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite.rules import Running
 from distinput.run.run import OpCounters, Run
 from distinput.run.threads import Ending
+from distinput.values.buffers import forget_large
 
 if TYPE_CHECKING:
     from distinput.data.seal import Seal
@@ -58,6 +59,7 @@ class Iteration(Ending):
                 self.stream.close()  # type: ignore[attr-defined]
         finally:
             self.run.close(patience)
+            forget_large()
 
 
 # ----------------------------------------------------------------------------
