@@ -178,6 +178,9 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 def joined_columns(columns: Sequence[Column]) -> Column:
     """As `concat_columns`, of several columns that all have rows."""
+    joined = columns[0].followed_by(columns[1:]) if isinstance(columns[0], LazyColumn) else None
+    if joined is not None:  # gathered once, not part by part and then side by side
+        return joined.materialize()
     columns = [column.materialize() for column in columns]
     first = columns[0]
     dense = _concat_dense(columns)
