@@ -1,31 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file formats (floor 3), one module each, imported when it is first accessed, such as `formats.text`."""
-# ruff: noqa: F401 - the names are imported for type checkers only
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from distinput.names.registry import Registry, files_of
+from distinput.names.lazy import lazy
+from distinput.names.registry import Registry
 
 if TYPE_CHECKING:
-    from distinput.formats import (
-        array_record,
-        arrow_ipc,
-        csv,
-        csv_tuples,
-        fixed_length,
-        jsonl,
-        npy,
-        parquet,
-        tar,
-        text,
-        tfrecord,
-    )
     from distinput.formats.format import Format
 else:
-    __getattr__ = files_of(__name__)
-
-__all__ = ["FORMATS", "register_format"]
+    __getattr__, __dir__, __all__ = lazy(__name__, own=("FORMATS", "register_format"))
 
 OpenFormat: TypeAlias = "Callable[..., Format]"
 """A `Format` class, or a function that makes a format from its options."""
