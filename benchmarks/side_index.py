@@ -33,7 +33,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
     text, records = folder / "lines.txt", folder / "records.tfrecord"
 
     def building(path: Path, format: str) -> Work:
-        from distinput.formats.named import format_named
+        from distinput.formats import format_named
 
         made: Any = format_named(format, True)
 

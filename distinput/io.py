@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from distinput.files.whole_files import matching_files as matching_files
     from distinput.files.whole_files import read_file as read_file
     from distinput.files.whole_files import write_file as write_file
+    from distinput.formats import write_index as write_index
     from distinput.formats.arrow_ipc import write_arrow as write_arrow
     from distinput.formats.csv_fields import decode_csv as decode_csv
     from distinput.formats.decoded_example import decode_example as decode_example
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from distinput.formats.features import RaggedFeature as RaggedFeature
     from distinput.formats.features import SparseFeature as SparseFeature
     from distinput.formats.features import VarLenFeature as VarLenFeature
-    from distinput.formats.indexed import write_index as write_index
     from distinput.formats.parquet import write_parquet as write_parquet
     from distinput.formats.raw_bytes import decode_base64 as decode_base64
     from distinput.formats.raw_bytes import decode_compressed as decode_compressed

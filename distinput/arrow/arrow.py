@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.block import ColumnBlock
-from distinput.columns.column import Column
+from distinput.columns.column import Array, Column, Ints
 from distinput.columns.dense import Dense
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.columns.strings import Strings
@@ -47,7 +47,7 @@ __all__ = [
 # ----------------------------------------------------------------------------
 
 
-Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
+SignedInts = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
 
 class ArrowDamageError(ValueError):
@@ -119,7 +119,7 @@ def _size(buffer: Any) -> int:
     return 0 if buffer is None else buffer.size
 
 
-def _as_numbers(buffer: Any, dtype: type[np.signedinteger[Any]], first: int, count: int) -> Ints:
+def _as_numbers(buffer: Any, dtype: type[np.signedinteger[Any]], first: int, count: int) -> SignedInts:
     """The numbers [count] in a buffer from number `first` on."""
     width = np.dtype(dtype).itemsize
     if (first + count) * width > _size(buffer):
@@ -178,9 +178,6 @@ def _check_indices(indices: Any, end: int) -> None:
 # pyarrow is imported when the first function is called.
 # ----------------------------------------------------------------------------
 
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 Mask = np.ndarray[Any, np.dtype[np.bool]]
 _Holding = Callable[[Mask], Mask]
@@ -453,7 +450,7 @@ class _Place:
         """The items of lists."""
         return _Place(self.column, self.fill, self.fills, (holding, *self.above))
 
-    def rows(self, items: Mask) -> Integers:
+    def rows(self, items: Mask) -> Ints:
         """The rows of the column that hold one of these items: none if they are in no list, or in one that is null."""
         for holding in self.above:
             items = holding(items)
@@ -548,7 +545,7 @@ def _numbers(array: Any) -> Array:
     return raw.view(dtype) if stored.itemsize == dtype.itemsize else raw.astype(dtype)
 
 
-def _offsets(array: Any, wide: bool) -> Integers:
+def _offsets(array: Any, wide: bool) -> Ints:
     """The n + 1 offsets of an array of strings or lists."""
     stored = np.dtype(np.int64 if wide else np.int32)
     if not len(array):
@@ -561,7 +558,7 @@ def _offsets(array: Any, wide: bool) -> Integers:
     return out
 
 
-def _sizes(offsets: Integers) -> Integers:
+def _sizes(offsets: Ints) -> Ints:
     """What lies between each of n + 1 offsets and the next, [n]."""
     return np.subtract(offsets[1:], offsets[:-1], out=empty((len(offsets) - 1,), _INT64))
 
@@ -614,14 +611,14 @@ def _lists(array: Any, place: _Place) -> Ragged | RaggedBatches:
     return _spans(_flat(values, place.items(holding)), starts, sizes)
 
 
-def _spans(flat: Dense | Strings | Ragged | RaggedBatches, starts: Integers, sizes: Integers) -> Ragged | RaggedBatches:
+def _spans(flat: Dense | Strings | Ragged | RaggedBatches, starts: Ints, sizes: Ints) -> Ragged | RaggedBatches:
     """Lists as spans of their values; as ragged tensors where these are lists."""
     if isinstance(flat, Ragged | RaggedBatches):
         return RaggedBatches(flat, starts, sizes)
     return Ragged(flat, starts, sizes)
 
 
-def _view_spans(array: Any) -> tuple[Integers, Integers]:
+def _view_spans(array: Any) -> tuple[Ints, Ints]:
     """Where each list of an array of list views begins in its values, and how long it is."""
     from pyarrow import types
 

@@ -15,8 +15,7 @@ from distinput.cli.files import add_files, add_records, opened, pair, print_reco
 from distinput.cli.output import Progress, print_json, print_table
 from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
-from distinput.formats import FORMATS
-from distinput.formats.indexed import write_index
+from distinput.formats import FORMATS, write_index
 from distinput.inspect.column_statistics import ColumnStatistics, NumericStatistics, statistics
 from distinput.inspect.counts import count
 from distinput.inspect.description import Description, describe

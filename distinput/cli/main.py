@@ -131,8 +131,8 @@ def copied_pipes(given: argparse.Namespace) -> Iterator[None]:
       InvalidArgumentError: standard input is named, but is a terminal.
       OSError: a pipe cannot be read, or there is no room for the copy.
     """
-    named = {name: words for name in _OF_FILES if isinstance(words := getattr(given, name, None), list)}
-    pipes = [word for words in named.values() for word in words if _is_pipe(word)]
+    words_of = {name: words for name in _OF_FILES if isinstance(words := getattr(given, name, None), list)}
+    pipes = [word for words in words_of.values() for word in words if _is_pipe(word)]
     if not pipes:
         yield
         return
@@ -142,7 +142,7 @@ def copied_pipes(given: argparse.Namespace) -> Iterator[None]:
         }
         for word, path in copies.items():
             _copy(word, path)
-        for name, words in named.items():
+        for name, words in words_of.items():
             setattr(given, name, [copies.get(word, word) for word in words])
         yield
 

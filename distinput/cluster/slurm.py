@@ -211,7 +211,7 @@ class SlurmClusterResolver(LaunchedClusterResolver):
         hosts = expand_hostlist(environ.get("SLURM_STEP_NODELIST", ""))
         nodes = self._nodes(rank, size, hosts)
         local = _local_ranks(nodes)
-        known = bool(nodes)
+        has_nodes = bool(nodes)
         addresses = [f"{hosts[n]}:{self._port_base + i}" for n, i in zip(nodes, local, strict=True)] or [""] * size
         spec, task_type, task_id = self._tasks(addresses, rank)
         job = natural(environ, "SLURM_JOB_ID", source) or 0
@@ -219,13 +219,13 @@ class SlurmClusterResolver(LaunchedClusterResolver):
             source,
             rank=rank,
             size=size,
-            local_rank=local[rank] if known else natural(environ, "SLURM_LOCALID", source),
-            local_size=nodes.count(nodes[rank]) if known else None,
+            local_rank=local[rank] if has_nodes else natural(environ, "SLURM_LOCALID", source),
+            local_size=nodes.count(nodes[rank]) if has_nodes else None,
             jobs=spec,
             task_type=task_type,
             task_id=task_id,
             # Jobs that share a host must not share a port: each gets one of 4,096, as in JAX.
-            coordinator=f"{hosts[nodes[0]]}:{61440 + job % 4096}" if known and self._jobs is None else None,
+            coordinator=f"{hosts[nodes[0]]}:{61440 + job % 4096}" if has_nodes and self._jobs is None else None,
             restart_count=natural(environ, "SLURM_RESTART_COUNT", source) or 0,
             words={
                 "rank": f"SLURM_PROCID={rank}",

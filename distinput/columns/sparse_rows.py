@@ -77,7 +77,7 @@ class SparseRows(SelfGrouped):
         if not self._of_one_rank():
             return self._split_by_group(counts)
         shapes = self._sizes()  # [n, rank]
-        places, found = self._flat()  # spans over [all values, rank]
+        places, spans = self._flat()  # spans over [all values, rank]
         starts = np.cumsum(counts) - counts
         member = np.arange(len(self)) - np.repeat(starts, counts)
         first = np.repeat(member, places.sizes)[:, None]
@@ -89,7 +89,7 @@ class SparseRows(SelfGrouped):
         if there.any():
             largest[there, 1:] = np.maximum.reduceat(shapes, starts[there], axis=0)
         indices = np.concatenate([first, places.flat.array], axis=1)  # type: ignore[union-attr]  # numbers
-        return _spans(indices, found.flat, sizes, largest)
+        return _spans(indices, spans.flat, sizes, largest)
 
     def _split_by_group(self, counts: Ints) -> "SparseRows":
         """As `grouped_by`, where each group may have a rank of its own."""
@@ -113,7 +113,7 @@ class SparseRows(SelfGrouped):
             parts = [self.rows(row, row + 1).unstack().columns for row in range(len(self))]
             return SparseRows(*[concat_columns(each) for each in zip(*parts, strict=True)])
         shapes = self._sizes()
-        places, found = self._flat()
+        places, spans = self._flat()
         if shapes.shape[1] < 2:
             raise InvalidArgumentError(
                 f"a SparseTensor can be taken apart from rank 2 on, got rank {shapes.shape[1]}; make an array with "
@@ -124,7 +124,7 @@ class SparseRows(SelfGrouped):
         _check_places(indices, element, shapes)
         rows = shapes[:, 0]
         sizes = np.bincount((np.cumsum(rows) - rows)[element] + indices[:, 0], minlength=int(rows.sum()))
-        return _spans(indices[:, 1:], found.flat, sizes, np.repeat(shapes[:, 1:], rows, axis=0))
+        return _spans(indices[:, 1:], spans.flat, sizes, np.repeat(shapes[:, 1:], rows, axis=0))
 
     def copied(self) -> "SparseRows":
         return SparseRows(*[column.copied() for column in self.columns])
@@ -148,20 +148,20 @@ class SparseRows(SelfGrouped):
         Raises:
           InvalidArgumentError: a row has not as many places as values, or places of another rank.
         """
-        spans = [as_ragged(column.materialize()) for column in (self.indices, self.values_)]
-        places, found = [None if s is None else Ragged(s.gathered(), s.starts, s.sizes) for s in spans]
+        both = [as_ragged(column.materialize()) for column in (self.indices, self.values_)]
+        places, spans = [None if s is None else Ragged(s.gathered(), s.starts, s.sizes) for s in both]
         rank = self._sizes().shape[1]
         if (
             places is None
-            or found is None
-            or (places.sizes != found.sizes).any()
+            or spans is None
+            or (places.sizes != spans.sizes).any()
             or places.flat.inner != (rank,)
-            or found.flat.inner
+            or spans.flat.inner
         ):
             raise InvalidArgumentError(
                 f"a SparseTensor of rank {rank} must have indices [m, {rank}] and values [m] for m values; check what makes it"
             )
-        return places, found
+        return places, spans
 
 
 def _spans(indices: Array, values: Any, sizes: Ints, shapes: Ints) -> SparseRows:
@@ -176,19 +176,19 @@ def _check_places(indices: Ints, element: Ints, shapes: Ints) -> None:
     """
     outside = np.flatnonzero(((indices < 0) | (indices >= shapes[element])).any(axis=1))
     if len(outside):
-        at = outside[0]
+        bad = outside[0]
         raise InvalidArgumentError(
-            f"a SparseTensor that is taken apart must have its indices inside of dense_shape, got {indices[at].tolist()} for "
-            f"{shapes[element[at]].tolist()}"
+            f"a SparseTensor that is taken apart must have its indices inside of dense_shape, got {indices[bad].tolist()} for "
+            f"{shapes[element[bad]].tolist()}"
         )
     steps = np.diff(indices, axis=0)
     rises = np.take_along_axis(steps, (steps != 0).argmax(axis=1)[:, None], 1)[:, 0] > 0
     wrong = np.flatnonzero(~rises & (element[1:] == element[:-1]))
     if len(wrong):
-        at = wrong[0] + 1
+        bad = wrong[0] + 1
         raise InvalidArgumentError(
-            f"a SparseTensor that is taken apart must have its indices in order, each once, got {indices[at].tolist()} behind "
-            f"{indices[at - 1].tolist()}; sort them with np.lexsort"
+            f"a SparseTensor that is taken apart must have its indices in order, each once, got {indices[bad].tolist()} behind "
+            f"{indices[bad - 1].tolist()}; sort them with np.lexsort"
         )
 
 

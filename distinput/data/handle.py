@@ -12,7 +12,7 @@ from distinput.data.element import T_co
 from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, resumed
 from distinput.names.words import html
 from distinput.plan.check import at_least
-from distinput.plan.node import INFINITE, Node, allow_depth
+from distinput.plan.node import INFINITE, Node, allow_depth, cardinality_bounds
 from distinput.rewrite import Running
 from distinput.run.run import OpCounters, Run
 
@@ -88,8 +88,6 @@ class DatasetHandle(Generic[T_co]):
         >>> ds.cardinality_bounds(), ds.take(20).batch(8).cardinality_bounds()
         ((0, 100), (0, 3))
         """
-        from distinput.plan.counted import cardinality_bounds
-
         return cardinality_bounds(self._node)
 
     def __len__(self) -> int:

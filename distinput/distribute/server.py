@@ -11,7 +11,7 @@ from typing import Any
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import with_rpc_layer
 from distinput.distribute.seats.dask import check_installed, chief_address
-from distinput.distribute.seats.local_cluster import SeatProcess
+from distinput.distribute.seats.local_cluster import SeatProcess, program
 from distinput.errors import FailedPreconditionError
 
 __all__ = ["Server", "ServerDef"]
@@ -121,10 +121,7 @@ class Server:
             listen=own.cluster.task_address(own.job_name, own.task_index),
             parent=os.getpid(),
         )
-        work = "from distinput.distribute.seats import dask_process; dask_process.main()"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {work}"], stdin=subprocess.PIPE
-        )
+        self._process = subprocess.Popen([sys.executable, "-c", program()], stdin=subprocess.PIPE)
         with self._process.stdin as told:  # type: ignore[union-attr]
             told.write(json.dumps(asdict(process)).encode())
 

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file formats (floor 3), one module each, imported when it is first accessed, such as `formats.text`."""
+"""The file formats (floor 3): the table of their names. A module is loaded when it is first named, such as `formats.text`."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from distinput.files.paths import as_paths
+from distinput.formats.format import Format
 from distinput.names.lazy import lazy
 from distinput.names.registry import Registry
+from distinput.run.cores import cores
+from distinput.run.threads import mapped
 
-if TYPE_CHECKING:
-    from distinput.formats.format import Format
-else:
-    __getattr__, __dir__, __all__ = lazy(__name__, own=("FORMATS", "register_format"))
+if not TYPE_CHECKING:  # which would take every name for one that is there
+    __getattr__, __dir__, __all__ = lazy(__name__, own=("FORMATS", "format_named", "register_format", "write_index"))
 
-OpenFormat: TypeAlias = "Callable[..., Format]"
+OpenFormat = Callable[..., Format]
 """A `Format` class, or a function that makes a format from its options."""
 
-FORMATS: "Registry[OpenFormat]" = Registry(
+FORMATS: Registry[OpenFormat] = Registry(
     "format",
     {
         "array_record": "distinput.formats.array_record:ArrayRecords",
@@ -74,3 +76,68 @@ def register_format(name: str, format: Any = None) -> Any:
         return decorator
     FORMATS.register(name, format)
     return format
+
+
+_INDEXED = "indexed_"
+"""What the names of formats whose files have an index begin with."""
+
+
+def format_named(name: str, index: bool | str = False, **options: Any) -> Format:
+    """The format of a name.
+
+    Args:
+      name: of a format of `FORMATS`.
+      index: true for files with an index; a path is a folder to keep the indices in.
+      **options: those of the format.
+
+    Raises:
+      ValueError: an unknown format, or one without index.
+      TypeError: unknown options, or the name is not that of a format.
+
+    >>> format_named("text").name, format_named("text", "indices").index_folder
+    ('text', 'indices')
+    """
+    if index and _INDEXED + name not in FORMATS:
+        FORMATS.find(name)
+        known = [known.removeprefix(_INDEXED) for known in FORMATS if known.startswith(_INDEXED)]
+        raise ValueError(f"{name}: files of this format have no index; there is one for {', '.join(known)}")
+    if index:
+        options["index_folder"] = None if index is True else str(index)
+    found: Any = FORMATS.find(_INDEXED + name if index else name)
+    made = getattr(found, "of_options", found)(**options)  # what was registered may be a function
+    if not isinstance(made, Format):
+        raise TypeError(f"{name!r} is registered as a format, but makes {made!r}, which is no Format")
+    return made
+
+
+def write_index(filenames: Any, format: str, *, folder: str | None = None, **options: Any) -> int:
+    r"""Write the indices of files, so that nobody has to wait for them: one that there is already is kept if it is still right.
+
+    Reading with `index=True` (or `index=folder`) does the same for each file when its records are first counted. Do it ahead
+    where many workers read the same files, since each of them would read all files to count them. Files are read in parallel.
+
+    Args:
+      filenames: a path or a list of paths, local or of any fsspec URL.
+      format: the name of their format, such as "text".
+      folder: where to keep the indices; None: beside each file, under a hidden name.
+      **options: the options with which the files will be read; others may mean other records.
+
+    Returns:
+      The number of records in all files.
+
+    Raises:
+      ValueError: an unknown format, or one without index.
+      NotFoundError: a file is not there.
+      DataLossError: a file is damaged.
+      OSError: an index cannot be written.
+
+    >>> import pathlib
+    >>> import distinput as di
+    >>> _ = pathlib.Path("a.txt").write_text("one\ntwo\n")
+    >>> di.io.write_index("a.txt", "text")
+    2
+    >>> len(di.data.TextLineDataset("a.txt", index=True))
+    2
+    """
+    made = format_named(format, True if folder is None else folder, **options)
+    return sum(rows or 0 for rows in mapped(made.rows, as_paths(filenames), cores(), "distinput-index"))

@@ -66,19 +66,21 @@ class _IndexedTextTable(Indexed, TextTable):
     def parse_rows(self, path: str, data: Bytes, ends: Ints, rows: Ints) -> Block:
         import pyarrow as pa
 
-        head, known = self.head(path), self._known(path)
+        head, columns_known = self.head(path), self._known(path)
         if not len(rows):
-            return block_of(pa.RecordBatch.from_pylist([], schema=known.wanted.arrow), known._spec.structure, {})
+            return block_of(
+                pa.RecordBatch.from_pylist([], schema=columns_known.wanted.arrow), columns_known._spec.structure, {}
+            )
         open_end = np.flatnonzero(data[ends - 1] != 10)  # at the end of a file the last newline may be left out
         closed = np.insert(data, ends[open_end], 10) if len(open_end) else data
         try:
-            return known._block(closed, len(rows), head)
+            return columns_known._block(closed, len(rows), head)
         except BadRecordError:
             pass
         for row, begin, end in zip(rows.tolist(), np.append(0, ends[:-1]).tolist(), ends.tolist(), strict=True):
             byte = self.seek(path, row).get("byte", 0)
             record = np.append(data[begin:end], np.uint8(10)) if data[end - 1] != 10 else data[begin:end]
-            _, _, error = known._decoded(TextPiece(path, record, byte, row, 1, 0, sys.maxsize), head)
+            _, _, error = columns_known._decoded(TextPiece(path, record, byte, row, 1, 0, sys.maxsize), head)
             if error is not None:
                 raise error
         raise self.misplaced(path, int(rows[0]))

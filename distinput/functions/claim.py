@@ -154,18 +154,18 @@ def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
         return 0
     if leaf.ragged_rank or column.ragged_rank is not None:
         return _ragged_misfit(column, leaf)
-    wanted = leaf.shape
-    if wanted is None:
+    shape = leaf.shape
+    if shape is None:
         return None
     if leaf.sizes is not None:
         return _first_false(np.fromiter(map(leaf.fits_value, column.values()), bool, len(column)))
     if column.inner is not None:
-        return None if shape_fits(column.inner, wanted) else 0
+        return None if shape_fits(column.inner, shape) else 0
     if isinstance(column, Ragged):
-        if not wanted or not shape_fits(column.flat.inner, wanted[1:]):
+        if not shape or not shape_fits(column.flat.inner, shape[1:]):
             return 0
-        return None if wanted[0] is None else _first_false(column.sizes == wanted[0])
-    return _first_false(np.asarray([shape_fits(shape_of(item), wanted) for item in column.values()]))
+        return None if shape[0] is None else _first_false(column.sizes == shape[0])
+    return _first_false(np.asarray([shape_fits(shape_of(item), shape) for item in column.values()]))
 
 
 def _ragged_misfit(column: Column, leaf: TensorSpec) -> int | None:

@@ -23,7 +23,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import UnavailableError
 from distinput.functions.chain import Chain, Kinds
-from distinput.functions.parts import Calling, Done, Results, Trouble, in_order
+from distinput.functions.parts import Calling, Done, PartFailure, Results, in_order
 from distinput.functions.workers import WorkerTask, packed
 from distinput.run.cores import cores
 from distinput.run.pickled_code import dumps, has_cloudpickle
@@ -274,12 +274,12 @@ def _called_there(data: bytes, part: tuple[Block, Kinds, bool] | bytes, call: tu
     """What a worker does with a part; `call` is the pass, and a number in it."""
     done = _task(data, call[0])(pickle.loads(part) if isinstance(part, bytes) else part)
     for made in done.parts:
-        if isinstance(made, Trouble):
+        if isinstance(made, PartFailure):
             made.error.add_note(f"in a worker of the executor:\n{made.trace}")
     return dumps(done) if any(map(_made_of_main, done.parts)) else done
 
 
-def _made_of_main(made: Block | Trouble) -> bool:
-    if isinstance(made, Trouble):
+def _made_of_main(made: Block | PartFailure) -> bool:
+    if isinstance(made, PartFailure):
         return has_cloudpickle() and type(made.error).__module__ == "__main__"
     return _is_of_main(made.structure)

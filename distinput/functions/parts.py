@@ -23,7 +23,7 @@ from distinput.run.calls import stopped
 from distinput.run.run import OpCounters, Run
 from distinput.values.spec import Spec
 
-__all__ = ["Calling", "Calls", "Done", "Lanes", "Note", "Parts", "Reads", "Results", "Trouble", "in_order", "work"]
+__all__ = ["Calling", "Calls", "Done", "Lanes", "Note", "PartFailure", "Parts", "Reads", "Results", "in_order", "work"]
 
 
 # ----------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class Parts:
 
 
 @dataclass
-class Trouble:
+class PartFailure:
     """An error of a call: the index of the function, the element in words, and the traceback of another process."""
 
     error: Exception
@@ -213,7 +213,7 @@ class Done:
     From another process, also the specs of what the functions before the last return.
     """
 
-    parts: list[Block | Trouble]
+    parts: list[Block | PartFailure]
     seconds: float = 0.0
     kinds: Kinds = ()
 
@@ -269,12 +269,12 @@ class Calling:
 def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant: bool) -> Done:
     """Call the functions on the elements of a part until `over` returns true or, unless `tolerant`, there is an error."""
     stride = 1 if over is not None else part.size
-    parts: list[Block | Trouble] = []
+    parts: list[Block | PartFailure] = []
     begin = Run.clock()
     first = 0
     while first < part.size:
         results: list[Any] = []
-        trouble: Trouble | None = None
+        trouble: PartFailure | None = None
         try:
             calls = chain.results(part.rows(first, part.size))
             while first + len(results) < part.size and (over is None or not over()):
@@ -284,12 +284,12 @@ def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant
                     raise stopped()
         except Exception as error:  # noqa: BLE001 - raised when its turn comes
             index, given = chain.place(error, part.row(first + len(results)))
-            trouble = Trouble(error, index, chain.told(given))
+            trouble = PartFailure(error, index, chain.told(given))
         for made, place, _ in formed(results, chain.said) if results else ():
             if isinstance(made, Block):
                 parts.append(made)
             else:
-                parts.append(Trouble(made, len(chain.functions) - 1, chain.told(part.row(first + place))))
+                parts.append(PartFailure(made, len(chain.functions) - 1, chain.told(part.row(first + place))))
         if trouble is None:
             break
         parts.append(trouble)

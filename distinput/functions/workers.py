@@ -18,7 +18,7 @@ from distinput.columns.state import State
 from distinput.columns.strings import Strings
 from distinput.functions.chain import Kinds
 from distinput.functions.claim import MadeBlock
-from distinput.functions.parts import Calling, Calls, Done, Parts, Results, Trouble, in_order, work
+from distinput.functions.parts import Calling, Calls, Done, PartFailure, Parts, Results, in_order, work
 from distinput.kernels.flag import Flag
 from distinput.run.pickled_code import dumps_with_buffers
 from distinput.run.processes import Processes, Workforce
@@ -188,7 +188,7 @@ class WorkerTask:
         done = work(self.chain, part, None, tolerant=tolerant)
         done.kinds = self.chain.kinds
         for place, made in enumerate(done.parts):
-            if isinstance(made, Trouble):
+            if isinstance(made, PartFailure):
                 is_defect_within(made.error)  # which its traceback tells
                 made.trace = "".join(traceback.format_exception(made.error)).rstrip()
                 made.error = _sendable(made.error)
@@ -265,7 +265,7 @@ def _patiently() -> bool:
 
 def _note_traces(done: Done, pid: int) -> None:
     for made in done.parts:
-        if isinstance(made, Trouble):
+        if isinstance(made, PartFailure):
             made.error.add_note(f"in worker process {pid}:\n{made.trace}")
 
 

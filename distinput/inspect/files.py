@@ -11,8 +11,8 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.directory import MANIFEST, named_files
 from distinput.files.mounts import Storage, stored
 from distinput.files.paths import as_paths, local_path
+from distinput.formats import format_named
 from distinput.formats.format import Format
-from distinput.formats.named import format_named
 from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import Recognised, of_folder, recognise
 from distinput.url_secrets import printed_without_secrets

@@ -231,18 +231,18 @@ def records_of(files: Files, path: str, records: str | None = None, most_rows: i
       most_rows: that are decoded at a time.
     """
     stamp_of(path)  # a missing file is missing whatever its format
-    kind, shown = record_kind(files, path, records), without_secrets(path)
+    kind, printed = record_kind(files, path, records), without_secrets(path)
     if kind == "row":
         row = 0
         for batch in table_batches(files.format, path, most_rows):
             for value in rows_of(batch):
-                yield Record(shown, row, value)
+                yield Record(printed, row, value)
                 row += 1
         return
     decode = decoder(kind) if kind in KINDS else None
     for row, value in enumerate(_elements(files, path, most_rows)):
         try:
-            yield Record(shown, row, value if decode is None else decode(value))
+            yield Record(printed, row, value if decode is None else decode(value))
         except InvalidArgumentError as error:
             raise DataLossError(
                 f"{path}: record {row} is no {kind}: {error}; look at the bytes with records='bytes'"

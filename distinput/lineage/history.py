@@ -171,10 +171,10 @@ def entries_of(data: bytes, path: str) -> Iterator[tuple[Entry, int]]:
         if MAGIC.startswith(data[:solid]):
             return  # torn while it was made
         raise DataLossError(f"{path}: this is no ledger of distinput; it must begin with {MAGIC!r}, not {data[:20]!r}")
-    at = len(MAGIC)
+    position = len(MAGIC)
     form, numbers = "", [0]
-    while at < len(data):
-        found = read_varint(data, at)
+    while position < len(data):
+        found = read_varint(data, position)
         if found is None or found[1] + found[0] + _CHECK > len(data):
             return
         size, begin = found
@@ -183,7 +183,7 @@ def entries_of(data: bytes, path: str) -> Iterator[tuple[Entry, int]]:
         if not size or data[end - _CHECK : end] != _check(body):
             if end >= solid:
                 return
-            raise _damaged(path, at)
+            raise _damaged(path, position)
         kind, rest = body[:1], body[1:]
         if kind == _BEGIN:
             told = json.loads(rest)
@@ -197,7 +197,7 @@ def entries_of(data: bytes, path: str) -> Iterator[tuple[Entry, int]]:
             else:
                 numbers = numbers_of(numbers, rest)
             yield Entry(inputs=joined(form, numbers)), end
-        at = end
+        position = end
 
 
 def _damaged(path: str, at: int) -> DataLossError:

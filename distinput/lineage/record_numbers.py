@@ -83,21 +83,21 @@ class _Walked:
         self.size = node.count_elements()
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        wanted, back = np.unique(rows, return_inverse=True)
+        numbers, back = np.unique(rows, return_inverse=True)
         parts: list[Block] = []
-        at = done = 0
+        first = done = 0
         with Run() as run:
             stream: Any = self._node.open(self._node.start(epoch), run)
             for block, _ in stream:
-                end = int(np.searchsorted(wanted, at + block.size))
+                end = int(np.searchsorted(numbers, first + block.size))
                 if end > done:
-                    parts.append(block.take(wanted[done:end] - at))
-                at, done = at + block.size, end
-                if done == len(wanted):
+                    parts.append(block.take(numbers[done:end] - first))
+                first, done = first + block.size, end
+                if done == len(numbers):
                     break
             stream.close()
-        if done < len(wanted):
-            raise IndexError(f"there is no element {wanted[-1]} among {at}")
+        if done < len(numbers):
+            raise IndexError(f"there is no element {numbers[-1]} among {first}")
         return concat_blocks(parts).take(back)
 
 

@@ -71,7 +71,7 @@ def states_at(source: StepSource, step: int, epoch: int, seeds: Sequence[Sequenc
     """The states of the input pipelines before a step; None if they cannot be computed."""
     datasets = described(source)
     each = source.terms.replicas.count if isinstance(source, DealtElements) and len(datasets) == 1 else 1
-    found = []
+    states = []
     for number, dataset in enumerate(datasets):
         kept = stores(dataset.node)
         for store in kept:  # caches keep the first pass
@@ -89,8 +89,8 @@ def states_at(source: StepSource, step: int, epoch: int, seeds: Sequence[Sequenc
             place["seeds"] = drawn
         if kept:
             place["kept"] = [store.epoch for store in kept]
-        found.append(Seal(dataset.node, running)(place))
-    return found
+        states.append(Seal(dataset.node, running)(place))
+    return states
 
 
 def resealed(state: State, place: State) -> State:

@@ -201,13 +201,13 @@ class StepRecords:
           ValueError: no pipeline reads that file.
         """
         there = np.array(sorted([step for step in steps if step >= 0]), np.int64)
-        found: set[int] = set()
+        steps_found: set[int] = set()
         missing = set(records)
-        known: list[str] = []
+        last_step: list[str] = []
         read = False
         for number, each in self._trees:
             tree = self._tree(number)
-            known += tree.files
+            last_step += tree.files
             if file not in tree.files:
                 continue
             read = True
@@ -216,10 +216,10 @@ class StepRecords:
             )
             if len(numbers):
                 elements = (there[:, None] * each + np.arange(each)).reshape(-1)
-                found.update([element // each for element in tree.elements_with(elements, numbers, epoch)])
+                steps_found.update([element // each for element in tree.elements_with(elements, numbers, epoch)])
         if not read:
-            raise self._unknown(file, known)
-        return [step for step in steps if step in found], missing
+            raise self._unknown(file, last_step)
+        return [step for step in steps if step in steps_found], missing
 
     @staticmethod
     def _numbers_of(tree: Numbered, file: str, record: int, missing: set[int]) -> list[int]:
@@ -280,8 +280,8 @@ class StepRecords:
         self, source: DealtElements, step: int, replica: int | None, epoch: int
     ) -> Iterator[tuple[int, Ints, Numbered]]:
         replicas = source.terms.replicas
-        known = source.num_steps
-        if 0 <= known <= step:
+        num_steps = source.num_steps
+        if 0 <= num_steps <= step:
             raise self._behind(step)
         mine = range(replicas.first, replicas.first + replicas.count)
         everywhere = range(replicas.total) if source.tree_of is not None and replicas.workers > 1 else mine
@@ -289,9 +289,9 @@ class StepRecords:
             raise UnimplementedError(
                 f"locate: replica {replica} belongs to another worker, whose dataset only its own dataset_fn makes; ask there"
             )
-        wanted = everywhere if replica is None else [replica]
+        steps_asked = everywhere if replica is None else [replica]
         present = 0
-        for number in everywhere if known < 0 else wanted:
+        for number in everywhere if num_steps < 0 else steps_asked:
             worker, local = divmod(number, replicas.count) if replicas.workers > 1 else (0, number)
             several = len(source.datasets) > 1
             tree = self._tree(local if several else worker)
@@ -301,9 +301,9 @@ class StepRecords:
             except IndexError:
                 continue
             present += 1
-            if number in wanted:
+            if number in steps_asked:
                 yield number, numbers, tree
-        if known < 0 and not present:
+        if num_steps < 0 and not present:
             raise self._behind(step)
 
     def _behind(self, step: int) -> IndexError:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import Integers
+from distinput.columns.column import Ints
 from distinput.errors import DataLossError
 from distinput.files.paths import ask_each
 from distinput.files.source import size_of
@@ -58,6 +58,6 @@ def saved_elements(
     return node
 
 
-def _some(table: FileTable, rows: Integers, file_format: Elements) -> Node:
+def _some(table: FileTable, rows: Ints, file_format: Elements) -> Node:
     part = table.take(rows)
     return Reader(FileNames.of(part), file_format, part)

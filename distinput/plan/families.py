@@ -19,8 +19,7 @@ from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
-from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, record_in_words
-from distinput.plan.text import describe
+from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, describe, record_in_words
 from distinput.run.run import Run
 from distinput.values.leaves import dtype_name
 from distinput.values.random import fresh_seed, key_of, unrelated

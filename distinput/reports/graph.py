@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from distinput.data.handle import DatasetHandle
-from distinput.plan.node import Node, walk
-from distinput.plan.text import bounds_text, given, spec_text_of
+from distinput.plan.node import Node, given, walk
+from distinput.plan.text import bounds_text, spec_text_of
 from distinput.rewrite.rules import Running
 
 __all__ = ["Graph", "GraphStep", "graph_of", "mermaid_of"]

@@ -236,7 +236,7 @@ def mapped(call: Callable[[T], R], items: Iterable[T], threads: int, name: str =
     [1, 2]
     """
     waiting = deque(enumerate(items))
-    made: list[Any] = [None] * len(waiting)
+    results: list[Any] = [None] * len(waiting)
     errors: dict[int, BaseException] = {}
 
     def work() -> None:
@@ -246,7 +246,7 @@ def mapped(call: Callable[[T], R], items: Iterable[T], threads: int, name: str =
             except IndexError:
                 return
             try:
-                made[number] = call(item)
+                results[number] = call(item)
             except BaseException as error:  # noqa: BLE001 - raised below
                 errors[number] = error
                 waiting.clear()
@@ -265,7 +265,7 @@ def mapped(call: Callable[[T], R], items: Iterable[T], threads: int, name: str =
                 thread.join(None if patience < 0 else patience)
     if errors:
         raise errors.pop(min(errors))
-    return made
+    return results
 
 
 # ----------------------------------------------------------------------------

@@ -203,7 +203,7 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
     """
     grows = run.by_element and run.run_ahead is None and group > 1
     most = run.at_once(gathered_rows(source.spec.row_bytes, group))
-    known = all(
+    all_known = all(
         isinstance(leaf, TensorSpec) and leaf.size is not None and leaf.dtype != STRING for leaf in source.spec.leaves
     )
     slow = source.may_fail  # it does more than copy
@@ -212,13 +212,13 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
         first = 0
         while first < len(numbers):
             begin = perf_counter()
-            taken = most if known and not slow else min(most, likely)
+            taken = most if all_known and not slow else min(most, likely)
             some = numbers[first : first + taken]
             parts = sound_parts(len(some), partial(_fetched, source, some, epoch), tolerant=run.tolerant)
             block, done = next(parts)
             first += taken
-            if block.size and (slow or not known):
-                likely = most if known else max(group, rows_within(block.size, block.nbytes) // group * group)
+            if block.size and (slow or not all_known):
+                likely = most if all_known else max(group, rows_within(block.size, block.nbytes) // group * group)
                 likely = min(_GROWTH * taken, likely)
                 if slow:
                     pace = int(taken * PACE_SECONDS / max(perf_counter() - begin, 1e-9))

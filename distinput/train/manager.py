@@ -73,18 +73,18 @@ class CheckpointIndex:
         """Read the record of a folder; if there is none, or it is damaged, make one from the names of the files."""
         try:
             with open_inside(folder, _NAME) as file:
-                found = json_value(file.read())
-            if member(found, "format") != _FORMAT:
+                record = json_value(file.read())
+            if member(record, "format") != _FORMAT:
                 raise MalformedJson("it is no record of checkpoints")
-            pairs = [items_of(each, "a checkpoint with its time", 2) for each in member(found, "managed", list)]
-            latest, preserved = member(found, "latest"), member(found, "preserved")
+            pairs = [items_of(each, "a checkpoint with its time", 2) for each in member(record, "managed", list)]
+            latest, preserved = member(record, "latest"), member(record, "preserved")
             return cls(
                 folder,
                 None if latest is None else plain_name(latest),
                 {plain_name(name): _time(when) for name, when in pairs},
-                [plain_name(name) for name in member(found, "others", list)],
+                [plain_name(name) for name in member(record, "others", list)],
                 None if preserved is None else _time(preserved),
-                [plain_name(name) for name in items_of(found.get("removed", []), "'removed'")],
+                [plain_name(name) for name in items_of(record.get("removed", []), "'removed'")],
             )
         except NotFoundError:
             pass
@@ -214,7 +214,7 @@ _STALE_SECONDS = 5.0
 _HOUR = 3600.0
 
 
-class Saved(Protocol):
+class CheckpointLike(Protocol):
     """What a manager asks of a checkpoint."""
 
     @property
@@ -229,7 +229,7 @@ class Saved(Protocol):
     def _crew_now(self) -> Any: ...
 
 
-C = TypeVar("C", bound=Saved)
+C = TypeVar("C", bound=CheckpointLike)
 
 
 class CheckpointManager(Generic[C]):

@@ -268,26 +268,26 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
         Source: `tf.RaggedTensor.from_tensor`.
         """
-        made = _as_values(tensor)
-        if is_ragged(made):
+        tensor_values = _as_values(tensor)
+        if is_ragged(tensor_values):
             raise InvalidArgumentError(
                 "RaggedTensor: from_tensor takes an array, got a RaggedTensor, which is one already"
             )
         if lengths is not None and padding is not None:
             raise InvalidArgumentError("RaggedTensor: from_tensor takes lengths or padding, but not both")
-        if not 1 <= ragged_rank < made.ndim:
+        if not 1 <= ragged_rank < tensor_values.ndim:
             raise InvalidArgumentError(
-                f"RaggedTensor: ragged_rank must be from 1 to {made.ndim - 1} for an array of {made.ndim} dimensions, which "
-                f"must be 2 or more, got {ragged_rank}"
+                f"RaggedTensor: ragged_rank must be from 1 to {tensor_values.ndim - 1} for an array of {tensor_values.ndim} "
+                f"dimensions, which must be 2 or more, got {ragged_rank}"
             )
-        n, m = made.shape[:2]
-        flat = made.reshape(n * m, *made.shape[2:])
+        n, m = tensor_values.shape[:2]
+        flat = tensor_values.reshape(n * m, *tensor_values.shape[2:])
         if ragged_rank > 1:
             inner = RaggedTensor.from_tensor(flat, lengths, padding, ragged_rank - 1)
             return RaggedTensor(inner, np.arange(n + 1) * m)
         if padding is not None:
-            fill = as_leaf(padding) if made.dtype == STRING else padding
-            kept = np.asarray(made != fill, bool).any(tuple(range(2, made.ndim)))
+            fill = as_leaf(padding) if tensor_values.dtype == STRING else padding
+            kept = np.asarray(tensor_values != fill, bool).any(tuple(range(2, tensor_values.ndim)))
             counts = (kept * np.arange(1, m + 1)).max(1, initial=0)
         elif lengths is not None:
             counts = np.clip(as_ints("lengths", lengths), 0, m)

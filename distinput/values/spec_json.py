@@ -196,14 +196,14 @@ def _structure_json(structure: Structure, leaf: Callable[[], Any], who: str) -> 
 def _structure(value: Any, leaves: list[LeafSpec]) -> Structure:
     if value is None:
         return NONE
-    kind, held = _kind_of(value)
+    kind, parts = _kind_of(value)
     if kind == "leaf":
         leaves.append(_leaf(value))
         return LEAF
     if kind in ("tuple", "list"):
-        return Structure(kind, children=tuple([_structure(child, leaves) for child in held]))
+        return Structure(kind, children=tuple([_structure(child, leaves) for child in parts]))
     if kind == "dict":
-        children = {_key(key): child for key, child in held}
+        children = {_key(key): child for key, child in parts}
         order = tuple(children)
         like: Any = (OrderedDict if value.get("class") == "OrderedDict" else dict)((key, None) for key in order)
         form = structure_of(like)
@@ -215,8 +215,8 @@ def _structure(value: Any, leaves: list[LeafSpec]) -> Structure:
             f"its elements are objects of the dataclass {module}.{name}; give element_spec, with such an object, to have them "
             "made"
         )
-    names = tuple([field for field, _ in held])
-    made = tuple([_structure(child, leaves) for _, child in held])
+    names = tuple([field for field, _ in parts])
+    made = tuple([_structure(child, leaves) for _, child in parts])
     return Structure("namedtuple", names, made, _class(module, name, names))
 
 

@@ -18,8 +18,7 @@ from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of
 from distinput.files.table import FileTable
-from distinput.formats import FORMATS
-from distinput.formats.named import format_named
+from distinput.formats import FORMATS, format_named
 from distinput.kernels.crc32 import crc32
 from distinput.plan.fingerprint import Fingerprint, is_fingerprint
 from distinput.url_secrets import printed_without_secrets

@@ -4,8 +4,7 @@
 import pytest
 
 import distinput as di
-from distinput.formats import FORMATS
-from distinput.formats.named import format_named
+from distinput.formats import FORMATS, format_named
 
 
 def test_every_format_with_an_index_has_one_without() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.formats.named import format_named
+from distinput.formats import format_named
 from distinput.formats.table_batches import is_table, table_batches
 
 

@@ -201,7 +201,6 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/data/actions.py", "to_polars"): "the same",
     ("distinput/data/handle.py", "__getitem__"): "keys and positions are for those who reach for single elements",
     ("distinput/data/handle.py", "_by_position"): "the same",
-    ("distinput/data/handle.py", "cardinality_bounds"): "bounds are for progress bars",
     ("distinput/data/handle.py", "__len__"): "what a DataLoader is told is for those that cannot be counted",
     ("distinput/data/handle.py", "options"): "options are for pipelines that have some",
     ("distinput/data/handle.py", "restore"): "what makes and reads states is for those who save them",
@@ -230,9 +229,7 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/ops/slices.py", "_rows_of_sparse"): "the same",
     ("distinput/plan/in_memory.py", "datasets_spec"): "elements that are datasets are few of those that are held",
     ("distinput/plan/seeds.py", "own_draw"): "what worker this is, is asked where datasets are divided",
-    ("distinput/plan/node.py", "__str__"): "lines about a step are for those who read them",
     ("distinput/plan/node.py", "identity"): "so is what functions do",
-    ("distinput/plan/node.py", "count_elements"): "the stand-in for an input that was counted is a node itself",
     ("distinput/rewrite/rules.py", "layout"): "layouts are for states",
 }
 

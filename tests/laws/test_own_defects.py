@@ -19,7 +19,7 @@ from distinput.distribute.rpc.encoding import decoded, encoded
 from distinput.files.manifest import load_manifest, save_manifest
 from distinput.ops.scan import decode_value, encode_value
 from distinput.train.checkpoint_file import CheckpointFile, write_checkpoint
-from distinput.train.manager import Record
+from distinput.train.manager import CheckpointIndex
 from distinput.values.spec import Spec
 from distinput.values.spec_json import leaves_of_json, spec_json, spec_of_json
 from distinput.writers.manifest import Journal, WrittenFile, read_written
@@ -159,10 +159,10 @@ def _load(folder: Path) -> None:
 
 
 def _record(folder: Path) -> None:
-    Record(str(folder), "c-1", {"c-1": 3.0}, []).write()
+    CheckpointIndex(str(folder), "c-1", {"c-1": 3.0}, []).write()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Record.read(str(folder))
+        CheckpointIndex.read(str(folder))
 
 
 def _json_lines(folder: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.formats.named import format_named
+from distinput.formats import format_named
 from distinput.ops.reader import Follows
 from tests.lineage.carried import corpus
 

@@ -278,10 +278,10 @@ def run_multi_worker_demo(workers: int, engine: str, epochs: int, directory: Pat
 
 def _killed(report: DemoReport, folder: Path, workers: int, engine: str, order: dict[str, Any], steps: int) -> StepIds:
     """Run a job that loses a worker half way; return the ids delivered up to the last save."""
-    victim, at = workers - 1, steps // 2
+    victim, step = workers - 1, steps // 2
     record = Path(order["saved"])
     report.heading(f"Training on {count_of(workers, 'worker')}, until one is killed")
-    with DemoJob(folder, workers, engine, order | {"kill": [victim, at]}) as job:
+    with DemoJob(folder, workers, engine, order | {"kill": [victim, step]}) as job:
         everybody = range(workers)
         job.wait_until(lambda: all(job.found(w, "ready") for w in everybody), "the start of all workers", LIMIT)
         slowest = max(job.found(w, "ready") for w in everybody)
@@ -290,8 +290,8 @@ def _killed(report: DemoReport, folder: Path, workers: int, engine: str, order: 
             f"{workers} processes, which found one another {slowest:.1f} s later by "
             + ("mpiexec" if engine == "mpi" else "TF_CONFIG"),
         )
-        job.wait_until(lambda: all(job.found(w, "step") == at for w in everybody), f"step {at}", LIMIT)
-        report.fact("steps", f"{at} of {steps}, with {TRAINING_BATCH} records each, cut for the workers")
+        job.wait_until(lambda: all(job.found(w, "step") == step for w in everybody), f"step {step}", LIMIT)
+        report.fact("steps", f"{step} of {steps}, with {TRAINING_BATCH} records each, cut for the workers")
         content = record.stat().st_size
         state = len(str(Training.load(record).state))
         report.fact(
@@ -300,7 +300,7 @@ def _killed(report: DemoReport, folder: Path, workers: int, engine: str, order: 
         )
         when = time()
         job.kill(victim)
-        report.fact("killed", f"worker {victim}, process {job.found(victim, 'pid')}, by SIGKILL after step {at}")
+        report.fact("killed", f"worker {victim}, process {job.found(victim, 'pid')}, by SIGKILL after step {step}")
         codes = job.wait(TIMEOUT + 30)
         ended = time() - when
         survivors = [w for w in everybody if w != victim]
@@ -390,7 +390,7 @@ def _together(
 
     strategy = mirrored(1)
     train(strategy, place, order, alone, on_step)
-    found = evaluate(strategy, alone.model, evaluation_batches(place, "tfrecord", EVALUATION_BATCH))
+    launcher = evaluate(strategy, alone.model, evaluation_batches(place, "tfrecord", EVALUATION_BATCH))
     epochs = order["epochs"]
     each = ceil(len(parts["train"].id) / TRAINING_BATCH)
     passes = [list(chain(*steps[i * each : (i + 1) * each])) for i in range(epochs)]
@@ -408,7 +408,7 @@ def _together(
         "" if done.model.saved() == alone.model.saved() else "its parameters differ",
         f"all {sum(p.size for p in alone.model.parameters.values())} parameters to the last bit",
     )
-    _evaluation(report, evaluated, found, parts["test"])
+    _evaluation(report, evaluated, launcher, parts["test"])
 
 
 def _evaluation(report: DemoReport, evaluated: list[dict[str, Any]], alone: Pass, part: Digits) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
 from distinput.errors import InvalidArgumentError
-from distinput.formats import FORMATS
-from distinput.formats.named import format_named
+from distinput.formats import FORMATS, format_named
 from distinput.plan.skip_errors import SkipErrors
 
 __all__ = ["CsvDataset", "as_defaults"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading, written_format
+from distinput.formats import format_named
 from distinput.formats.format import Format
-from distinput.formats.named import format_named
 from distinput.plan.skip_errors import SkipErrors
 
 __all__ = ["FileDataset"]

@@ -8,7 +8,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
 from distinput.decoders.members import MemberDecoder
 from distinput.errors import InvalidArgumentError
-from distinput.formats.named import format_named
+from distinput.formats import format_named
 from distinput.formats.tar_members import COMPLETE, KEY, URL, as_members
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.skip_errors import SkipErrors

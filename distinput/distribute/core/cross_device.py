@@ -301,7 +301,7 @@ def packed(op: ReduceOp, values: Sequence[Sequence[Any]], add: Add, packs: int, 
     if not packs:
         return [reduced(op, parts, add, ops) for parts in values]
     checked = [check_numbers(parts, op, ops) for parts in values]
-    made: list[Any] = [None] * len(values)
+    totals: list[Any] = [None] * len(values)
     for dtype in dict.fromkeys(arrays[0].dtype for arrays in checked):
         mine = [i for i, arrays in enumerate(checked) if arrays[0].dtype == dtype]
         replicas = range(len(checked[mine[0]]))
@@ -311,9 +311,9 @@ def packed(op: ReduceOp, values: Sequence[Sequence[Any]], add: Add, packs: int, 
         at = 0
         for i in mine:
             shape = checked[i][0].shape
-            made[i] = ops.value(total[at : at + prod(shape)].reshape(shape))
+            totals[i] = ops.value(total[at : at + prod(shape)].reshape(shape))
             at += prod(shape)
-    return made
+    return totals
 
 
 # ---- One device adds the values of all replicas

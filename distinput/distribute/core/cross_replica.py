@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.core.reducer import Reducer
+from distinput.distribute.core.reducer import ReplicaReducer
 from distinput.distribute.core.reduction import ReduceOp, check_axis, mean_of_rows, reduce_undistributed, wide_dtype
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.sliced import has_slices, reduce_slices, refuse_gather
@@ -21,7 +21,7 @@ __all__ = ["gather_nest", "gather_ragged", "reduce_nest", "reduce_ragged"]
 # ---- `reduce` and `gather` of ragged tensors: of their values and row lengths, which are arrays
 
 
-def gather_ragged(reducer: Reducer, parts: Sequence[Any], axis: Any, *, call: str, name: str) -> RaggedTensor:
+def gather_ragged(reducer: ReplicaReducer, parts: Sequence[Any], axis: Any, *, call: str, name: str) -> RaggedTensor:
     """The rows of all replicas, one after the other.
 
     Raises:
@@ -39,7 +39,7 @@ def gather_ragged(reducer: Reducer, parts: Sequence[Any], axis: Any, *, call: st
 
 
 def reduce_ragged(
-    reducer: Reducer, op: ReduceOp, parts: Sequence[Any], axis: Any, *, deterministic: bool, call: str, name: str
+    reducer: ReplicaReducer, op: ReduceOp, parts: Sequence[Any], axis: Any, *, deterministic: bool, call: str, name: str
 ) -> Any:
     """The sum or mean over some axes and over all replicas; the mean divides by the true number of values.
 
@@ -123,7 +123,7 @@ def _wider(array: Any, width: int) -> Any:
 
 
 def reduce_nest(
-    reducer: Reducer,
+    reducer: ReplicaReducer,
     replicas: Replicas,
     op: ReduceOp,
     value: Any,
@@ -177,7 +177,7 @@ def _mean_of_copies(op: ReduceOp, value: Any) -> Any:
     )
 
 
-def gather_nest(reducer: Reducer, replicas: Replicas, value: Any, axis: Any, *, name: str = "") -> Any:
+def gather_nest(reducer: ReplicaReducer, replicas: Replicas, value: Any, axis: Any, *, name: str = "") -> Any:
     """The result of `Strategy.gather`."""
     if isinstance(value, DistributedValues) and not any(is_ragged(x) or has_slices([x]) for x in value.values):
         return reducer.gather(value.values, axis, present=present_in(value), name=name)

@@ -23,10 +23,10 @@ from distinput.distribute.core.reduction import (
 )
 from distinput.distribute.devices.arrays import ArrayOps, arrays_of
 
-__all__ = ["LocalReducer", "Reducer"]
+__all__ = ["LocalReducer", "ReplicaReducer"]
 
 
-class Reducer(Protocol):
+class ReplicaReducer(Protocol):
     """Computes `reduce`, `gather` and their counterparts in replica context. A strategy has one.
 
     There are four: `LocalReducer` for one process, `OrderedReducer` by a `CrossDeviceOps`, `WorkersReducer` for several

@@ -146,7 +146,7 @@ def joined(parts: Iterable[Bands]) -> Bands:
     special = [part.special for part in parts if part.special is not None]
     used = [part for part in parts if len(part.digits)]
     if not used:
-        made = parts[0]
+        total = parts[0]
     else:
         first = min(part.first for part in used)
         last = max(part.first + len(part.digits) for part in used)
@@ -154,11 +154,11 @@ def joined(parts: Iterable[Bands]) -> Bands:
         for part in used:
             begin = part.first - first
             digits[begin : begin + len(part.digits)] += part.digits
-        made = Bands(first, digits)
+        total = Bands(first, digits)
     if not special:
-        return made
+        return total
     with np.errstate(invalid="ignore"):
-        return Bands(made.first, made.digits, np.asarray(sum(special[1:], special[0])))
+        return Bands(total.first, total.digits, np.asarray(sum(special[1:], special[0])))
 
 
 def rounded(total: Bands, divisor: int, dtype: np.dtype[Any]) -> Any:

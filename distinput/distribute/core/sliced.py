@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from distinput.distribute.core.reducer import Reducer
+from distinput.distribute.core.reducer import ReplicaReducer
 from distinput.distribute.core.reduction import ReduceOp
 from distinput.distribute.devices.arrays import NUMPY
 from distinput.errors import InvalidArgumentError
@@ -88,7 +88,7 @@ def has_slices(parts: Sequence[Any]) -> bool:
 
 
 def reduce_slices(
-    reducer: Reducer,
+    reducer: ReplicaReducer,
     op: ReduceOp,
     parts: Sequence[Any],
     axis: Any,

@@ -10,7 +10,7 @@ from distinput.distribute.core.extended import StrategyExtended
 from distinput.distribute.core.modes import Scope, require_cross_replica
 from distinput.distribute.core.options import InputContext, InputOptions, RunOptions
 from distinput.distribute.core.parts import missing, part
-from distinput.distribute.core.reducer import LocalReducer, Reducer
+from distinput.distribute.core.reducer import LocalReducer, ReplicaReducer
 from distinput.distribute.core.reduction import ReduceOp
 from distinput.distribute.core.replica_context import ValueContext
 from distinput.distribute.core.replicas import Consumer, Replicas
@@ -49,7 +49,7 @@ class Strategy:
         self._backend = backend
         self._replicas = Replicas.of(open_devices(backend, devices))
         self._parameter_devices = self._replicas.devices.local
-        self._reducer: Reducer = LocalReducer(self._replicas.devices)
+        self._reducer: ReplicaReducer = LocalReducer(self._replicas.devices)
 
     # ---- facts
 

@@ -237,7 +237,7 @@ class PinnedCopies:
         Args:
           tensors: each tensor on the host, and the GPU that it is copied to. Their memory is not read after the call.
         """
-        cuda, used, made = self._cuda, dict[Any, Any](), []
+        cuda, used, placed_tensors = self._cuda, dict[Any, Any](), []
         for tensor, device in tensors:
             stream = used[device] = self._stream(device)
             # The driver copies memory that is not pinned in small pieces, and keeps the thread waiting.
@@ -247,10 +247,10 @@ class PinnedCopies:
                 there = pinned.to(device, non_blocking=True)
             # Else this stream could fill the memory again while the program's stream still reads it.
             there.record_stream(cuda.default_stream(device))
-            made.append(there)
+            placed_tensors.append(there)
         for stream in used.values():
             stream.synchronize()
-        return made
+        return placed_tensors
 
     def delivered(self, step: Any) -> None:
         """Keep the memory of a step's tensors until the stream that the calling thread computes on has finished with them.

@@ -17,8 +17,7 @@ from distinput.distribute.core.replicas import CallDescription, Peers
 from distinput.errors import FailedPreconditionError, StateError
 from distinput.files.manifest import NamesFingerprint
 from distinput.files.paths import local_path
-from distinput.plan.node import Node
-from distinput.plan.text import describe
+from distinput.plan.node import Node, describe
 from distinput.sharding.batches import batch_size_of
 from distinput.sharding.decision import policy_of
 from distinput.values.random import fresh_seed

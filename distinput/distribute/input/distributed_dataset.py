@@ -72,24 +72,24 @@ def watched(source: StepSource, make_run: Callable[..., Run]) -> tuple[StepSourc
       source: of the steps.
       make_run: makes the runs of the datasets; see `DatasetIterator`.
     """
-    found: list[DatasetHandle[Any]] = []
+    handles: list[DatasetHandle[Any]] = []
 
     def same(dataset: Any) -> Any:
         if not isinstance(dataset, DatasetHandle):
             return dataset
-        found.append(dataset._run_by(make_run))
-        return found[-1]
+        handles.append(dataset._run_by(make_run))
+        return handles[-1]
 
     match source:
         case CutBatches():
-            return replace(source, dataset=same(source.dataset)), found
+            return replace(source, dataset=same(source.dataset)), handles
         case DealtElements():
-            return replace(source, datasets=[same(dataset) for dataset in source.datasets]), found
+            return replace(source, datasets=[same(dataset) for dataset in source.datasets]), handles
         case OwnPiecesSource():
             batches = copy.copy(source.batches)
             batches.pieces = same(batches.pieces)
-            return replace(source, batches=batches), found
-    return source, found
+            return replace(source, batches=batches), handles
+    return source, handles
 
 
 # ---- Distributed datasets: iterables of steps, each of which has a part for every replica

@@ -56,25 +56,25 @@ def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
         raise StateError(
             "DistributedDataset.restore: this is no state of a distributed iterator; take it with iterator.state()"
         )
-    found = opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"})
-    if all(found.get(key) == value for key, value in _ALONE.items()) and layout.get("cut") == "batches":
+    content = opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"})
+    if all(content.get(key) == value for key, value in _ALONE.items()) and layout.get("cut") == "batches":
         layout = _ALONE
     for key, want in sorted(layout.items()):  # the cut first, which decides whether there are others
-        if found.get(key) != want:
+        if content.get(key) != want:
             raise StateError(
-                f"DistributedDataset.restore: the state was taken with {key}={found.get(key)!r}, this dataset has "
+                f"DistributedDataset.restore: the state was taken with {key}={content.get(key)!r}, this dataset has "
                 f"{key}={want!r}; distribute with the same strategy and options as the job that saved it, or have jobs use "
                 "policy DATA or balanced_split from their beginning, whose states go on on any number of workers and replicas"
             )
-    seen = found["seen"]
+    seen = content["seen"]
     shapes = seen is None or (isinstance(seen, list) and all(_is_shape(shape) for shape in seen))
-    several = isinstance(found["inputs"], list) and len(found["inputs"]) == inputs
-    if not (is_count(found["step"]) and type(found["ended"]) is bool and shapes and several):
+    several = isinstance(content["inputs"], list) and len(content["inputs"]) == inputs
+    if not (is_count(content["step"]) and type(content["ended"]) is bool and shapes and several):
         raise StateError(
             "DistributedDataset.restore: the state is damaged: 'step', 'ended', 'seen' or 'inputs' is not as it was saved; it "
             "must be what iterator.state() gave"
         )
-    return found
+    return content
 
 
 def _is_shape(value: Any) -> bool:

@@ -229,8 +229,8 @@ def _arranged(method: str, outcome: Reply, specs: Any) -> Reply:
     code, _, value = outcome
     if code != OK:
         return outcome
-    wanted, found = structure_of(specs, lists=True), structure_of(value, lists=True)
-    leaves, each = found.flatten(value), wanted.flatten(specs)
+    specified, found = structure_of(specs, lists=True), structure_of(value, lists=True)
+    leaves, each = found.flatten(value), specified.flatten(specs)
     what = f"call: the result of {method!r}"
     if len(leaves) != len(each):
         return (
@@ -244,4 +244,4 @@ def _arranged(method: str, outcome: Reply, specs: Any) -> Reply:
         if isinstance(spec, TensorSpec) and not spec.fits(array.shape, dtype):
             given = f"{dtype_name(dtype)}{list(array.shape)}"
             return _INVALID, f"{what} must fit {spec}, got {given}; change output_specs", None
-    return code, "", wanted.build(leaves)
+    return code, "", specified.build(leaves)

@@ -148,10 +148,10 @@ def _some(connection: socket.socket) -> bytes:
 
 def _exactly(connection: socket.socket, rest: memoryview, size: int) -> tuple[memoryview, memoryview]:
     """So many bytes, which can be written to: first what was received already, and what is left of that."""
-    made = buffers.empty((size,), _BYTE).data
+    memory = buffers.empty((size,), _BYTE).data
     here = min(size, len(rest))
-    made[:here] = rest[:here]
-    view = made[here:]
+    memory[:here] = rest[:here]
+    view = memory[here:]
     # All at once where the system can, rather than as they come, with a change of threads for each piece.
     flags = 0 if _is_encrypted(connection) else getattr(socket, "MSG_WAITALL", 0)
     while len(view):
@@ -159,7 +159,7 @@ def _exactly(connection: socket.socket, rest: memoryview, size: int) -> tuple[me
         if not count:
             raise Ended("the connection was closed in the middle of a message")
         view = view[count:]
-    return made, rest[here:]
+    return memory, rest[here:]
 
 
 def greet(connection: socket.socket, secret: bytes, kind: bytes) -> None:

@@ -22,7 +22,7 @@ from distinput.distribute.engines.address import is_loopback
 from distinput.distribute.seats.dask import check_installed, start_scheduler
 from distinput.errors import UnavailableError
 
-__all__ = ["LocalCluster", "SeatProcess", "main", "run", "where_to_listen"]
+__all__ = ["LocalCluster", "SeatProcess", "main", "program", "run", "where_to_listen"]
 
 # ---- A process with one seat: a Dask worker without a nanny, with nothing in it that a seat does not need
 
@@ -129,6 +129,11 @@ def _end_without(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_LOOK_SECONDS)
     os._exit(1)
+
+
+def program() -> str:
+    """What a new interpreter runs to become a process with one seat: `main`, with the modules that this process finds."""
+    return f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"
 
 
 def main() -> Never:
@@ -271,11 +276,9 @@ class LocalCluster:
 
     def _started(self) -> "subprocess.Popen[bytes]":
         """A process that imports what it needs while others start, and waits to be told its seat."""
-        work = "from distinput.distribute.seats import dask_process; dask_process.main()"
-        program = f"import sys; sys.path[:] = {sys.path!r}; {work}"
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
         return subprocess.Popen(
-            [sys.executable, *flags, "-c", program],
+            [sys.executable, *flags, "-c", program()],
             stdin=subprocess.PIPE,
             # Ctrl-C in a terminal goes to all processes of its group; these are told by this one.
             start_new_session=True,

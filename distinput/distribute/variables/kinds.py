@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from distinput.distribute.core.modes import Mode, modes
-from distinput.distribute.core.reducer import Reducer
+from distinput.distribute.core.reducer import ReplicaReducer
 from distinput.distribute.core.reduction import reduce_undistributed
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.sliced import IndexedSlices, reduce_slices
@@ -329,7 +329,9 @@ _AGGREGATION_MISSING = (
 # ---- The aggregate of the values that replicas write to a variable
 
 
-def aggregate(reducer: Reducer, replicas: Replicas, aggregation: VariableAggregation, given: Sequence[Any]) -> Any:
+def aggregate(
+    reducer: ReplicaReducer, replicas: Replicas, aggregation: VariableAggregation, given: Sequence[Any]
+) -> Any:
     """The aggregate of the values that the replicas of this process, and those of the other workers, write to a variable.
 
     The very same object on all replicas is its own mean; a sum of it is refused, since it may be meant to count once.
@@ -354,7 +356,7 @@ _NUMBERS = (
 
 
 def _aggregate_slices(
-    reducer: Reducer, replicas: Replicas, aggregation: VariableAggregation, given: Sequence[Any]
+    reducer: ReplicaReducer, replicas: Replicas, aggregation: VariableAggregation, given: Sequence[Any]
 ) -> Any:
     """The rows of all replicas one after the other; for a mean, divided by the number of replicas."""
     call = "write to a variable"

@@ -326,7 +326,7 @@ def _register(structure: Structure) -> None:
 # ----------------------------------------------------------------------------
 
 
-_GLOBAL = "interop.jax.batches"
+_WHOLE = "interop.jax.batches"
 
 
 def to_global(step: Any, sharding: Any) -> Any:
@@ -366,7 +366,7 @@ def to_global(step: Any, sharding: Any) -> Any:
             shardings = []
         if not shardings or not all(isinstance(each, jax.sharding.Sharding) for each in shardings):
             raise TypeError(
-                f"{_GLOBAL}: sharding must be a jax.sharding.NamedSharding, or a nest of them with the structure of the step, "
+                f"{_WHOLE}: sharding must be a jax.sharding.NamedSharding, or a nest of them with the structure of the step, "
                 f"{structure}, got {sharding!r}"
             )
     return structure.build(
@@ -383,10 +383,11 @@ def _leaf(leaf: Any, sharding: Any, name: str) -> Any:
         if whole.sharding.is_equivalent_to(sharding, whole.ndim):
             return whole
     parts = list(leaf.values) if isinstance(leaf, DistributedValues) else [leaf]
-    parts = [part if isinstance(part, jax.Array) else as_device_array(part, name, _GLOBAL) for part in parts]
+    parts = [part if isinstance(part, jax.Array) else as_device_array(part, name, _WHOLE) for part in parts]
     if len({part.shape for part in parts}) > 1:
         raise ValueError(
-            f"{_GLOBAL}: the parts of {name} must have the same shape, got {', '.join(str(list(part.shape)) for part in parts)}; "
+            f"{_WHOLE}: the parts of {name} must have the same shape, got "
+            f"{', '.join(str(list(part.shape)) for part in parts)}; "
             "distribute the dataset with InputOptions(tail='pad') or tail='drop'"
         )
     if not parts[0].shape:
@@ -395,7 +396,7 @@ def _leaf(leaf: Any, sharding: Any, name: str) -> Any:
         parts = [part.reshape(1) for part in parts]
     size = parts[0].shape[0]
     rows, starts = _places(sharding, len(parts), size, parts[0].ndim, name)
-    return put_pieces(f"{_GLOBAL}: {name}", [parts], [sharding], size, starts, rows)[0]
+    return put_pieces(f"{_WHOLE}: {name}", [parts], [sharding], size, starts, rows)[0]
 
 
 def _everywhere(value: Any, sharding: Any) -> Any:
@@ -411,13 +412,13 @@ def _places(sharding: Any, count: int, size: int, dimensions: int, name: str) ->
         return count * size, [part * size for part in range(count)]
     # Where the rows of this process are: as shares of the whole, told by an array that every sharding can divide.
     nominal = len(sharding.device_set)
-    held = device_rows(sharding, (nominal, *[None] * (dimensions - 1)), f"{_GLOBAL}: {name}")
+    held = device_rows(sharding, (nominal, *[None] * (dimensions - 1)), f"{_WHOLE}: {name}")
     pieces = pieces_of(held.values(), nominal)
     own, each = pieces.count, count // pieces.count
     if count % own or sum(stop - first for first, stop in set(held.values())) < own * pieces.size:
         raise ValueError(
-            f"{_GLOBAL}: {name} has {count} parts on this process, whose devices hold {own} separate parts of the rows; make the "
-            "mesh of the devices in replica order"
+            f"{_WHOLE}: {name} has {count} parts on this process, whose devices hold {own} separate parts of the rows; make "
+            "the mesh of the devices in replica order"
         )
     rows = each * size  # of a piece
     starts = [start // pieces.size * rows for start in pieces.starts]

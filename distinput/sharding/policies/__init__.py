@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies, one file each, loaded when they are first needed."""
+"""The table of policies, each loaded when it is first needed."""
 
 from importlib import import_module
 
@@ -11,14 +11,14 @@ from distinput.plan.options import AutoShardPolicy, Policy
 __all__ = ["POLICIES", "policy_named", "register_policy"]
 
 POLICIES: dict[str, Policy | str] = {
-    "AUTO": "distinput.sharding.policies.auto",
-    "BALANCED": "distinput.sharding.policies.balanced",
-    "DATA": "distinput.sharding.policies.data",
-    "FILE": "distinput.sharding.policies.file",
-    "HINT": "distinput.sharding.policies.hint",
-    "OFF": "distinput.sharding.policies.off",
+    "AUTO": "distinput.sharding.policies.file:AUTO",
+    "BALANCED": "distinput.sharding.policies.balanced:BALANCED",
+    "DATA": "distinput.sharding.policies.data:DATA",
+    "FILE": "distinput.sharding.policies.file:FILE",
+    "HINT": "distinput.sharding.policies.data:HINT",
+    "OFF": "distinput.sharding.policies.data:OFF",
 }
-"""Each policy by its name, or the module whose `POLICY` it is."""
+"""Each policy by its name, or where it is, as `package.module:NAME`."""
 
 
 def policy_named(name: str) -> Policy:
@@ -34,7 +34,8 @@ def policy_named(name: str) -> Policy:
         known = meant(name, sorted(POLICIES), "known are")
         raise InvalidArgumentError(f"there is no policy {name!r}; {known}{failures()}")
     if isinstance(found, str):
-        policy: Policy = import_module(found).POLICY
+        module, _, attribute = found.partition(":")
+        policy: Policy = getattr(import_module(module), attribute)
         found = POLICIES[name] = policy
     return found
 

@@ -30,7 +30,7 @@ from distinput.run.run import Run
 from distinput.sharding.file_assignment import FileAssignment, assign_files, range_of_worker
 from distinput.values.spec import Spec
 
-__all__ = ["POLICY", "PartsOf", "assign_names", "is_of_names", "makes_reader", "names_below"]
+__all__ = ["BALANCED", "PartsOf", "assign_names", "is_of_names", "makes_reader", "names_below"]
 
 
 def _balanced(node: Node, share: Share, tolerant: bool = False) -> Node:
@@ -74,7 +74,7 @@ def _balanced(node: Node, share: Share, tolerant: bool = False) -> Node:
     )
 
 
-POLICY = Policy("BALANCED", "parts of files and ranges of rows of equal size", _balanced)
+BALANCED = Policy("BALANCED", "parts of files and ranges of rows of equal size", _balanced)
 
 
 # --- names of files

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy FILE: whole files.
+"""Policies FILE: whole files, and AUTO: FILE where there are enough files, else DATA.
 
 The rules are those of tensorflow/core/grappler/optimizers/data/auto_shard.cc. Trees are never changed in place, so nothing is
 left behind if a pipeline turns out to be indivisible half way.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.functions.inference import results_of
@@ -19,9 +20,15 @@ from distinput.plan.in_memory import Rows
 from distinput.plan.node import Needs, Node, walk
 from distinput.plan.options import Decision, Policy, Share
 from distinput.run.run import Run
+from distinput.sharding.policies.data import DATA
 from distinput.values.spec import DatasetSpec
 
-__all__ = ["POLICY", "TooFewFilesError", "by_file", "refusal"]
+__all__ = ["AUTO", "FILE", "TooFewFilesError"]
+
+
+# ----------------------------------------------------------------------------
+# FILE: whole files.
+# ----------------------------------------------------------------------------
 
 
 class TooFewFilesError(InvalidArgumentError):
@@ -32,7 +39,7 @@ Replacement = Callable[[Node], Node]
 """What replaces a tree of file names."""
 
 
-def refusal(node: Node, num_workers: int) -> NotFoundError | TooFewFilesError | None:
+def _refusal(node: Node, num_workers: int) -> NotFoundError | TooFewFilesError | None:
     """Why the files of a pipeline cannot be divided; None if they can.
 
     Functions are called on made-up elements to see whether they make readers, and up to `num_workers` names are listed.
@@ -50,12 +57,12 @@ def refusal(node: Node, num_workers: int) -> NotFoundError | TooFewFilesError | 
 
 
 def _decide(node: Node, num_workers: int) -> Decision:
-    if num_workers > 1 and (why_not := refusal(node, num_workers)) is not None:
+    if num_workers > 1 and (why_not := _refusal(node, num_workers)) is not None:
         raise why_not
-    return Decision(POLICY, POLICY, "asked", POLICY.sentence)
+    return Decision(FILE, FILE, "asked", FILE.sentence)
 
 
-def by_file(node: Node, share: Share) -> Node:
+def _by_file(node: Node, share: Share) -> Node:
     """The tree with a shard on the names of files.
 
     Raises:
@@ -65,10 +72,10 @@ def by_file(node: Node, share: Share) -> Node:
 
 
 def _shard(node: Node, share: Share) -> Node:
-    return node if share.num_workers == 1 else by_file(node, share)
+    return node if share.num_workers == 1 else _by_file(node, share)
 
 
-POLICY = Policy("FILE", "whole files, file i to worker i modulo the number of workers", _shard, _decide)
+FILE = Policy("FILE", "whole files, file i to worker i modulo the number of workers", _shard, _decide)
 
 
 def _at_names(node: Node, found: Replacement, share: Share) -> Node:
@@ -182,3 +189,28 @@ def _count_up_to(names: Node, most: int) -> int:
                 break
         stream.close()  # type: ignore[attr-defined]
     return min(most, found)
+
+
+# ----------------------------------------------------------------------------
+# AUTO: FILE where there are enough files, else DATA.
+# ----------------------------------------------------------------------------
+
+
+_FILE_OF_AUTO = replace(FILE, shard=_by_file)
+"""A single worker shards its file names, too, since states that were saved with this policy contain that step."""
+
+
+def _decide_auto(node: Node, num_workers: int) -> Decision:
+    why_not = _refusal(node, num_workers)
+    if why_not is None:
+        return Decision(AUTO, _FILE_OF_AUTO, "enough_files", _FILE_OF_AUTO.sentence)
+    reason = "too_few_files" if isinstance(why_not, TooFewFilesError) else "not_files"
+    short = str(why_not).split("; ")[0]
+    return Decision(AUTO, DATA, reason, f"{DATA.sentence}; not FILE: {short}")
+
+
+def _shard_auto(node: Node, share: Share) -> Node:
+    return _decide_auto(node, share.num_workers).applied.shard(node, share)
+
+
+AUTO = Policy("AUTO", "FILE where there are enough files, else DATA", _shard_auto, _decide_auto)
