@@ -7,7 +7,7 @@
 
 from typing import TYPE_CHECKING
 
-from distinput.names.registry import files_of
+from distinput.names.lazy import lazy
 
 if TYPE_CHECKING:
     from distinput.ops import (
@@ -55,4 +55,4 @@ if TYPE_CHECKING:
         zip,
     )
 else:
-    __getattr__ = files_of(__name__)
+    __getattr__, __dir__, __all__ = lazy(__name__)

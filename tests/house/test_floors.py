@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.imports import imports, module_name
+from tests.house.imports import imports, lazy_names, module_name
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "distinput"
@@ -66,7 +66,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("functions", "streaming"): "threads that call functions are tried and measured as all threads are",
     ("lineage", "distribute"): "which records steps are made of is told by how they are dealt",
     ("diagnosis", ""): "it tells the version of the whole",
-    ("partition", "formats"): "where a file can be cut is its format's to say",
     ("rewrite", "sharding"): "a rule replaces `shard_batches` by the reading of a worker's own rows",
     ("streaming", "formats"): "the portions in which a format is read are decoded ahead",
     ("streaming", "writers"): "what a pass keeps on its way is written to files",
@@ -172,15 +171,6 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/kernels/cache.py", "may_hold"): "the same",
     ("distinput/testing/judge/loaders/ours.py", "torch_loader"): "PyTorch is for those who judge its loaders",
     ("distinput/functions/generators.py", "__call__"): "it loads numpy.random, which few programs need",
-    ("distinput/__init__.py", "_absent"): "so does what to write in the place of a name that is not there",
-    ("distinput/data/__init__.py", "_absent"): "the same",
-    ("distinput/__init__.py", "find_spec"): "the table of old paths is for those who still import one",
-    ("distinput/__init__.py", "__getattr__"): "`import distinput` stays quick: a corner is loaded when it is named",
-    (
-        "distinput/data/__init__.py",
-        "__getattr__",
-    ): "so does the first batch: what reads files is loaded when it is named",
-    ("distinput/tpu/experimental.py", "_absent"): "the same",
     ("distinput/plan/node.py", "with_functions_taken"): "functions are for pipelines that have some",
     ("distinput/plan/node.py", "__getstate__"): "the same",
     ("distinput/rewrite/rules.py", "of"): "places are for pipelines with random steps",
@@ -236,7 +226,6 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/ops/slices.py", "names"): "what names of files say is for states, which few first batches come with",
     ("distinput/columns/block.py", "folded"): "sparse tensors are few of the elements",
     ("distinput/columns/block.py", "_unfolded"): "the same",
-    ("distinput/values/spec.py", "unfolded"): "the same",
     ("distinput/functions/inference.py", "_made_up_sparse"): "the same",
     ("distinput/ops/slices.py", "_rows_of_sparse"): "the same",
     ("distinput/plan/in_memory.py", "datasets_spec"): "elements that are datasets are few of those that are held",
@@ -255,11 +244,13 @@ def problems(source: str, module: str, file: str, known: Collection[str]) -> lis
     if room(module) not in FLOORS:
         return [f"{file}: `{room(module)}` is on no floor; give it one in FLOORS"]
     found = []
+    names = lazy_names(source)
     for item in imports(source, module, file.endswith("__init__.py"), known):
         top = item.name.split(".")[0]
         where = f"{file}:{item.line}"
         if top == "distinput":
-            found += [f"{where}: {text}" for text in _own(module, item.name)]
+            if item.line not in names:
+                found += [f"{where}: {text}" for text in _own(module, item.name)]
             if item.function is not None and (file, item.function) not in LAZY:
                 found.append(
                     f"{where}: `{item.name}` is imported inside `{item.function}`; move it to the top of the file"
@@ -296,7 +287,7 @@ def test_imports_go_down(file: Path) -> None:
     "module, source, says",
     [
         ("distinput.values.nest", "from distinput.ops.map import Map", "is up"),
-        ("distinput.values.nest", "def f():\n    from distinput.core import spec", "inside `f`"),
+        ("distinput.values.nest", "def f():\n    from distinput.values import spec", "inside `f`"),
         ("distinput.values.nest", "import fsspec", "may be imported only in distinput/files"),
         ("distinput.values.nest", "def f():\n    import numba.core", "may be imported only in distinput/kernels"),
         ("distinput.values.nest", "import sklearn", "not among the packages"),
@@ -304,13 +295,13 @@ def test_imports_go_down(file: Path) -> None:
         ("distinput.values.nest", "from .. import ops", "is up"),
         ("distinput.values.nest", "from importlib import import_module\nimport_module('distinput.ops')", "is up"),
         ("distinput.values.nest", "from distinput import elsewhere", "is up"),
-        ("distinput.formats.text", "from distinput.partition import shard_plan", "is sideways"),
+        ("distinput.formats.text", "from distinput.functions import parts", "is sideways"),
         ("distinput.helpers.text", "", "on no floor"),
         ("distinput.distribute.input.distribution", "import torch", "may be imported only in"),
     ],
 )
 def test_a_wrong_import_is_seen(module: str, source: str, says: str) -> None:
-    known = {"distinput.ops", "distinput.partition", "distinput.sharding.shard_plan", "distinput.ops.map"}
+    known = {"distinput.ops", "distinput.functions.parts", "distinput.ops.map"}
     file = module.replace(".", "/") + ".py"
     assert any(says in problem for problem in problems(source, module, file, known))
 
@@ -320,10 +311,14 @@ def test_a_wrong_import_is_seen(module: str, source: str, says: str) -> None:
     [
         (
             "distinput.ops.map",
-            "import json\nimport numpy as np\nfrom distinput.core import nest\nfrom distinput.errors import StateError",
+            "import json\nimport numpy as np\nfrom distinput.values import nest\nfrom distinput.errors import StateError",
         ),
         ("distinput.ops.map", "from distinput.ops.batch import Batch\nfrom . import batch"),
         ("distinput.kernels.row_loop", "def load():\n    import numba"),
+        (
+            "distinput.data",
+            "\nif TYPE_CHECKING:\n    from distinput.tf import a as a\nelse:\n    __getattr__, __dir__, __all__ = lazy()",
+        ),
         ("distinput.distribute.engines.torch", "import torch.distributed"),
     ],
 )

@@ -2,8 +2,9 @@
 """What is given to a strategy and stands above it: input, lineage, variables, names of TensorFlow. Loaded at the first use."""
 
 from functools import cache
-from importlib import import_module
 from typing import Any
+
+from distinput.names.lazy import placed
 
 __all__ = ["PARTS", "missing", "part"]
 
@@ -36,8 +37,7 @@ def part(name: str) -> Any:
     >>> part("mirrored").__name__
     'mirrored'
     """
-    module, _, attribute = PARTS[name].partition(":")
-    return getattr(import_module(module), attribute)
+    return placed(PARTS[name])
 
 
 def missing(owner: Any, name: str) -> Any:
