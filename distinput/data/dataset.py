@@ -16,8 +16,8 @@ import numpy as np
 from distinput import ops
 from distinput.arrow.tabular import is_stream, is_table
 from distinput.columns.state import State
-from distinput.data.element import T_co
 from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, resumed
+from distinput.data.optional import T_co
 from distinput.data.transformation import transformation
 from distinput.errors import InvalidArgumentError
 from distinput.names.words import html, meant
@@ -195,7 +195,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.random`.
         """
-        return Dataset(ops.random.Random(seed, rerandomize_each_iteration, name=name))
+        return Dataset(ops.range.Random(seed, rerandomize_each_iteration, name=name))
 
     @overload
     @staticmethod
@@ -528,7 +528,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.list_files`.
         """
-        from distinput.files.directory import list_files
+        from distinput.files.folder import list_files
         from distinput.files.mounts import stored
         from distinput.files.paths import as_paths
 
@@ -575,7 +575,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.load`.
         """
-        from distinput.data.saving import load
+        from distinput.data.writing import load
 
         return Dataset(load(path, element_spec, compression, reader_func, wait))
 
@@ -1093,7 +1093,7 @@ class Dataset(Transformations[T_co]):
 
         Source: Python's sequences; a dataset is none, since it can be infinite, and differ from pass to pass.
         """
-        from distinput.data.by_position import is_integer, row_of, rows_of
+        from distinput.streaming.by_position import is_integer, row_of, rows_of
 
         found = self._by_position()
         if is_integer(key):
@@ -1383,7 +1383,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.save`.
         """
-        from distinput.data.saving import save
+        from distinput.data.writing import save
 
         return save(self, path, compression, shard_func, checkpoint_args)
 

@@ -1,20 +1,338 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A task of a cluster, run from a program: the worker or parameter server of a `ParameterServerStrategy`."""
+"""Tasks of a cluster, run from a program, and clusters of local processes."""
 
+import asyncio
+import contextlib
 import json
+import logging
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from importlib import import_module
+from typing import Any, Never, Self
 
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import with_rpc_layer
-from distinput.distribute.seats.dask import check_installed, chief_address
-from distinput.distribute.seats.local_cluster import SeatProcess, program
-from distinput.errors import FailedPreconditionError
+from distinput.distribute.engines.background import is_loopback
+from distinput.distribute.seats.dask import check_installed, chief_address, start_scheduler
+from distinput.errors import FailedPreconditionError, UnavailableError
 
-__all__ = ["Server", "ServerDef"]
+__all__ = ["LocalCluster", "SeatProcess", "Server", "ServerDef", "main", "program", "run", "where_to_listen"]
+
+
+# ----------------------------------------------------------------------------
+# A cluster of processes on this machine: a Dask scheduler in this process, and one process a seat.
+# ----------------------------------------------------------------------------
+
+
+# ---- A process with one seat: a Dask worker without a nanny, with nothing in it that a seat does not need
+
+_LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class SeatProcess:
+    """What a process needs to take a seat.
+
+    Args:
+      scheduler: the address of the Dask scheduler.
+      name: of the seat, such as "worker-0".
+      listen: `host:port` where the Dask worker listens; empty for any port.
+      death_seconds: how long to look for the scheduler.
+      parent: the number of the process without which this one ends; None for none.
+      directory: for Dask's own files.
+      tls: the arguments of Dask's `Security`; None: those of Dask's configuration.
+    """
+
+    scheduler: str
+    name: str
+    listen: str = ""
+    death_seconds: float = 60.0
+    parent: int | None = None
+    directory: str | None = None
+    tls: dict[str, Any] | None = None
+
+
+def run(process: SeatProcess) -> Never:
+    """Take the seat until the scheduler is gone, or SIGTERM or SIGINT comes; then end this process.
+
+    The exit status is 0 when it was told to end, or the scheduler ended; 1 when there was no scheduler.
+    """
+    import dask
+    import distributed  # noqa: F401 - sets the levels of its loggers, which are changed here
+
+    # What it says of connections that end is what everybody is told anyway.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    if process.parent is not None:
+        threading.Thread(target=_end_without, args=(process.parent,), daemon=True).start()
+    with dask.config.set(
+        {
+            # Nothing of ours runs as a Dask task, so there is nothing for the sampling profiler to see.
+            "distributed.worker.profile.enabled": False,
+            "distributed.worker.daemon": False,
+        }
+    ):
+        status = asyncio.run(_work(process))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # A function of the user may still be running on a thread; nobody waits for its result.
+    os._exit(status)
+
+
+def where_to_listen(process: SeatProcess) -> dict[str, Any]:
+    """Where the Dask worker listens: at any address only if the scheduler is on another machine and nobody says where.
+
+    >>> where_to_listen(SeatProcess("tcp://127.0.0.1:8786", "ps-0"))
+    {'host': '127.0.0.1', 'port': 0}
+    >>> where_to_listen(SeatProcess("tcp://host0:8786", "ps-0"))
+    {}
+    >>> where_to_listen(SeatProcess("tcp://host0:8786", "ps-0", "host1:2222"))
+    {'host': 'host1', 'port': 2222}
+    """
+    host, _, port = process.listen.rpartition(":")
+    if process.listen:
+        return {"host": host.strip("[]"), "port": int(port)}
+    scheduler = process.scheduler.rpartition("://")[2].rpartition(":")[0].strip("[]")
+    return {"host": scheduler, "port": 0} if is_loopback(scheduler) else {}
+
+
+async def _work(process: SeatProcess) -> int:
+    from distributed import Security, Worker
+
+    listen = where_to_listen(process)
+    worker = Worker(
+        process.scheduler,
+        nthreads=1,
+        name=process.name,
+        memory_limit=0,
+        dashboard=False,
+        death_timeout=process.death_seconds,
+        local_directory=process.directory,
+        security=None if process.tls is None else Security(**process.tls),
+        **listen,
+    )
+    loop = asyncio.get_running_loop()
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    try:
+        await worker
+    except Exception as error:  # noqa: BLE001 - said in one line; Dask's own traceback helps nobody
+        print(f"distinput: {process.name}: no scheduler at {process.scheduler}: {error}", file=sys.stderr)
+        return 1
+    ended = asyncio.ensure_future(worker.finished())
+    await asyncio.wait([ended, asyncio.ensure_future(told.wait())], return_when=asyncio.FIRST_COMPLETED)
+    await worker.close(timeout=2)
+    return 0
+
+
+def _end_without(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(1)
+
+
+def program() -> str:
+    """What a new interpreter runs to become a process with one seat: `main`, with the modules that this process finds."""
+    return f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"
+
+
+def main() -> Never:
+    """Take the seat that is described in JSON on the standard input."""
+    # What takes long to import is imported while the scheduler starts.
+    import_module("distributed")
+    told = sys.stdin.read()
+    if not told:
+        sys.exit(1)
+    run(SeatProcess(**json.loads(told)))
+
+
+# ---- A cluster of processes on this machine: a Dask scheduler in this process, and one process a seat
+
+_PATIENCE = 2.0
+"""Seconds that a process gets to end by itself."""
+_SOON = 1.0
+"""A process that ends sooner than so many seconds after it was started is not started again at once."""
+
+
+class LocalCluster:
+    """Processes of this machine under the names of seats. Those that end are started again, but for parameter servers.
+
+    The processes end with this one, however it ends.
+
+    Args:
+      workers: how many workers.
+      servers: how many parameter servers.
+      address: `host:port` of the scheduler.
+      worker_timeout_seconds: how long a worker may stand still.
+      restart: the kinds of seats whose processes are started again when they end, of "worker" and "ps".
+      said: told of processes that end and start, in words.
+      security: Dask's `Security`, with certificates of which all processes get those that they need; None: connections are
+        not encrypted, and everybody who reaches a port may have functions run.
+
+    Raises:
+      EngineMissing: `distributed` is not installed.
+      OSError: the address is taken.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        servers: int,
+        *,
+        address: str = "127.0.0.1:0",
+        worker_timeout_seconds: float = 30.0,
+        restart: Collection[str] = ("worker",),
+        said: Callable[[str], None] = lambda _: None,
+        security: Any = None,
+    ) -> None:
+        check_installed()
+        self._restart, self._said, self._security = restart, said, security
+        self._host = address.rpartition(":")[0]
+        self._lock = threading.Lock()
+        self._ending = False
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._threads: list[threading.Thread] = []
+        self._directory = tempfile.mkdtemp(prefix="distinput-cluster-")
+        self._scheduler: Any = None
+        try:
+            for name in (*(f"worker-{i}" for i in range(workers)), *(f"ps-{i}" for i in range(servers))):
+                self._processes[name] = self._started()
+            self._scheduler = start_scheduler(address, worker_timeout_seconds, security)
+            self.address: str = self._scheduler.scheduler_address
+            for name, process in self._processes.items():
+                self._take_seat(process, name)
+            for name in self._processes:
+                thread = threading.Thread(target=self._attend, args=(name,), name=f"distinput-{name}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def directory(self) -> str:
+        """A folder that only this user can read, which goes with the cluster."""
+        return self._directory
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The name of the Dask worker at each seat, which is that of the seat."""
+        return {name: name for name in self._processes}
+
+    def wait(self, seconds: float) -> None:
+        """Return when all processes have come to the scheduler.
+
+        Raises:
+          UnavailableError: they did not come in time.
+        """
+        until = time.monotonic() + seconds
+        while missing := set(self._processes).difference(
+            str(worker.name) for worker in list(self._scheduler.scheduler.workers.values())
+        ):
+            if time.monotonic() > until:
+                raise UnavailableError(
+                    f"the cluster: {', '.join(sorted(missing))} did not start within {seconds:g} seconds"
+                )
+            time.sleep(0.01)
+
+    def pid(self, name: str) -> int:
+        """The number of the process at a seat now."""
+        with self._lock:
+            return self._processes[name].pid
+
+    def close(self) -> None:
+        """End all processes, and wait until they have ended."""
+        with self._lock:
+            if self._ending:
+                return
+            self._ending = True
+            processes = list(self._processes.values())
+        for process in processes:
+            assert process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            process.terminate()
+            # One that was stopped cannot end.
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+        until = time.monotonic() + _PATIENCE
+        for process in processes:
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for thread in self._threads:
+            thread.join()
+        if self._scheduler is not None:
+            self._scheduler.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        """A process that imports what it needs while others start, and waits to be told its seat."""
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
+        return subprocess.Popen(
+            [sys.executable, *flags, "-c", program()],
+            stdin=subprocess.PIPE,
+            # Ctrl-C in a terminal goes to all processes of its group; these are told by this one.
+            start_new_session=True,
+        )
+
+    def _take_seat(self, process: "subprocess.Popen[bytes]", name: str) -> None:
+        listen = f"{self._host}:0" if self._host else ""
+        tls = None if self._security is None else _arguments(self._security)
+        seat = SeatProcess(self.address, name, listen, parent=os.getpid(), directory=self._directory, tls=tls)
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended already, as whoever attends to it will see
+            process.stdin.write(json.dumps(asdict(seat)).encode())
+            process.stdin.close()
+
+    def _attend(self, name: str) -> None:
+        """Wait for the end of a process; start it again if it is a worker."""
+        while True:
+            process = self._processes[name]
+            began = time.monotonic()
+            status = process.wait()
+            with self._lock:
+                if self._ending:
+                    return
+            how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+            self._said(f"{name}, process {process.pid}, {how}")
+            if name.partition("-")[0] not in self._restart:
+                return
+            time.sleep(max(0.0, began + _SOON - time.monotonic()) if status >= 0 else 0.0)
+            with self._lock:
+                if self._ending:
+                    return
+                self._processes[name] = self._started()
+                self._take_seat(self._processes[name], name)
+            self._said(f"{name} was started again, as process {self._processes[name].pid}")
+
+
+def _arguments(security: Any) -> dict[str, Any]:
+    """What Dask's `Security` was made of, for a worker."""
+    names = ("tls_ca_file", "tls_worker_cert", "tls_worker_key", "require_encryption")
+    return {name: getattr(security, name) for name in names}
+
+
+# ----------------------------------------------------------------------------
+# A task of a cluster, run from a program: the worker or parameter server of a `ParameterServerStrategy`.
+# ----------------------------------------------------------------------------
+
 
 _SEATS = ("worker", "ps")
 

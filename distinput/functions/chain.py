@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt
-from distinput.arrow.owned import is_plain, kept, owned
+from distinput.arrow.adopt import adopt, is_plain, kept, owned
 from distinput.columns.block import Block
 from distinput.functions.claim import Claim, described, unlike
 from distinput.plan.binding import by_name

@@ -14,13 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Array, Column
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
-from distinput.columns.objects import Arrays, Datasets, Objects
-from distinput.columns.ragged import Ragged, frozen_rows, ragged_spec
-from distinput.columns.regroup import loose_rows
+from distinput.columns.block import Block, ColumnBlock, Failure
+from distinput.columns.column import Array, Column, Dense
+from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, frozen_rows, ragged_spec
+from distinput.columns.regroup import as_nest, as_stated_leaves, leaves_for, loose_rows
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark
 from distinput.errors import FailedPreconditionError
@@ -39,7 +36,6 @@ from distinput.values.spec import (
     opened,
     shape_fits,
 )
-from distinput.values.stated import as_nest, as_stated_leaves, leaves_for
 
 __all__ = [
     "Claim",

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure, sound_parts
+from distinput.columns.block import Block, ColumnBlock, Failure, sound_parts
+from distinput.columns.column import Dense
 from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import State
 from distinput.functions.claim import MadeBlock, behind

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from distinput.columns.failure import Failure, trouble_of
+from distinput.columns.block import Failure, trouble_of
 from distinput.columns.rows import RowQueue
 from distinput.functions.chain import calling
 from distinput.functions.inference import infer, parts_of

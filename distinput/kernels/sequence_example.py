@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from distinput.kernels.example import feature_list, map_entry
-from distinput.kernels.example_columns import NO_ROOM
-from distinput.kernels.example_keys import Words, find_key, make_table, table_size
+from distinput.kernels.example import Words, feature_list, find_key, make_table, map_entry, table_size
 from distinput.kernels.example_values import (
     BYTES,
     FLOAT,
     INT64,
     MALFORMED,
     MISSING,
+    NO_ROOM,
     OK,
     check_messages,
     not_offsets,

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from distinput.kernels.crc32c import crc32c_of, crc32c_of_word, masked, masked_reference
+from distinput.kernels.checksums import crc32c_of, crc32c_of_word, masked, masked_reference
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, kernel
 from distinput.kernels.machine import copy_bytes, load_u32, load_u64, signed, store_u32, store_u64, will_load
 

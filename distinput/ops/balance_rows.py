@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, concat_blocks
+from distinput.columns.block import Block, Failure, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError

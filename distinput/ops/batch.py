@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Ints
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure, sound_parts
+from distinput.columns.block import Block, ColumnBlock, Failure, sound_parts
+from distinput.columns.column import Dense, Ints
 from distinput.columns.regroup import column_of
 from distinput.columns.rows import Stream, loosened
 from distinput.columns.state import State

@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.arrow.expression import Term, check_expression, is_expression, rows_where, term_of
-from distinput.columns.block import Block
+from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
-from distinput.columns.failure import Failure
+from distinput.columns.block import Failure
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.functions.claim import Claim, alike

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.owned import owned
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.arrow.adopt import owned
+from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.functions.chain import calling

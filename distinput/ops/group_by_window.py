@@ -9,12 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, concat_blocks
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
-from distinput.columns.objects import Datasets
+from distinput.columns.ragged import Datasets
 from distinput.columns.rows import Stream, passing_over
-from distinput.columns.sizes import MOST_ROWS
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling

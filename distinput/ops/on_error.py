@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, ClassVar
 
-from distinput.columns.failure import Failure, is_defect_within, trouble_of
+from distinput.columns.block import Failure, is_defect_within, trouble_of
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import (
@@ -25,8 +25,7 @@ from distinput.errors import (
 from distinput.plan.check import normalized
 from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
-from distinput.plan.options import options_of
-from distinput.plan.skip_errors import SkipErrors, as_policy, error_classes, is_mistake
+from distinput.plan.options import SkipErrors, as_policy, error_classes, is_mistake, options_of
 from distinput.run.run import Run
 from distinput.url_secrets import without_secrets
 

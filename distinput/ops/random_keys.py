@@ -7,10 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Ints
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, ColumnBlock, Failure
+from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.plan.families import Seeded

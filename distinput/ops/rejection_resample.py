@@ -8,9 +8,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from distinput.columns.block import ColumnBlock
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
+from distinput.columns.block import ColumnBlock, Failure
+from distinput.columns.column import Dense
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError

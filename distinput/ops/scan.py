@@ -10,10 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt
-from distinput.arrow.owned import kept, owned
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.arrow.adopt import adopt, kept, owned
+from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import StateError
@@ -23,10 +21,10 @@ from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
 from distinput.run.calls import MOST_CALLS, applied
 from distinput.run.run import Run
-from distinput.values.json_values import MalformedJson, items_of, member, of_kind
 from distinput.values.leaves import as_leaf, dtype_code, dtype_of
 from distinput.values.nest import structure_of
 from distinput.values.spec import Spec
+from distinput.values.spec_json import MalformedJson, items_of, member, of_kind
 
 __all__ = ["Carry", "Scan", "decode_value", "encode_value"]
 

@@ -88,7 +88,7 @@ def own_draw(node: Node, num_shards: int) -> Node | None:
       node: what is divided.
       num_shards: among how many workers.
     """
-    from distinput.run.cores import loader_worker
+    from distinput.run.threads import loader_worker
 
     worker = loader_worker()
     several = worker is not None and num_shards > worker.count  # of several processes, which drew apart

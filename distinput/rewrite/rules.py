@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 
-from distinput.columns.digest import Digest
+from distinput.columns.state import Digest
 from distinput.errors import InvalidArgumentError
 from distinput.plan.families import Batching
 from distinput.plan.node import Node, walk

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure, trouble_of
+from distinput.columns.block import MOST_BYTES, Block, Failure, trouble_of
 from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
-from distinput.columns.sizes import MOST_BYTES
 from distinput.columns.state import Mark
 from distinput.values.leaves import is_ragged
 

@@ -9,10 +9,10 @@ from threading import get_ident
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 
-from distinput.columns.failure import Failure, Step, note_open_files, trouble_of
+from distinput.columns.block import Failure, Step, note_open_files, trouble_of
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
-from distinput.kernels.flag import Flag
+from distinput.kernels.kernel import Flag
 from distinput.run.threads import Pool, Threads
 from distinput.url_secrets import scrub, without_secrets
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, Failure
 from distinput.columns.state import Mark
 from distinput.run.calls import bytes_of, called, element_text
 from distinput.values.nest import LEAF, structure_of

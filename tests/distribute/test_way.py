@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.distribute.core.parts import PARTS, part
+from distinput.distribute.core.replicas import PARTS, part
 from tests.distribute.workers import on_workers, with_policy
 
 ROOT = Path(di.__file__).parent / "distribute"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.formats import sequence_example
 from distinput.formats.example_encoding import encode_example, encode_sequence_example

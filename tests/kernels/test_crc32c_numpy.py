@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.kernels.crc32c import (
+from distinput.kernels.checksums import (
     CHUNK,
     GROUP,
     SHORT,

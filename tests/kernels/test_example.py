@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.kernels import example, example_columns, example_values
+from distinput.kernels import example, example_values
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -74,7 +74,7 @@ def on_the_way(data: Any, starts: Any, lengths: Any, keys: Any, key_offsets: Any
     n, dtype = len(starts), np.float32 if kind == example_values.FLOAT else np.int64
     out = np.empty(16 * n + 8000, np.uint8)
     kinds, list_starts, list_lengths = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64)
-    columns = np.array([kind, example_columns.ANY, 0, 8000])
+    columns = np.array([kind, example_values.ANY, 0, 8000])
     status, missing = example.locate_features.compiled()(
         data, starts, lengths, keys, key_offsets, columns, kinds, list_starts, list_lengths, out
     )

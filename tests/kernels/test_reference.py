@@ -12,14 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.kernels import (
-    dealing,
-    example_columns,
-    example_values,
-    plain_csv,
-    plain_json,
-    tar,
-)
+from distinput.kernels import dealing, example_values, plain_csv, plain_json, tar
 from distinput.kernels.kernel import KERNELS
 from tests.archives import strange_archive
 from tests.checksum import masked_checksum
@@ -237,11 +230,11 @@ def locates(draw: Draw) -> list[Any]:
     keys = draw(st.lists(st.sampled_from(WANTED), unique=True))
     n, columns, room, rows = starts.size, [], 0, 0
     for _ in keys:
-        kind, size = draw(st.integers(1, 3)), draw(st.sampled_from([-1, -1, 0, 1, 1, 2, 3, example_columns.ANY]))
+        kind, size = draw(st.integers(1, 3)), draw(st.sampled_from([-1, -1, 0, 1, 1, 2, 3, example_values.ANY]))
         more = draw(st.sampled_from([0, 0, 10, 200, 2000]))
         columns += [kind, size, rows if size == -1 else room, more]
         rows += size == -1
-        table = n * (16 if size == example_columns.ANY else max(0, size) * example_values.WIDTHS[kind])
+        table = n * (16 if size == example_values.ANY else max(0, size) * example_values.WIDTHS[kind])
         room += -(-(table + more) // 8) * 8
     return [
         data,

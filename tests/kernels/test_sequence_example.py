@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from distinput.kernels import example_values
-from distinput.kernels.example_columns import NO_ROOM
+from distinput.kernels.example_values import NO_ROOM
 from distinput.kernels.sequence_example import ABSENT, locate_steps
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from distinput.kernels import tfrecord
-from distinput.kernels.crc32c import masked_crc32c
+from distinput.kernels.checksums import masked_crc32c
 
 PAYLOADS = [b"hello", b"", b"x" * 300]
 RECORD_AT = [0, 21, 37, 353]  # and where the file ends

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.columns.block import Block, concat_blocks
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, Failure, concat_blocks
 from distinput.run.calls import called
 from distinput.run.run import Run
 from distinput.streaming import groups

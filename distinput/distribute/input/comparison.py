@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from distinput.columns.digest import Digest, common_folder
+from distinput.columns.state import Digest, common_folder
 from distinput.distribute.core.options import InputOptions
 from distinput.distribute.core.replicas import CallDescription, Peers
 from distinput.errors import FailedPreconditionError, StateError
 from distinput.files.manifest import NamesFingerprint
 from distinput.files.paths import local_path
 from distinput.plan.node import Node, describe
-from distinput.sharding.batches import batch_size_of
-from distinput.sharding.decision import policy_of
+from distinput.sharding.own_rows import batch_size_of, policy_of
 from distinput.values.random import fresh_seed
 from distinput.values.spec import Spec
 

@@ -21,9 +21,8 @@ from typing import Any
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.dask import DaskClusterResolver, connected
 from distinput.cluster.resolver import ClusterResolver
-from distinput.distribute.seats.host import Host
 from distinput.distribute.seats.links import Address
-from distinput.distribute.seats.remote import RemoteSeats
+from distinput.distribute.seats.remote import Host, RemoteSeats
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import EngineMissing, InvalidArgumentError, UnavailableError
 

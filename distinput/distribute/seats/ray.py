@@ -16,9 +16,8 @@ from importlib import import_module
 
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver
-from distinput.distribute.seats.host import Host
 from distinput.distribute.seats.links import Address
-from distinput.distribute.seats.remote import RemoteSeats
+from distinput.distribute.seats.remote import Host, RemoteSeats
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import EngineMissing
 

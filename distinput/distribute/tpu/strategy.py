@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from distinput.distribute.core.extended import StrategyExtended
-from distinput.distribute.core.modes import modes, require_cross_replica
+from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.contexts import modes, require_cross_replica, wrong_arguments
 from distinput.distribute.core.options import RunOptions
-from distinput.distribute.core.reduction import ReduceOp
 from distinput.distribute.core.replicas import Consumer
-from distinput.distribute.core.run import wrong_arguments
-from distinput.distribute.core.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy, StrategyExtended
 from distinput.distribute.core.values import replica_leaves
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.store import Store

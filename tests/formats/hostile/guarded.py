@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import DistinputError
 from distinput.formats.example import parse_examples
 from distinput.formats.span_format import Piece, SpanFormat
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords
-from distinput.kernels import crc32c, example, example_values, lines, ragged, tfrecord
+from distinput.kernels import checksums, example, example_values, lines, ragged, tfrecord
 from tests.formats.hostile.damage import damaged
 from tests.formats.hostile.samples import EXAMPLES, FEATURES, RECORDS, unpacked, with_checksums
 
 KERNELS = (
-    crc32c.crc32c,
+    checksums.crc32c,
     example.locate_features,
     example_values.count_values,
     example_values.fill_bytes_spans,

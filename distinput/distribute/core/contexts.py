@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the code of one replica knows and how it works with the other replicas: `merge_call`, `all_reduce`, `all_gather`."""
+"""Contexts: whether code runs for all replicas or for one, what a replica knows, and the run of a function on every replica."""
 
+import dis
+import inspect
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from functools import lru_cache
+from types import CodeType, TracebackType
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from distinput.distribute.core.cross_replica import gather_ragged
-from distinput.distribute.core.modes import Mode, modes, outside
-from distinput.distribute.core.parts import part
-from distinput.distribute.core.reduction import ReduceOp
+from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.reduce import IndexedSlices, gather_ragged, has_slices, reduce_slices, refuse_gather
 from distinput.distribute.core.rendezvous import Arrival, Rendezvous
-from distinput.distribute.core.sliced import IndexedSlices, has_slices, reduce_slices, refuse_gather
+from distinput.distribute.core.replicas import Replicas, part
 from distinput.distribute.core.values import (
+    has_distributed,
     is_distributed,
+    is_number,
+    marked,
     merged_values,
+    present_in,
     refuse_sparse_values,
     regroup,
     replica_leaves,
@@ -24,7 +30,143 @@ from distinput.distribute.core.values import (
 )
 from distinput.values.leaves import is_ragged
 
-__all__ = ["ReplicaContext", "ValueContext"]
+__all__ = [
+    "Mode",
+    "ReplicaContext",
+    "Scope",
+    "UpdateMode",
+    "ValueContext",
+    "in_replica_of",
+    "modes",
+    "outside",
+    "require_cross_replica",
+    "run_on_replicas",
+    "wrong_arguments",
+]
+
+
+# ----------------------------------------------------------------------------
+# The stack of modes: whether code runs for all replicas of a strategy, or for one of them.
+#
+# Every thread has a stack. An empty one means the default strategy, in its replica context. This module compares
+# strategies and replica contexts by identity only, so it imports neither class; `context` returns the current ones.
+# ----------------------------------------------------------------------------
+
+
+_CROSS_REPLICA = "Method requires being in cross-replica context, use get_replica_context().merge_call()"
+
+S = TypeVar("S")
+
+
+class Mode:
+    """One level of the stack: a strategy, and the context of the running replica; None in cross-replica context."""
+
+    __slots__ = ("replica", "strategy")
+
+    copy: int | None = None
+    """The copy of variables that `StrategyExtended.update` is changing; None outside of it."""
+
+    def __init__(self, strategy: Any, replica: Any) -> None:
+        self.strategy, self.replica = strategy, replica
+
+    def __enter__(self) -> None:
+        modes.stack.append(self)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        modes.stack.remove(self)
+
+
+class UpdateMode(Mode):
+    """Cross-replica context in which one copy of a variable is updated."""
+
+    __slots__ = ("copy",)
+
+    def __init__(self, strategy: Any, copy: int) -> None:
+        super().__init__(strategy, None)
+        self.copy = copy
+
+
+class _Modes(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Mode] = []
+        self.kept: Mode | None = None  # the mode of experimental_set_strategy, always the lowest
+
+
+modes = _Modes()
+
+
+outside = Mode(None, None)
+"""The default strategy and its replica context, current while the stack is empty; None before their first use."""
+
+
+def in_replica_of(strategy: object) -> bool:
+    """True inside a replica's code, False in cross-replica context and outside all scopes.
+
+    Raises:
+      RuntimeError: another strategy is current.
+    """
+    stack = modes.stack
+    if not stack:
+        return False
+    mode = stack[-1]
+    if mode.strategy is not strategy:
+        raise RuntimeError(
+            f"Mixing different tf.distribute.Strategy objects: {strategy!r} was used while {mode.strategy!r} is current; "
+            "leave the scope of the one before using the other"
+        )
+    return mode.replica is not None
+
+
+def require_cross_replica(strategy: object, message: str = _CROSS_REPLICA) -> None:
+    """Check that `strategy` may act for all its replicas here.
+
+    Raises:
+      RuntimeError: another strategy is current, or this is the code of one replica.
+    """
+    if modes.stack and in_replica_of(strategy):
+        raise RuntimeError(message)
+
+
+class Scope(Generic[S]):
+    """The context manager of `Strategy.scope`: makes the strategy current. It may be entered again inside itself.
+
+    Source: `tf.distribute.Strategy.scope`.
+    """
+
+    __slots__ = ("_entered", "_strategy")
+
+    def __init__(self, strategy: S) -> None:
+        self._strategy = strategy
+        self._entered: list[Mode] = []
+
+    def __enter__(self) -> S:
+        strategy = self._strategy
+        if strategy is outside.strategy:
+            if modes.stack:
+                raise RuntimeError(
+                    "Must not nest tf.distribute.Strategy scopes: the default strategy's scope was entered inside "
+                    f"that of {modes.stack[-1].strategy!r}"
+                )
+            return strategy
+        require_cross_replica(strategy)
+        mode = Mode(strategy, None)
+        self._entered.append(mode)
+        modes.stack.append(mode)
+        return strategy
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._entered:
+            modes.stack.remove(self._entered.pop())
+
+
+# ----------------------------------------------------------------------------
+# What the code of one replica knows and how it works with the other replicas: `merge_call`, `all_reduce`, `all_gather`.
+# ----------------------------------------------------------------------------
+
 
 # ---- Which replica a value is made for
 
@@ -340,3 +482,112 @@ def _shared_length(given: Sequence[tuple[Any, ...]]) -> int:
             f"merge_call: all replicas must give as many arguments (len(v) == len(v0)), got {sorted(lengths)}"
         )
     return lengths.pop()
+
+
+# ----------------------------------------------------------------------------
+# Runs a function on every replica of this process at the same time.
+# ----------------------------------------------------------------------------
+
+
+def run_on_replicas(
+    strategy: object, replicas: Replicas, fn: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
+    """Run a function on every replica; see `Strategy.run`.
+
+    Args:
+      strategy: the strategy that is current meanwhile.
+      replicas: its replicas.
+      fn: the function to call.
+      given: the positional arguments, with those of all replicas.
+      named: the named arguments.
+    """
+    count, first = replicas.count, replicas.first
+    spread = any(map(has_distributed, given))
+    spread_named = any(map(has_distributed, named.values()))
+    meeting = Rendezvous(count)
+
+    arguments = given, named
+
+    def replica(index: int) -> Any:
+        stack = modes.stack
+        mode = Mode(strategy, ReplicaContext(strategy, first + index, meeting, index, arguments))
+        stack.append(mode)
+        try:
+            result = fn(
+                *([select_replica(index, x) for x in given] if spread else given),
+                **({k: select_replica(index, x) for k, x in named.items()} if spread_named else named),
+            )
+        except BaseException as error:  # raised again once all have ended
+            meeting.failed(index, error)
+            if index == 0 and isinstance(error, KeyboardInterrupt):
+                raise  # at once, since the others may sleep for long
+            return None
+        finally:
+            stack.remove(mode)
+        meeting.ended(index)
+        return result
+
+    try:
+        results = replicas.devices.run(replica, [(i,) for i in range(count)])
+    except BaseException as error:
+        meeting.failed(0, error)  # an interrupt while waiting: release the replicas that wait for each other
+        raise
+    if meeting.uneven:
+        raise RuntimeError(
+            "Some replicas made a different number of replica_context().merge_call() calls; every replica must call "
+            "merge_call, all_reduce and all_gather equally often"
+        )
+    if meeting.failures:
+        _raise_first(replicas, fn, meeting)
+    present = present_in((given, named)) if spread or spread_named else None
+    if present is not None:  # results computed from placeholders are not data either
+        return marked(regroup(results, always_wrap=count == 1), present)
+    if count == 1 or (is_number(results[0]) and _is_literal(getattr(fn, "__code__", None))):
+        return results[0]
+    return regroup(results)
+
+
+_NOT_CALLED_AT_ONCE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+@lru_cache(maxsize=256)
+def _is_literal(code: CodeType | None) -> bool:
+    """Whether a function returns one literal on every way through it, which neither data nor replica can change.
+
+    >>> [_is_literal(f.__code__) for f in (lambda x: 5, lambda x: 5 if x else 6, lambda x: x, lambda x: int(x) and 5)]
+    [True, False, False, False]
+    """
+    if code is None or code.co_flags & _NOT_CALLED_AT_ONCE:
+        return False
+    returned: set[tuple[str, int | None]] = set()
+    before: dis.Instruction | None = None
+    for each in dis.get_instructions(code):
+        if each.opname == "RETURN_CONST":
+            returned.add((each.opname, each.arg))
+        elif each.opname == "RETURN_VALUE":
+            if before is None or before.opname not in ("LOAD_CONST", "LOAD_SMALL_INT") or each.is_jump_target:
+                return False
+            returned.add((before.opname, before.arg))
+        before = each
+    return len(returned) == 1
+
+
+def _raise_first(replicas: Replicas, fn: Callable[..., Any], meeting: Rendezvous) -> None:
+    failures, meeting.failures = meeting.failures, []
+    index, error = failures[0]
+    name = getattr(fn, "__name__", type(fn).__name__)
+    number = replicas.first + index
+    error.add_note(f"in replica {number} of {replicas.total} ({replicas.devices.local[index]}), run({name})")
+    for i, other in failures[1:]:
+        error.add_note(f"replica {i} failed too: {type(other).__name__}: {other}")
+    try:
+        raise error
+    finally:
+        del error, failures  # a traceback that refers to itself would keep the strategy and its threads
+
+
+def wrong_arguments(args: object) -> ValueError:
+    """The error for positional arguments that are neither a list nor a tuple, of the type that TensorFlow raises."""
+    return ValueError(
+        f"run: positional args must be a list or tuple, got a {type(args).__name__}; write args=(x,) for one"
+    )
