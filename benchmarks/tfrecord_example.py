@@ -96,10 +96,10 @@ def _by_kernels(files: list[str], padded: bool) -> Work:
     Nothing can stop or be saved here, and no record may be damaged, long or lack a feature.
     """
     from distinput.columns.column import objects_between
-    from distinput.kernels.example import locate_features
+    from distinput.kernels.checksums import scan_records
+    from distinput.kernels.example_messages import locate_features
     from distinput.kernels.example_values import ANY, BYTES, FLOAT, INT64
-    from distinput.kernels.ragged import pad_spans
-    from distinput.kernels.tfrecord import scan_records
+    from distinput.kernels.spans import pad_spans
 
     rows = 8 * BATCH
     columns, places, size = [], [], 0

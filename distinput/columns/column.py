@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from distinput.kernels.ragged import gather_spans
+from distinput.kernels.spans import gather_spans
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING
 

@@ -11,7 +11,7 @@ import numpy as np
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Array, Column, Dense, Ints, LazyColumn
 from distinput.columns.regroup import concat_columns
-from distinput.kernels.ragged import gather_rows, place_rows
+from distinput.kernels.spans import gather_rows, place_rows
 from distinput.values.buffers import empty
 
 __all__ = ["Memory", "Picked", "RowArray", "check_rows", "chosen", "in_order", "joined", "picked", "put_in_order"]

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from distinput.columns.column import Column, Dense, Ints, Strings
-from distinput.kernels.ragged import gather_spans
+from distinput.kernels.spans import gather_spans
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, dtype_name, dtype_of, is_ragged, shape_of
 from distinput.values.ragged_rows import row_numbers, splits_of

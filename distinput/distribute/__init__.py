@@ -47,8 +47,8 @@ if TYPE_CHECKING:
         DistributedDatasetsFromFunction as DistributedDatasetsFromFunction,
     )
     from distinput.distribute.input.distributed_dataset import DistributedIterator as DistributedIterator
-    from distinput.distribute.server import Server as Server
-    from distinput.distribute.server import ServerDef as ServerDef
+    from distinput.distribute.seats.local_cluster import Server as Server
+    from distinput.distribute.seats.local_cluster import ServerDef as ServerDef
     from distinput.distribute.tpu.strategy import TPUStrategy as TPUStrategy
     from distinput.distribute.variables import DistributedVariable as DistributedVariable
     from distinput.distribute.variables import Variable as Variable

@@ -21,7 +21,7 @@ from distinput.files.paths import file_system, local_path
 from distinput.files.range_requests import BytesLike, FileMetadata, asked, facts_in, facts_of, fetch
 from distinput.files.remote import RemoteFile, RemoteStream
 from distinput.files.retries import what_failed
-from distinput.kernels.ragged import gather_spans
+from distinput.kernels.spans import gather_spans
 from distinput.url_secrets import scrub
 from distinput.values.buffers import Buffers, Bytes
 

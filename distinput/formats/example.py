@@ -26,7 +26,7 @@ from distinput.formats.features import (
     message_key,
     plain_features,
 )
-from distinput.kernels.example import locate_features
+from distinput.kernels.example_messages import locate_features
 from distinput.kernels.example_values import (
     ANY,
     BYTES,

@@ -27,7 +27,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import EMPTY, naming, open_binary, read_spans, size_of, version_of
 from distinput.formats.format import Format, Fragment, Position
 from distinput.kernels.cache import is_own
-from distinput.kernels.tfrecord import FOOTER, HEADER
+from distinput.kernels.checksums import FOOTER, HEADER
 from distinput.url_secrets import public_url
 from distinput.values.buffers import Bytes
 from distinput.values.spec_json import MalformedJson, json_value

@@ -39,7 +39,7 @@ from distinput.formats.features import (
     message_key,
 )
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, NO_ROOM, OK, WRONG_COUNT, WRONG_KIND
-from distinput.kernels.sequence_example import ABSENT, locate_steps
+from distinput.kernels.sequence_messages import ABSENT, locate_steps
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 __all__ = ["SequenceExampleParser", "parse_sequence_example", "parse_single_sequence_example"]

@@ -21,7 +21,7 @@ from distinput.columns.regroup import as_nest, as_stated_leaves, leaves_for, loo
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark
 from distinput.errors import FailedPreconditionError
-from distinput.run.calls import element_text
+from distinput.run.run import element_text
 from distinput.values.leaves import STRING, dtype_name, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, structure_of
 from distinput.values.spec import (

@@ -11,8 +11,7 @@ from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import State
 from distinput.functions.claim import MadeBlock, behind
 from distinput.kernels.row_loop import RowLoop, row_loop
-from distinput.run.calls import element_text
-from distinput.run.run import Run
+from distinput.run.run import Run, element_text
 from distinput.values.buffers import empty
 from distinput.values.nest import LEAF, Structure, tuple_of
 from distinput.values.spec import LeafSpec, Spec, TensorSpec

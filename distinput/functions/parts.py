@@ -16,8 +16,7 @@ from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.functions.chain import Chain, Kinds
 from distinput.functions.claim import MadeBlock, behind, formed
 from distinput.functions.compiled import Compiled
-from distinput.run.calls import stopped
-from distinput.run.run import OpCounters, Run
+from distinput.run.run import OpCounters, Run, stopped
 from distinput.values.spec import Spec
 
 __all__ = ["Calling", "Calls", "Done", "Lanes", "Note", "PartFailure", "Parts", "Reads", "Results", "in_order", "work"]

@@ -15,7 +15,7 @@ from distinput.formats.example import KINDS, Lists, Messages, contiguous
 from distinput.formats.example_encoding import decode_example, lists_of
 from distinput.formats.features import FixedLenFeature, VarLenFeature
 from distinput.inspect.files import Files
-from distinput.kernels.example import UNKNOWN, locate_features, unknown_key
+from distinput.kernels.example_messages import UNKNOWN, locate_features, unknown_key
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, OK
 from distinput.kernels.kernel import brief
 from distinput.kernels.protobuf import MalformedError

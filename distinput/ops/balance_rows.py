@@ -18,8 +18,7 @@ from distinput.kernels.dealing import deal_evenly
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import OneForOne
 from distinput.plan.node import Needs
-from distinput.run.calls import note_element
-from distinput.run.run import Run
+from distinput.run.run import Run, note_element
 from distinput.values.spec import Spec
 
 __all__ = ["BalanceRows"]

@@ -20,7 +20,7 @@ from distinput.plan.fingerprint import is_count
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.run.run import Run
 from distinput.values.nest import LEAF
-from distinput.values.random import uniform_at
+from distinput.values.randomness import uniform_at
 from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["Choose", "Draw", "choose_from_datasets", "gathered", "sample_from_datasets", "shares_of"]

@@ -18,8 +18,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.plan.binding import take_functions
 from distinput.plan.families import SameElements
 from distinput.plan.node import Needs, Node
-from distinput.run.calls import MOST_CALLS, called, calls_of
-from distinput.run.run import Run
+from distinput.run.run import MOST_CALLS, Run, called, calls_of
 
 __all__ = ["Filter", "TakeWhile", "Where"]
 

@@ -24,7 +24,7 @@ from distinput.plan.binding import take_functions
 from distinput.plan.fingerprint import taken_up
 from distinput.plan.node import Needs, Node
 from distinput.run.run import Run
-from distinput.values.random import fresh_seed
+from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
 __all__ = ["FlatMap"]

@@ -23,8 +23,7 @@ from distinput.columns.state import State
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
-from distinput.run.calls import bytes_of
-from distinput.run.run import Run
+from distinput.run.run import Run, bytes_of
 from distinput.values.leaves import STRING, Dims, as_leaf, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
 from distinput.values.ragged_tensor import RaggedTensor

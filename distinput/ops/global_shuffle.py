@@ -15,7 +15,7 @@ from distinput.columns.regroup import joined_columns
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.kernels.shuffle import permute
+from distinput.kernels.random_orders import permute
 from distinput.plan.families import SameElements, Seeded
 from distinput.plan.node import Latest, Node, walk
 from distinput.run.run import Run

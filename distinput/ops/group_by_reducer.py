@@ -18,8 +18,7 @@ from distinput.functions.inference import infer
 from distinput.ops.scan import Carry
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
-from distinput.run.calls import called
-from distinput.run.run import Run
+from distinput.run.run import Run, called
 from distinput.values.leaves import as_leaf
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec

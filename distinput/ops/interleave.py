@@ -33,7 +33,7 @@ from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run
 from distinput.run.threads import cores
 from distinput.streaming.buffered import Buffer, buffered
-from distinput.values.random import fresh_seed
+from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
 __all__ = ["Interleave", "default_cycle"]

@@ -40,9 +40,8 @@ from distinput.plan.check import AUTOTUNE, normalized, parallel_calls
 from distinput.plan.families import Fused, Neighbours, OneForOne
 from distinput.plan.node import Node
 from distinput.plan.options import SkipErrors
-from distinput.run.calls import MOST_CALLS, applied, element_text
 from distinput.run.processes import Workforce, check_sendable
-from distinput.run.run import OpCounters, Run
+from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text
 from distinput.run.threads import cores
 from distinput.streaming.buffered import ThreadTrial
 from distinput.values.spec import Spec

@@ -15,12 +15,11 @@ from distinput.columns.ragged import Arrays, Ragged
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
-from distinput.kernels.packing import fill_spans, number_rows, plan_rows
-from distinput.kernels.ragged import gather_spans
+from distinput.kernels.sequence_packing import fill_spans, number_rows, plan_rows
+from distinput.kernels.spans import gather_spans
 from distinput.plan.check import at_least, refuse_sparse
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
-from distinput.run.calls import element_text
-from distinput.run.run import Run
+from distinput.run.run import Run, element_text
 from distinput.streaming.padding import as_bytes, padding_fills
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING

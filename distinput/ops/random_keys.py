@@ -15,7 +15,7 @@ from distinput.plan.families import Seeded
 from distinput.plan.node import Node, walk
 from distinput.run.run import Run
 from distinput.values.nest import structure_of
-from distinput.values.random import key_of
+from distinput.values.randomness import key_of
 from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["RandomKeys"]

@@ -20,7 +20,7 @@ from distinput.run.run import Run
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, as_dtype
 from distinput.values.nest import LEAF
-from distinput.values.random import words_of
+from distinput.values.randomness import words_of
 from distinput.values.spec import Spec
 
 __all__ = ["Counter", "Random"]

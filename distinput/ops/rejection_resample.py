@@ -21,10 +21,9 @@ from distinput.plan.check import normalized
 from distinput.plan.families import Seeded
 from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Node
-from distinput.run.calls import MOST_CALLS, called
-from distinput.run.run import Run
+from distinput.run.run import MOST_CALLS, Run, called
 from distinput.values.nest import LEAF, structure_of
-from distinput.values.random import uniform_at
+from distinput.values.randomness import uniform_at
 from distinput.values.spec import Spec
 
 __all__ = ["RejectionResample"]

@@ -19,8 +19,7 @@ from distinput.functions.claim import Claim, MadeBlock, behind, between, formed,
 from distinput.functions.inference import infer
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
-from distinput.run.calls import MOST_CALLS, applied
-from distinput.run.run import Run
+from distinput.run.run import MOST_CALLS, Run, applied
 from distinput.values.leaves import as_leaf, dtype_code, dtype_of
 from distinput.values.nest import structure_of
 from distinput.values.spec import Spec

@@ -29,7 +29,7 @@ from distinput.columns.regroup import concat_columns
 from distinput.columns.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
-from distinput.kernels.shuffle import drain_rows, drain_steps, exchange_rows, shuffle_steps, slots_at
+from distinput.kernels.random_orders import drain_rows, drain_steps, exchange_rows, shuffle_steps, slots_at
 from distinput.plan.check import at_least, integer
 from distinput.plan.families import SameElements, Seeded
 from distinput.plan.fingerprint import is_count, is_mark

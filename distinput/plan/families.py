@@ -24,7 +24,7 @@ from distinput.plan.check import integer, normalized
 from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, describe, record_in_words
 from distinput.run.run import Run
 from distinput.values.leaves import TensorShape, dtype_name, shape_of
-from distinput.values.random import fresh_seed, key_of, unrelated
+from distinput.values.randomness import fresh_seed, key_of, unrelated
 from distinput.values.spec import DatasetSpec, ElementsSpec, LeafSpec, Spec, TensorSpec, merge_shapes
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any
 
 from distinput.plan.families import Seeded
 from distinput.plan.node import Node, walk
-from distinput.values.random import key_of
+from distinput.values.randomness import key_of
 
 __all__ = ["differing", "drawn_seeds", "own_draw", "placed", "stores", "walk_made", "with_drawn_seeds", "with_seed"]
 

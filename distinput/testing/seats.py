@@ -20,7 +20,7 @@ from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.coordinator import ClusterCoordinator
 from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy
 from distinput.distribute.seats import Placed, SeatLost, Seats
-from distinput.distribute.server import LocalCluster
+from distinput.distribute.seats.local_cluster import LocalCluster
 from distinput.testing.elements import law
 
 __all__ = ["check_seats", "local_parameter_server_cluster"]

@@ -14,7 +14,7 @@ from distinput.columns.block import Block, ColumnBlock, concat_blocks
 from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Objects, Ragged
 from distinput.columns.regroup import column_of
-from distinput.kernels.shuffle import drain_steps, shuffle_steps
+from distinput.kernels.random_orders import drain_steps, shuffle_steps
 from distinput.ops import shuffle as module
 from distinput.ops.shuffle import ShuffleBuffer
 from distinput.values.nest import structure_of

@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 
 from distinput.kernels import cache
-from distinput.kernels.checksums import crc32c
+from distinput.kernels.checksums import crc32c, scan_records
 from distinput.kernels.kernel import INLINED, Bytes, Ints, IntsOut, Kernel, kernel
 from distinput.kernels.lines import scan_lines
-from distinput.kernels.tfrecord import scan_records
 from tests.depth import cases
 
 ROOT = Path(__file__).parents[2]

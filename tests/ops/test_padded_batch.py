@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.columns.block import Block
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.kernels.ragged import pad_spans
+from distinput.kernels.spans import pad_spans
 from distinput.streaming import padding
 from distinput.streaming.padding import Padding
 from distinput.testing.block_sizes import small_blocks

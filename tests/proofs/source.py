@@ -18,7 +18,7 @@ MODULES = (
     "distinput.columns.block",
     "distinput.distribute.input.dealing",
     "distinput.distribute.input.distribution",
-    "distinput.kernels.shuffle",
+    "distinput.kernels.random_orders",
     "distinput.plan.batch_sizes",
     "distinput.sharding.file_assignment",
     "distinput.plan.batch_sizes",

@@ -10,7 +10,7 @@ __all__ = ["MUTANTS", "THEOREMS"]
 THEOREMS: dict[str, Theorem] = {theorem.name: theorem for room in (cut, deal, line, order) for theorem in room.THEOREMS}
 
 _ASSIGNMENT = "distinput.plan.batch_sizes"
-_SHUFFLE = "distinput.kernels.shuffle"
+_SHUFFLE = "distinput.kernels.random_orders"
 
 MUTANTS: list[tuple[Change, str]] = [
     (

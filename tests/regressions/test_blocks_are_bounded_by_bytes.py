@@ -13,7 +13,7 @@ import distinput as di
 from distinput.columns.block import block_rows, gathered_rows, picked_rows, rows_within
 from distinput.ops.shard_batches import fetches
 from distinput.plan.batch_sizes import Assignment, RowRanges
-from distinput.run.calls import bytes_of
+from distinput.run.run import bytes_of
 from tests.depth import cases
 
 Dataset = di.data.Dataset

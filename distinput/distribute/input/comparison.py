@@ -19,7 +19,7 @@ from distinput.files.manifest import NamesFingerprint
 from distinput.files.paths import local_path
 from distinput.plan.node import Node, describe
 from distinput.sharding.own_rows import batch_size_of, policy_of
-from distinput.values.random import fresh_seed
+from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
 __all__ = [

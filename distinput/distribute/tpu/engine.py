@@ -27,8 +27,8 @@ from distinput.distribute.tpu.arguments import Constant, JaxStore, RunArguments,
 from distinput.distribute.tpu.compiled_context import TracedValues, current_trace, gather_traced, reduce_traced
 from distinput.distribute.tpu.device_values import DeviceValues, MeshDevices
 from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh, in_turn
-from distinput.distribute.tpu.padding import PaddedResults, padded_results
 from distinput.distribute.tpu.program import Program, trace_function
+from distinput.distribute.tpu.row_padding import PaddedResults, padded_results
 from distinput.distribute.tpu.strategy import RunCounts
 from distinput.distribute.variables.store import Store
 from distinput.errors import InvalidArgumentError, UnimplementedError

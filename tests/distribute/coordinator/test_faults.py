@@ -23,7 +23,7 @@ from tests.depth import DEEP, cases
 
 pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
 
-from distinput.distribute.server import LocalCluster  # after the check that it can be imported
+from distinput.distribute.seats.local_cluster import LocalCluster  # after the check that it can be imported
 
 
 class Run:

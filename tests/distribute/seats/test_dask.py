@@ -30,7 +30,7 @@ pytestmark = pytest.mark.needs_engine("dask")
 def cluster() -> Iterator[Any]:
     """Processes for one test after the other: workers that are killed are started again."""
     pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
-    from distinput.distribute.server import LocalCluster
+    from distinput.distribute.seats.local_cluster import LocalCluster
 
     with LocalCluster(2, 1) as cluster:
         yield cluster
@@ -115,7 +115,7 @@ def test_a_worker_that_stands_still_is_lost_after_the_time_and_taken_up_again(cl
 
 
 def test_a_parameter_server_does_not_come_back() -> None:
-    from distinput.distribute.server import LocalCluster
+    from distinput.distribute.seats.local_cluster import LocalCluster
 
     with LocalCluster(1, 1) as cluster:
         seats = opened(cluster)

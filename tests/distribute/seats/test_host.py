@@ -13,7 +13,7 @@ import pytest
 
 from distinput.distribute.seats.links import CALLS, PULSE, Links, connect, leave_cluster
 from distinput.distribute.seats.packing import Pickled
-from distinput.distribute.seats.remote import Host
+from distinput.distribute.seats.remote_seats import Host
 from distinput.errors import UnknownError
 
 CLUSTER = "of-strangers"

@@ -36,7 +36,7 @@ def alive(pid: int) -> bool:
 
 
 def test_a_worker_is_started_again_and_a_server_is_not() -> None:
-    from distinput.distribute.server import LocalCluster
+    from distinput.distribute.seats.local_cluster import LocalCluster
 
     said: list[str] = []
     with LocalCluster(1, 1, said=said.append) as cluster:
@@ -55,7 +55,7 @@ def test_a_worker_is_started_again_and_a_server_is_not() -> None:
 
 
 def test_a_stopped_process_ends_with_its_cluster() -> None:
-    from distinput.distribute.server import LocalCluster
+    from distinput.distribute.seats.local_cluster import LocalCluster
 
     with LocalCluster(1, 1) as cluster:
         cluster.wait(30)
@@ -67,7 +67,7 @@ def test_a_stopped_process_ends_with_its_cluster() -> None:
 def test_processes_end_when_the_coordinator_is_killed() -> None:
     program = (
         "import sys, time\n"
-        "from distinput.distribute.server import LocalCluster\n"
+        "from distinput.distribute.seats.local_cluster import LocalCluster\n"
         "cluster = LocalCluster(2, 1); cluster.wait(30)\n"
         "print(*map(cluster.pid, cluster.names), flush=True); time.sleep(100)"
     )
@@ -104,7 +104,7 @@ def test_every_port_of_a_cluster_on_loopback_is_on_loopback(tls: bool) -> None:
     import distributed
 
     from distinput.distribute.seats.dask import temporary_security
-    from distinput.distribute.server import LocalCluster
+    from distinput.distribute.seats.local_cluster import LocalCluster
 
     if tls:
         pytest.importorskip("cryptography")

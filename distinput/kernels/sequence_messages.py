@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distinput.kernels.example import Words, feature_list, find_key, make_table, map_entry, table_size
+from distinput.kernels.example_messages import Words, feature_list, find_key, make_table, map_entry, table_size
 from distinput.kernels.example_values import (
     BYTES,
     FLOAT,

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, Key, inlined, kernel
 from distinput.kernels.machine import MASK, multiply_high, signed
-from distinput.kernels.ragged import all_below, copy_row
+from distinput.kernels.spans import all_below, copy_row
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 FEW = 256  # below, halves of three bits would make pairs of rows move together more often than by chance
