@@ -4,6 +4,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
+from functools import lru_cache
 from itertools import chain
 from operator import is_
 from sys import getrefcount
@@ -11,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.tabular import array_of_one, arrow_array_of, is_arrow_array, is_table, library_of, table_of
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Arrays, Objects, Ragged, frozen_rows, ragged_tensor
@@ -24,15 +24,188 @@ __all__ = [
     "Promise",
     "adopt",
     "all_known",
+    "array_of_one",
     "array_of_others",
     "arrays_of_table",
+    "arrow_array_of",
     "frozen",
+    "is_arrow_array",
+    "is_hugging_face",
     "is_plain",
+    "is_stream",
+    "is_table",
     "kept",
     "lent",
+    "library_of",
     "look_of",
     "owned",
+    "table_of",
 ]
+
+
+# ----------------------------------------------------------------------------
+# Tables and Arrow arrays of other libraries: which values are such, and how they are read through pyarrow.
+#
+# pyarrow is imported when the first table is read; none of the other libraries is imported.
+#
+# Source: "The Arrow PyCapsule Interface" in Arrow's documentation.
+# ----------------------------------------------------------------------------
+
+
+_COLUMNS_OF = ("column_names", "columns", "schema")
+"""A class with one of these attributes has columns; those of single arrays have none of them."""
+_OWN_ARRAYS = ("__array_interface__", "__array_struct__")
+"""A class with one of these has an array as NumPy has it, and shows it to Arrow in another form, as images of Pillow do."""
+_EXPORTS = ("__arrow_c_stream__", "__arrow_c_array__")
+"""Source: "The Arrow PyCapsule Interface" in Arrow's documentation."""
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value has columns with names, recognized by what its class can do.
+
+    That is what pandas, polars, pyarrow, DuckDB and Hugging Face call a DataFrame, a Table, a relation or a Dataset, and
+    anything else with columns that exports Arrow's PyCapsules.
+
+    >>> import pyarrow as pa
+    >>> is_table(pa.table({"x": [1]})), is_table(pa.array([1])), is_table({"x": [1]})
+    (True, False, False)
+    """
+    kind: Any = type(value)
+    return _is_table_class(kind)
+
+
+def is_stream(value: Any) -> bool:
+    """Whether a value exports an Arrow stream whose rows are not in memory: a reader, a query, a dataset of this library."""
+    kind = type(value)
+    if not hasattr(kind, "__arrow_c_stream__") or library_of(kind) in ("pandas", "polars"):
+        return False
+    return not hasattr(kind, "num_rows") and not hasattr(kind, "num_chunks")
+
+
+def is_arrow_array(value: Any) -> bool:
+    """Whether a value is a single Arrow array, in one chunk or several, or exports one.
+
+    A pandas Series whose values NumPy holds is not: NumPy reads it directly. An array of pandas that knows missing values is:
+    NumPy would make others of them.
+    """
+    kind: Any = type(value)
+    if not _is_array_class(kind):
+        return False
+    return not (library_of(kind) == "pandas" and isinstance(value.dtype, np.dtype) and value.dtype.kind != "O")
+
+
+@lru_cache(maxsize=1024)
+def _is_table_class(kind: Any) -> bool:
+    if getattr(kind, "nest_leaf", False):
+        return False
+    if not any(hasattr(kind, name) for name in _EXPORTS):
+        return is_hugging_face(kind)
+    return any(hasattr(kind, name) for name in _COLUMNS_OF)
+
+
+@lru_cache(maxsize=1024)
+def _is_array_class(kind: Any) -> bool:
+    if library_of(kind) == "distinput" or any(hasattr(kind, name) for name in _OWN_ARRAYS):
+        return False
+    if library_of(kind) == "pandas" and hasattr(kind, "__arrow_array__"):
+        return True
+    return any(hasattr(kind, name) for name in _EXPORTS) and not _is_table_class(kind)
+
+
+def library_of(kind: type) -> str:
+    """The name of the library that a class is of."""
+    return kind.__module__.partition(".")[0]
+
+
+def is_hugging_face(kind: type) -> bool:
+    """Whether a class is `datasets.Dataset`, which shows its columns but exports no capsule."""
+    return hasattr(kind, "with_format") and hasattr(kind, "column_names") and hasattr(kind, "num_rows")
+
+
+def arrow_array_of(value: Any) -> Any:
+    """A value for which `is_arrow_array` is true as a pyarrow Array or ChunkedArray, without a copy.
+
+    Raises:
+      TypeError: Arrow has no type for its values.
+    """
+    import pyarrow as pa
+
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        return value
+    try:
+        if library_of(type(value)) == "pandas":
+            return pa.array(value, from_pandas=True)
+        _check_objects({getattr(value, "name", ""): getattr(value, "dtype", None)})
+        return pa.chunked_array(value) if hasattr(value, "__arrow_c_stream__") else pa.array(value)
+    except (pa.ArrowException, ValueError) as error:
+        raise TypeError(f"an array of {library_of(type(value))} that Arrow cannot hold: {error}") from error
+
+
+def array_of_one(scalar: Any) -> Any:
+    """A scalar of Arrow as an array of its type with this value alone."""
+    import pyarrow as pa
+
+    return pa.array([scalar], scalar.type)
+
+
+def table_of(value: Any) -> Any:
+    """A table as a pyarrow Table; columns are not copied where both hold them the same way.
+
+    The index of a pandas DataFrame is left out. Streams are read to their end.
+
+    Raises:
+      TypeError: Arrow has no type for the values of a column.
+      ValueError: two columns have the same name.
+    """
+    import pyarrow as pa
+
+    if isinstance(value, pa.Table):
+        table = value
+    elif isinstance(value, pa.RecordBatch):
+        table = pa.Table.from_batches([value])
+    elif library_of(type(value)) == "pandas":
+        return _of_pandas(value)
+    elif is_hugging_face(type(value)):
+        table = value.with_format("arrow")[:]
+    else:
+        _check_objects(getattr(value, "schema", None))
+        table = pa.table(value)
+    _check_names(table.column_names)
+    return table
+
+
+def _of_pandas(frame: Any) -> Any:
+    """A DataFrame column by column: arrays of NumPy are taken as they are, so NaN stays NaN, and nothing is copied."""
+    import pyarrow as pa
+
+    names = [str(name) for name in frame.columns]
+    _check_names(names)
+    arrays = []
+    for place, name in enumerate(names):
+        column = frame.iloc[:, place]
+        plain = isinstance(column.dtype, np.dtype) and column.dtype.kind != "O"
+        try:
+            arrays.append(pa.array(column.to_numpy()) if plain else pa.array(column, from_pandas=True))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise TypeError(f"column {name!r} of a DataFrame cannot become an array: {error}") from error
+    return pa.table([each if isinstance(each, pa.ChunkedArray) else pa.chunked_array([each]) for each in arrays], names)
+
+
+def _check_objects(schema: Any) -> None:
+    """Reject columns of Python objects in polars, which exports their addresses.
+
+    Raises:
+      TypeError: there is one.
+    """
+    if isinstance(schema, Mapping):
+        for name, kind in schema.items():
+            if str(kind) == "Object":
+                raise TypeError(f"column {name!r} holds Python objects, for which Arrow has no type")
+
+
+def _check_names(names: list[str]) -> None:
+    if len(set(names)) != len(names):
+        raise ValueError(f"several columns have the same name; give each its own: {', '.join(names)}")
 
 
 # ----------------------------------------------------------------------------

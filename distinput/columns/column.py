@@ -10,7 +10,7 @@ import numpy as np
 
 from distinput.kernels.spans import gather_spans
 from distinput.values.buffers import empty
-from distinput.values.leaves import STRING
+from distinput.values.leaves import STRING, Array, Ints
 
 __all__ = [
     "Array",
@@ -262,9 +262,6 @@ _MOST_BETWEEN = 2
 
 _FEW = 64
 """So many places are sliced one by one: Arrow's way begins with the import of pandas, where that is installed."""
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def bytes_objects(data: Array, starts: Ints, sizes: Ints) -> Array | None:

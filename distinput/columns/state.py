@@ -2,10 +2,9 @@
 """States: plain JSON values that say where a stream stands, with a checksum; and short hashes of values."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, Self
-from zlib import crc32
 
 import numpy as np
 
@@ -65,8 +64,15 @@ Mark = dict[str, Any]
 
 
 @cache
+def _crc32() -> Callable[[bytes, int], int]:
+    from zlib import crc32  # for states, which few first batches come with
+
+    return crc32
+
+
+@cache
 def _encoder(item_separator: str, key_separator: str) -> Any:
-    from json import JSONEncoder  # for states, which few first batches come with
+    from json import JSONEncoder  # as well
 
     return JSONEncoder(sort_keys=True, separators=(item_separator, key_separator)).encode
 
@@ -85,7 +91,7 @@ def spaced(value: Any) -> str:
 
 def start_of(plan: Any) -> int:
     """The checksum of a plan, with which that of a whole state begins; it is the same for all states of a pipeline."""
-    return crc32(compact(plan).encode())
+    return _crc32()(compact(plan).encode(), 0)
 
 
 def sealed(place: State, plan: Any = None) -> State:
@@ -95,7 +101,7 @@ def sealed(place: State, plan: Any = None) -> State:
       place: all of it but for its version, plan and check word.
       plan: a JSON value that stands for the pipeline; None: there is none.
     """
-    check = crc32(compact(place).encode(), start_of(plan))
+    check = _crc32()(compact(place).encode(), start_of(plan))
     if plan is None:
         return {"version": VERSION, "check": check, **place}
     return {"version": VERSION, "check": check, "plan": plan, **place}
@@ -128,7 +134,7 @@ def opened(state: Any, who: str, keys: set[str]) -> State:
     try:
         place = {key: value for key, value in state.items() if key not in ("version", "check", "plan")}
         plan, text = state.get("plan"), compact(place)
-        check, found = crc32(text.encode(), start_of(plan)), {**loads(text), "plan": loads(compact(plan))}
+        check, found = _crc32()(text.encode(), start_of(plan)), {**loads(text), "plan": loads(compact(plan))}
     except (TypeError, ValueError, RecursionError) as error:
         raise StateError(f"{who}: a state holds nothing but JSON values: {_short(error)}") from None
     if type(state["check"]) is not int or state["check"] != check:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self, SupportsIndex, Type
 import numpy as np
 
 from distinput import ops
-from distinput.arrow.tabular import is_stream, is_table
+from distinput.arrow.adopt import is_stream, is_table
 from distinput.columns.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, resumed
 from distinput.data.optional import T_co

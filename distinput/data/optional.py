@@ -19,13 +19,11 @@ __all__ = ["Optional", "T_co"]
 
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # comes with every type checker
+    import typing_extensions  # comes with every type checker
 
-    T_co = TypeVar("T_co", covariant=True, default=Any)
+    T_co = typing_extensions.TypeVar("T_co", covariant=True, default=Any)
     """The type of the elements; Any where a program says `Dataset` alone."""
 else:
-    from typing import TypeVar
-
     T_co = TypeVar("T_co", covariant=True)
 
 

@@ -291,6 +291,14 @@ class NamesFingerprint:
         name: bytes = self._texts.row(index)
         return os.fsdecode(name)
 
+    def local_size(self, index: int) -> int:
+        """The size in bytes of the local file of this name; -1 where there is none."""
+        path = local_path(self.path(index))
+        try:
+            return -1 if path is None else os.stat(path).st_size
+        except OSError:
+            return -1
+
     def stamps(self) -> dict[str, Any]:
         """The words derived from current sizes and times; those that are unknown are left out."""
         some = evenly(len(self._texts), MOST_STAMPS).tolist()

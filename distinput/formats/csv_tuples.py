@@ -155,17 +155,17 @@ def record_values(
             raise _wrong_count(sum(index < len(fields) for index in chosen), len(chosen), False)
         fields = [fields[index] for index in chosen]
     values = []
-    for index, (field, dtype, default) in enumerate(zip(fields, dtypes, defaults, strict=False)):
-        if field in (b"", na):
+    for index, (text, dtype, default) in enumerate(zip(fields, dtypes, defaults, strict=False)):
+        if text in (b"", na):
             if default is None:
                 raise FieldError(f"Field {index} is required but missing in record!")
             values.append(default)
             continue
         try:
-            values.append(_converted(field, dtype))
+            values.append(_converted(text, dtype))
         except FieldError:
             kind = "double" if dtype == np.float64 else "float" if dtype == np.float32 else str(dtype)
-            shown = field.decode(errors="backslashreplace")
+            shown = text.decode(errors="backslashreplace")
             raise FieldError(f"Field {index} in record is not a valid {kind}: {shown}") from None
     if len(fields) != len(dtypes):
         raise _wrong_count(len(fields), len(dtypes), len(fields) > len(dtypes))
@@ -245,10 +245,10 @@ def decode_csv(
             raise InvalidArgumentError(
                 f"decode_csv: Expect {len(defaults)} fields but have {len(fields)} in record {number}"
             )
-        for place, (field, default) in enumerate(zip(fields, defaults, strict=True)):
-            empty = not field or field == na_value.encode()
+        for place, (text, default) in enumerate(zip(fields, defaults, strict=True)):
+            empty = not text or text == na_value.encode()
             columns[place].append(
-                _filled(default, place, number) if empty else _value(field, default.dtype, place, number)
+                _filled(default, place, number) if empty else _value(text, default.dtype, place, number)
             )
     return [_shaped(column, default.dtype, array.shape) for column, default in zip(columns, defaults, strict=True)]
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import frozen
-from distinput.arrow.tabular import Reading, is_hugging_face
+from distinput.arrow.adopt import frozen, is_hugging_face
+from distinput.arrow.tabular import Reading
 from distinput.columns.block import Block, block_rows
 from distinput.columns.state import Digest
 from distinput.data.dataset import Dataset

@@ -239,9 +239,6 @@ def remember_list(data: Bytes, at: int, content: int, start: int, stop: int, kin
 # ----------------------------------------------------------------------------
 
 
-_EXAMPLE_ZERO = np.uint64(0)
-
-
 class _SplitError(Exception):
     """A list in several pieces."""
 
@@ -448,7 +445,7 @@ def _take(
     elif kind != MISSING:
         return decode_row(data, start, end, kind, columns, j, i, n, used, out)
     elif values == ANY:  # discard an earlier value of this key
-        store_u64(out, place + 8 * (n + i), _EXAMPLE_ZERO)
+        store_u64(out, place + 8 * (n + i), _ZERO)
     return OK
 
 

@@ -430,8 +430,6 @@ def fill_bytes_spans(
 NO_ROOM = 5  # the room for the values of a feature is too small
 ANY = -2  # in place of a number of values
 
-_EXAMPLE_COLUMNS_ZERO = np.uint64(0)
-
 
 def table_bytes(kind: int, size: int, n: int) -> int:
     """The size of a column in bytes, without the room after it."""
@@ -585,7 +583,7 @@ def begin_row(columns: Ints, i: int, n: int, used: Ints, out: BytesOut) -> None:
     for j in range(used.size):
         if columns[4 * j + 1] == ANY:
             store_u64(out, columns[4 * j + 2] + 8 * i, np.uint64(used[j]))
-            store_u64(out, columns[4 * j + 2] + 8 * (n + i), _EXAMPLE_COLUMNS_ZERO)
+            store_u64(out, columns[4 * j + 2] + 8 * (n + i), _ZERO)
 
 
 @inlined

@@ -433,6 +433,11 @@ def _signature(source: FunctionType) -> str:
     return f"{TYPES[source.__annotations__['return']]}({', '.join(types)})"
 
 
+def is_numba(function: Any) -> bool:
+    """True if a function was compiled by numba's `njit`."""
+    return type(function).__module__.startswith("numba.") and hasattr(function, "py_func")
+
+
 def _numba() -> Any:
     """The compiler module; imported late because that takes longer than the first batch of most pipelines."""
     return importlib.import_module(_COMPILER)

@@ -166,7 +166,7 @@ def json_lines(buffer: Bytes, start: int, end: int, until: int, rows: int) -> tu
 # ----------------------------------------------------------------------------
 
 
-_CSV_RECORDS_NONE, _CSV_RECORDS_ONE, _LAST = np.uint64(0), np.uint64(1), np.uint64(1 << 63)
+_LAST = np.uint64(1 << 63)
 MULTILINE, RETURNS, BLANKS = 1, 2, 4
 _ORDINARY, _OPENING, _CLOSING, _DOUBLE, _END, _INSIDE, _MORE, _WRONG = range(8)
 
@@ -239,7 +239,7 @@ def csv_records_reference(
 def _within(quotes: np.uint64, quoted: bool) -> np.uint64:
     """Bit i is set if an odd number of quotes is in bits 0 to i; if an even one where a value was quoted before."""
     within = quotes
-    for shift in (_CSV_RECORDS_ONE, np.uint64(2), np.uint64(4), np.uint64(8), np.uint64(16), np.uint64(32)):
+    for shift in (_ONE, np.uint64(2), np.uint64(4), np.uint64(8), np.uint64(16), np.uint64(32)):
         within ^= within << shift
     return ~within if quoted else within
 
@@ -276,19 +276,19 @@ def _is_plain(
 ) -> bool:
     """Whether all quotes among 64 bytes open or close a value, and there are no empty lines and no lone returns."""
     ends, returns = newlines & ~within, equal_mask(buffer, at, RETURN) & ~within
-    begins = (ends << _CSV_RECORDS_ONE) | (_CSV_RECORDS_ONE if begin == at else _CSV_RECORDS_NONE)
-    if (ends | returns) & begins != _CSV_RECORDS_NONE or returns & ~(ends >> _CSV_RECORDS_ONE) != _CSV_RECORDS_NONE:
+    begins = (ends << _ONE) | (_ONE if begin == at else _NONE)
+    if (ends | returns) & begins != _NONE or returns & ~(ends >> _ONE) != _NONE:
         return False
     if begin + 1 == at and buffer[begin] == RETURN:
         return False
-    if quotes == _CSV_RECORDS_NONE:
+    if quotes == _NONE:
         return True
-    before = (equal_mask(buffer, at, delimiter) | newlines | quotes) << _CSV_RECORDS_ONE
+    before = (equal_mask(buffer, at, delimiter) | newlines | quotes) << _ONE
     if begin == at or buffer[at - 1] == delimiter:
-        before |= _CSV_RECORDS_ONE
-    if quotes & within & ~before != _CSV_RECORDS_NONE:  # a quote that neither opens a value nor is one of two
+        before |= _ONE
+    if quotes & within & ~before != _NONE:  # a quote that neither opens a value nor is one of two
         return False
-    return bool(quotes & ~within & _LAST == _CSV_RECORDS_NONE or buffer[at + LANES] != quote)
+    return bool(quotes & ~within & _LAST == _NONE or buffer[at + LANES] != quote)
 
 
 @kernel(csv_records_reference)
@@ -302,24 +302,24 @@ def csv_records(
     position, begin, quoted = start, start, False
     while position < end and begin < until and count < rows:
         if position + LANES < min(end, until):
-            quotes = equal_mask(buffer, position, quote) if quote >= 0 else _CSV_RECORDS_NONE
+            quotes = equal_mask(buffer, position, quote) if quote >= 0 else _NONE
             newlines = equal_mask(buffer, position, NEWLINE)
-            within = _within(quotes, quoted) if quoted or quotes != _CSV_RECORDS_NONE else _CSV_RECORDS_NONE
+            within = _within(quotes, quoted) if quoted or quotes != _NONE else _NONE
             ends = newlines & ~within
-            fits = count + bit_count(ends) < rows and (rules & MULTILINE != 0 or newlines & within == _CSV_RECORDS_NONE)
+            fits = count + bit_count(ends) < rows and (rules & MULTILINE != 0 or newlines & within == _NONE)
             if fits and _is_plain(buffer, position, begin, quotes, within, newlines, delimiter, quote):
                 count += bit_count(ends)
                 inside += bit_count(newlines)
-                if ends != _CSV_RECORDS_NONE:
+                if ends != _NONE:
                     last = 0
-                    while ends != _CSV_RECORDS_NONE:
+                    while ends != _NONE:
                         last = trailing_zeros(ends) + 1
-                        ends &= ends - _CSV_RECORDS_ONE
+                        ends &= ends - _ONE
                     begin = position + last
                     lines += inside
                     inside = bit_count(newlines >> np.uint64(last)) if last < LANES else 0
                     lines -= inside
-                quoted = within & _LAST != _CSV_RECORDS_NONE
+                quoted = within & _LAST != _NONE
                 position += LANES
                 continue
         stop = min(position + LANES, end)

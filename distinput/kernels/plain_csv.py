@@ -222,8 +222,7 @@ _ZEROS_FIRST = re.compile(rb"-?0[0-9]")
 _LONG_WHOLE = re.compile(rb"-?[0-9]{16,}\Z")
 _DECIMAL = re.compile(rb"-?([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?\Z")
 
-_PLAIN_CSV_ZERO, _PLAIN_CSV_ONE = np.uint64(0), np.uint64(1)
-_MINUS_BIT, _29, _32_of_plain_csv = np.uint64(1 << 63), np.uint64(29), np.uint64(32)
+_MINUS_BIT, _29 = np.uint64(1 << 63), np.uint64(29)
 _LAST_29, _HALF, _BIAS = np.uint64((1 << 29) - 1), np.uint64(1 << 28), np.uint64(896 << 23)
 _LEAST_32, _MOST_32 = (np.uint64(np.float64(each).view(np.uint64)) for each in (1e-37, 3e38))
 
@@ -359,11 +358,11 @@ def _specials(data: Bytes, at: int, delimiter: int, quote: int) -> np.uint64:
     if at + LANES <= data.size:
         found = equal_mask(data, at, delimiter) | equal_mask(data, at, NEWLINE)
         return found | equal_mask(data, at, quote) if quote >= 0 else found
-    found = _PLAIN_CSV_ZERO
+    found = _ZERO
     for i in range(data.size - at):
         byte = load_u8(data, at + i)
         if byte == delimiter or byte == NEWLINE or byte == quote:
-            found |= _PLAIN_CSV_ONE << np.uint64(i)
+            found |= _ONE << np.uint64(i)
     return found
 
 
@@ -374,9 +373,9 @@ def _cut(data: Bytes, n: int, k: int, delimiter: int, quote: int, firsts: IntsOu
     inside, closed = False, -1  # whether a quote is open; where the one was closed
     while base < data.size:
         found = _specials(data, base, delimiter, quote)
-        while found != _PLAIN_CSV_ZERO:
+        while found != _ZERO:
             position = base + trailing_zeros(found)
-            found &= found - _PLAIN_CSV_ONE
+            found &= found - _ONE
             byte = load_u8(data, position)
             if inside:
                 if byte == quote:
@@ -473,12 +472,12 @@ def _put_wholes(
 @inlined
 def nearest_float32(bits: np.uint64) -> np.uint64:
     """The bits of the float32 nearest to the text of a float64; `NO_DECIMAL`: that text decides, or it is no normal one."""
-    sign, bits = bits >> _32_of_plain_csv & np.uint64(1 << 31), bits & ~_MINUS_BIT
+    sign, bits = bits >> _32 & np.uint64(1 << 31), bits & ~_MINUS_BIT
     last = bits & _LAST_29
-    if bits != _PLAIN_CSV_ZERO:
+    if bits != _ZERO:
         if bits < _LEAST_32 or bits > _MOST_32 or last == _HALF:
             return NO_DECIMAL
-        bits = (bits >> _29) - _BIAS + (_PLAIN_CSV_ONE if last > _HALF else _PLAIN_CSV_ZERO)
+        bits = (bits >> _29) - _BIAS + (_ONE if last > _HALF else _ZERO)
     return bits | sign
 
 

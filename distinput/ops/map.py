@@ -32,7 +32,7 @@ from distinput.functions.workers import (
     trial,
     workforce_of,
 )
-from distinput.kernels.row_loop import is_numba
+from distinput.kernels.kernel import is_numba
 from distinput.ops.on_error import guarded
 from distinput.ops.random_keys import RandomKeys
 from distinput.plan.binding import by_name, take_functions

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, look_of
-from distinput.arrow.tabular import arrow_array_of, is_arrow_array, is_table, library_of, table_of
+from distinput.arrow.adopt import adopt, arrow_array_of, is_arrow_array, is_table, library_of, look_of, table_of
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.picked import put_in_order

@@ -10,18 +10,9 @@ from weakref import WeakSet
 
 import numpy as np
 
-from distinput.arrow.adopt import frozen
+from distinput.arrow.adopt import arrow_array_of, frozen, is_arrow_array, is_stream, is_table, library_of, table_of
 from distinput.arrow.arrow import FillError, NullsError, UnsupportedTypeError, to_column, without_rows, without_views
-from distinput.arrow.tabular import (
-    Reading,
-    arrow_array_of,
-    is_arrow_array,
-    is_stream,
-    is_table,
-    library_of,
-    table_of,
-    zero_of,
-)
+from distinput.arrow.tabular import Reading, zero_of
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, block_rows
 from distinput.columns.column import Ints
 from distinput.columns.picked import put_in_order

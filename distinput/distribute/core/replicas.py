@@ -27,14 +27,14 @@ PARTS: dict[str, str] = {
     "HostStore": f"{_VARIABLES}.store:HostStore",
     "absent_member": "distinput.names.absent:absent_member",
     "aggregate": f"{_VARIABLES}.kinds:aggregate",
-    "aggregating": f"{_VARIABLES}.creation:aggregating",
+    "aggregating": f"{_VARIABLES}.kinds:aggregating",
     "check_dataset_function": f"{_INPUT}.distribution:check_dataset_function",
     "distribute_dataset": f"{_INPUT}.distribution:distribute_dataset",
     "distribute_from_function": f"{_INPUT}.distribution:distribute_from_function",
-    "mirrored": f"{_VARIABLES}.creation:mirrored",
-    "replayed": f"{_LINEAGE}.replayed:replayed",
+    "mirrored": f"{_VARIABLES}.kinds:mirrored",
+    "replayed": f"{_LINEAGE}.step_records:replayed",
     "steps_left_out": f"{_LINEAGE}.step_records:steps_left_out",
-    "single": f"{_VARIABLES}.creation:single",
+    "single": f"{_VARIABLES}.kinds:single",
 }
 """Each part, and where it is: `module:name`."""
 

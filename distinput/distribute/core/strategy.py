@@ -133,12 +133,12 @@ class StrategyExtended:
                 "scope; create it in the scope, or write to it directly"
             )
         given, named = tuple(args), dict(kwargs or {})
-        for copy, part in enumerate(parts):
+        for copy, of_copy in enumerate(parts):
             with UpdateMode(strategy, copy):
                 if strategy._mirrors:  # else values of several replicas stay together: there is one value to update
-                    results.append(fn(part, *select_replica(copy, given), **select_replica(copy, named)))
+                    results.append(fn(of_copy, *select_replica(copy, given), **select_replica(copy, named)))
                 else:
-                    results.append(fn(part, *given, **named))
+                    results.append(fn(of_copy, *given, **named))
         made = regroup(results, wrap=Mirrored) if len(parts) > 1 else results[0]
         if group:
             return made

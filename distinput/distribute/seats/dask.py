@@ -2,8 +2,8 @@
 """Seats in the processes of a Dask cluster: the tested engine for clusters.
 
 Dask knows which process has which name, starts an actor in each, the `Host` of the seat, and tells of workers that come and
-go. Calls go directly from process to process, see `distinput.distribute.seats.remote_seats`: a call through an actor's own proxy
-takes milliseconds, one through a socket tenths of them.
+go. Calls go directly from process to process, see `distinput.distribute.seats.remote_seats`: a call through an actor's own
+proxy takes milliseconds, one through a socket tenths of them.
 """
 
 import contextlib
