@@ -59,6 +59,7 @@ BENCHMARKS = (
     "tpu_strategy",
     "feeds",
     "save_load",
+    "outside",
 )
 RESULTS = Path(__file__).resolve().parent / "results"
 QUICK = 0.1

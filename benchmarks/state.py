@@ -44,6 +44,11 @@ def _cases(folder: Path, scale: float, steps: int) -> list[Case]:
             lambda: _dropped(json.dumps(iterator.state())), _same, lambda: {"bytes": len(json.dumps(iterator.state()))}
         )
 
+    def text() -> Work:
+        """As tools that expect Grain's iterators ask for it."""
+        _, iterator = ours()
+        return Work(lambda: _dropped(iterator.get_state()), _same, lambda: {"bytes": len(iterator.get_state())})
+
     def restore() -> Work:
         dataset, iterator = ours()
         saved = json.dumps(iterator.state())
@@ -92,6 +97,14 @@ def _cases(folder: Path, scale: float, steps: int) -> list[Case]:
                 Contender("distinput", "ours", save, most={"seconds": 50e-6, "bytes": 1024}),
                 Contender("tf.train.Checkpoint", "peer", save_tensorflow, ("tensorflow",), 100.0),
                 Contender("grain", "peer", lambda: _save_grain(rows, steps), ("grain",)),
+            ],
+        ),
+        Case(
+            f"text of a state after {place:,}",
+            {"save": 1},
+            [
+                Contender("distinput", "ours", text),
+                Contender("grain", "peer", lambda: _save_grain(rows, steps), ("grain",), 0.5),
             ],
         ),
         Case(

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import chain
 from operator import is_
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Arrays, Objects, Ragged, frozen_rows, ragged_tensor
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.values.buffers import FEWEST_BYTES, calibrated, copy_of, is_pooled
 from distinput.values.leaves import array_of, is_ragged
 from distinput.values.nest import map_leaves, structure_of
@@ -220,6 +221,12 @@ def _check_names(names: list[str]) -> None:
 # ----------------------------------------------------------------------------
 
 
+if TYPE_CHECKING:
+    from distinput.arrow import arrow
+else:
+    arrow = later("distinput.arrow.arrow")  # few values are tables, and the types of Arrow are much to load
+
+
 _OWN = frozenset((*np.sctypeDict.values(), np.ndarray, bool, int, float, complex, str, bytes, type(None)))
 """Classes of NumPy and Python, nearly all that there are."""
 _NESTS = frozenset((dict, list, tuple))
@@ -332,14 +339,12 @@ def arrays_of_table(table: Any) -> dict[str, Any]:
     Raises:
       TypeError: a column cannot be an array.
     """
-    from distinput.arrow.arrow import NullsError, UnsupportedTypeError, columns_of, without_rows
-
     read = table_of(table).combine_chunks()
     columns: dict[str, Any] = {}
     try:
-        for batch in read.to_batches() or [without_rows(read.schema)]:
-            columns = columns_of(batch, {})
-    except (NullsError, UnsupportedTypeError) as error:
+        for batch in read.to_batches() or [arrow.without_rows(read.schema)]:
+            columns = arrow.columns_of(batch, {})
+    except (arrow.NullsError, arrow.UnsupportedTypeError) as error:
         raise TypeError(f"a table whose columns are not all arrays: {error}") from None
     return {name: _columns_as_arrays(column, name) for name, column in columns.items()}
 
@@ -351,11 +356,9 @@ def _columns_as_arrays(column: Any, name: str) -> Any:
 
 
 def _of_array(value: Any) -> Any:
-    from distinput.arrow.arrow import NullsError, UnsupportedTypeError, to_column
-
     try:
-        column = to_column(arrow_array_of(value), "of the array")
-    except (NullsError, UnsupportedTypeError) as error:
+        column = arrow.to_column(arrow_array_of(value), "of the array")
+    except (arrow.NullsError, arrow.UnsupportedTypeError) as error:
         raise TypeError(str(error)) from None
     return _whole(column)
 

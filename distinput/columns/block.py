@@ -8,11 +8,12 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import CO_GENERATOR
-from typing import Any, Never, Protocol, final
+from typing import TYPE_CHECKING, Any, Never, Protocol, final
 
 from distinput.columns.column import Column, Ints, LazyColumn, StackError
 from distinput.columns.regroup import column_of, column_of_values, joined_columns, leaves_for, split, stack
 from distinput.columns.state import Mark, State
+from distinput.names.lazy import later
 from distinput.values.buffers import copy_of
 from distinput.values.nest import LEAF, Structure, component
 from distinput.values.spec import Spec
@@ -54,6 +55,12 @@ __all__ = [
 # brings
 # all rows into memory.
 # ----------------------------------------------------------------------------
+
+
+if TYPE_CHECKING:
+    from distinput.columns import sparse_rows
+else:
+    sparse_rows = later("distinput.columns.sparse_rows")  # few elements are sparse
 
 
 class Block(ABC):
@@ -258,14 +265,10 @@ class ColumnBlock(Block):
         structure = self.structure
         if not structure.sparse or not self.size:
             return self
-        from distinput.columns.sparse_rows import folded
-
-        return ColumnBlock(structure.folded, folded(structure, self.columns), self.size)
+        return ColumnBlock(structure.folded, sparse_rows.folded(structure, self.columns), self.size)
 
     def _unfolded(self, columns: Sequence[Column]) -> list[Column]:
-        from distinput.columns.sparse_rows import unfolded
-
-        return unfolded(columns)
+        return sparse_rows.unfolded(columns)
 
     def copied(self) -> "ColumnBlock":
         return ColumnBlock(self.structure, [column.copied() for column in self.columns], self.size)

@@ -8,19 +8,19 @@ from distinput.names.lazy import lazy
 if TYPE_CHECKING:
     from distinput.data import experimental as experimental
     from distinput.data.dataset import Dataset as Dataset
-    from distinput.data.file_datasets.array_record import ArrayRecordDataset as ArrayRecordDataset
-    from distinput.data.file_datasets.arrow import ArrowDataset as ArrowDataset
+    from distinput.data.file_datasets import ArrayRecordDataset as ArrayRecordDataset
+    from distinput.data.file_datasets import ArrowDataset as ArrowDataset
+    from distinput.data.file_datasets import FixedLengthRecordDataset as FixedLengthRecordDataset
+    from distinput.data.file_datasets import JsonLinesDataset as JsonLinesDataset
+    from distinput.data.file_datasets import NpyDataset as NpyDataset
+    from distinput.data.file_datasets import NpzDataset as NpzDataset
+    from distinput.data.file_datasets import ParquetDataset as ParquetDataset
+    from distinput.data.file_datasets import TextLineDataset as TextLineDataset
+    from distinput.data.file_datasets import TFRecordDataset as TFRecordDataset
     from distinput.data.file_datasets.csv import CsvDataset as CsvDataset
-    from distinput.data.file_datasets.file import FileDataset as FileDataset
-    from distinput.data.file_datasets.fixed_length_record import FixedLengthRecordDataset as FixedLengthRecordDataset
-    from distinput.data.file_datasets.image_folder import ImageFolderDataset as ImageFolderDataset
-    from distinput.data.file_datasets.json_lines import JsonLinesDataset as JsonLinesDataset
-    from distinput.data.file_datasets.npy import NpyDataset as NpyDataset
-    from distinput.data.file_datasets.npz import NpzDataset as NpzDataset
-    from distinput.data.file_datasets.parquet import ParquetDataset as ParquetDataset
-    from distinput.data.file_datasets.text_line import TextLineDataset as TextLineDataset
-    from distinput.data.file_datasets.tf_record import TFRecordDataset as TFRecordDataset
-    from distinput.data.file_datasets.web import WebDataset as WebDataset
+    from distinput.data.file_datasets.reading import FileDataset as FileDataset
+    from distinput.data.file_datasets.samples import ImageFolderDataset as ImageFolderDataset
+    from distinput.data.file_datasets.samples import WebDataset as WebDataset
     from distinput.data.iterator import DatasetIterator as DatasetIterator
     from distinput.data.iterator import IteratorSpec as IteratorSpec
     from distinput.data.numpy_iterator import NumpyIterator as NumpyIterator

@@ -20,6 +20,7 @@ from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, resu
 from distinput.data.optional import T_co
 from distinput.data.transformation import transformation
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.names.words import html, meant
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer, taken
@@ -35,19 +36,53 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from distinput.arrow import record_batches
+    from distinput.data import explanation, export, loader, progress, seal, writing
+    from distinput.data import recording as recordings
+    from distinput.data import stats as statistics
+    from distinput.data import writing as saving
     from distinput.data.progress import ShownPass
     from distinput.data.recording import Recording
     from distinput.data.stats import Stats
     from distinput.data.transformations import (
         Transformations,
     )  # the stub that docs/make_stub.py writes; there is no such class
+    from distinput.files import folder as directories
+    from distinput.files import mounts, paths
+    from distinput.names import registry
+    from distinput.plan import fingerprint as fingerprints
+    from distinput.plan import options as plan_options
+    from distinput.plan import text as texts
     from distinput.plan.options import AutoShardPolicy, Options, Policy
+    from distinput.streaming import by_position
+    from distinput.streaming import by_position as positions
     from distinput.streaming.by_position import Positions
     from distinput.writers.manifest import WrittenFiles
 
     RowsLike = NDArray[Any] | Sequence[float | str | bytes] | Sequence[Sequence[float | str | bytes]]
 else:
     Transformations = Generic  # what type checkers read in a stub, `transformations.pyi`, is said by the ops below
+    record_batches = later("distinput.arrow.record_batches")  # tables are for those who ask for them
+    export = later("distinput.data.export")  # the same
+    directories = later("distinput.files.folder")  # paths and their patterns are for those who read files
+    mounts = later("distinput.files.mounts")  # the same
+    paths = later("distinput.files.paths")  # the same
+    saving = later("distinput.data.writing")  # what writes files is for those who write them
+    writing = later("distinput.data.writing")  # the same
+    recordings = later("distinput.data.recording")  # reports are for those who ask for them
+    progress = later("distinput.data.progress")  # the same
+    explanation = later("distinput.data.explanation")  # it looks through all ops, and so loads them
+    statistics = later("distinput.data.stats")  # for those who ask for them
+    loader = later("distinput.data.loader")  # what a DataLoader of PyTorch is told is for those who use one
+    by_position = later(
+        "distinput.streaming.by_position"
+    )  # keys and positions are for those who reach for single elements
+    positions = later("distinput.streaming.by_position")  # the same
+    fingerprints = later("distinput.plan.fingerprint")  # for those who ask for it
+    plan_options = later("distinput.plan.options")  # few pipelines have some
+    seal = later("distinput.data.seal")  # what makes and reads states is for those who save them
+    texts = later("distinput.plan.text")  # lines about a step are for those who read them
+    registry = later("distinput.names.registry")  # extensions are looked for when a method is unknown
 
 __all__ = ["Dataset"]
 
@@ -528,12 +563,8 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.list_files`.
         """
-        from distinput.files.folder import list_files
-        from distinput.files.mounts import stored
-        from distinput.files.paths import as_paths
-
-        patterns, storage = stored(as_paths(file_pattern), storage_options, filesystem)
-        names = list_files(patterns)
+        patterns, storage = mounts.stored(paths.as_paths(file_pattern), storage_options, filesystem)
+        names = directories.list_files(patterns)
         found = from_tensor_slices(np.array([path.encode() for path in names], dtype=object))
         node: Node = found if storage is None else dataclasses.replace(found, storage=storage)
         return Dataset(_named(node if shuffle is False else ops.shuffle.Shuffle(node, len(names), seed), name))
@@ -575,9 +606,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.load`.
         """
-        from distinput.data.writing import load
-
-        return Dataset(load(path, element_spec, compression, reader_func, wait))
+        return Dataset(saving.load(path, element_spec, compression, reader_func, wait))
 
     @overload
     @staticmethod
@@ -861,9 +890,9 @@ class Dataset(Transformations[T_co]):
         n = self.cardinality()
         if n >= 0:
             return n
-        from distinput.data.loader import advice
-
-        raise TypeError(("The dataset is infinite." if n == INFINITE else "The dataset length is unknown.") + advice())
+        raise TypeError(
+            ("The dataset is infinite." if n == INFINITE else "The dataset length is unknown.") + loader.advice()
+        )
 
     def __bool__(self) -> bool:
         return True
@@ -877,9 +906,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.options`.
         """
-        from distinput.plan.options import options_of
-
-        return options_of(self._node)
+        return plan_options.options_of(self._node)
 
     def fingerprint(self) -> np.uint64:
         """A number that tells this pipeline from others: by its steps and their arguments, functions, arrays and files.
@@ -894,9 +921,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.fingerprint`.
         """
-        from distinput.plan.fingerprint import fingerprint_number
-
-        return np.uint64(fingerprint_number(self._node))
+        return np.uint64(fingerprints.fingerprint_number(self._node))
 
     def explain(
         self,
@@ -924,9 +949,7 @@ class Dataset(Transformations[T_co]):
             repeat(count=2)  int64  x18
               range(first=0, stop=9)  int64  x9
         """
-        from distinput.data.explanation import explanation_of
-
-        return str(explanation_of(self._node, self._runs().node, num_workers, replicas_per_worker, policy))
+        return str(explanation.explanation_of(self._node, self._runs().node, num_workers, replicas_per_worker, policy))
 
     def stats(self) -> "Stats":
         """Statistics of each step in the latest pass, the choices of AUTOTUNE, and the step that the others wait for.
@@ -941,14 +964,10 @@ class Dataset(Transformations[T_co]):
         >>> {step: told["rows"] for step, told in ds.stats().items()}
         {'0:range': 6, '1:batch': 3}
         """
-        from distinput.data.stats import stats_of
-
-        return stats_of(*self._counted)
+        return statistics.stats_of(*self._counted)
 
     def __repr__(self) -> str:
-        from distinput.plan.text import summary
-
-        return f"<{type(self).__name__} {summary(self._node)}>"
+        return f"<{type(self).__name__} {texts.summary(self._node)}>"
 
     def _repr_html_(self) -> str:
         """What notebooks show: the graph of the pipeline."""
@@ -1001,9 +1020,7 @@ class Dataset(Transformations[T_co]):
         >>> sorted(seen + list(ds.restore(it.state())))
         [np.int64(0), np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
         """
-        from distinput.data.seal import place_in
-
-        return self._goes_on(*place_in(self._node, self._runs(), state, may_differ))
+        return self._goes_on(*seal.place_in(self._node, self._runs(), state, may_differ))
 
     def as_numpy_iterator(self) -> Iterator[T_co]:
         """The elements; they are NumPy values already.
@@ -1053,11 +1070,9 @@ class Dataset(Transformations[T_co]):
         >>> sum(x for x in di.data.Dataset.range(10).progress("adding"))
         np.int64(45)
         """
-        from distinput.data.progress import ProgressBar, ShownPass
-
         low, high = self.cardinality_bounds()
-        bar = ProgressBar(low, high, what, unit, kind, stream)
-        return ShownPass(self.__iter__(), bar)
+        bar = progress.ProgressBar(low, high, what, unit, kind, stream)
+        return progress.ShownPass(self.__iter__(), bar)
 
     # ------------------------------------------------------------------------
     # Elements by their positions.
@@ -1093,12 +1108,10 @@ class Dataset(Transformations[T_co]):
 
         Source: Python's sequences; a dataset is none, since it can be infinite, and differ from pass to pass.
         """
-        from distinput.streaming.by_position import is_integer, row_of, rows_of
-
         found = self._by_position()
-        if is_integer(key):
-            return next(found.fetch(np.array((row_of(key, found.size),))).elements())
-        rows = rows_of(key, found.size)
+        if by_position.is_integer(key):
+            return next(found.fetch(np.array((by_position.row_of(key, found.size),))).elements())
+        rows = by_position.rows_of(key, found.size)
         return list(found.fetch(rows).elements()) if len(rows) else []
 
     def __getitems__(self, indices: "Sequence[int] | np.ndarray[Any, Any]") -> list[T_co]:
@@ -1129,14 +1142,10 @@ class Dataset(Transformations[T_co]):
         return whole.__array_struct__
 
     def _by_position(self) -> "Positions":
-        from distinput.streaming.by_position import positions_of
-
         self._runs()  # which takes over the seeds of a state
         if self._positions is None:
-            from distinput.data.loader import look_at_positions
-
-            look_at_positions(self._node)
-            self._positions = positions_of(self._node)
+            loader.look_at_positions(self._node)
+            self._positions = positions.positions_of(self._node)
         return self._positions
 
     # ------------------------------------------------------------------------
@@ -1229,9 +1238,7 @@ class Dataset(Transformations[T_co]):
         >>> ds.to_arrow(text=["name"]).to_pylist()
         [{'x': 1, 'name': 'Ada'}, {'x': 2, 'name': 'Alan'}]
         """
-        from distinput.data.export import arrow_table
-
-        return arrow_table(self, text, "to_arrow")
+        return export.arrow_table(self, text, "to_arrow")
 
     def to_pandas(self, text: bool | Collection[str] = False) -> Any:
         """All elements as a pandas DataFrame, a row each; columns as for `to_arrow`.
@@ -1250,9 +1257,7 @@ class Dataset(Transformations[T_co]):
         1  1       1
         2  2       4
         """
-        from distinput.data.export import pandas_frame
-
-        return pandas_frame(self, text)
+        return export.pandas_frame(self, text)
 
     def to_polars(self, text: bool | Collection[str] = False) -> Any:
         """All elements as a polars DataFrame, a row each; columns as for `to_arrow`.
@@ -1268,9 +1273,7 @@ class Dataset(Transformations[T_co]):
         >>> di.data.Dataset.range(3).map(lambda x: {"x": x, "square": x * x}).to_polars().shape
         (3, 2)
         """
-        from distinput.data.export import polars_frame
-
-        return polars_frame(self, text)
+        return export.polars_frame(self, text)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A pass as a stream of Arrow, for libraries that take one: `pa.table(ds)`, `polars.DataFrame(ds)`, DuckDB's queries.
@@ -1279,18 +1282,14 @@ class Dataset(Transformations[T_co]):
 
         Source: the Arrow PyCapsule interface.
         """
-        from distinput.data.export import arrow_reader
-
-        return arrow_reader(self).__arrow_c_stream__(requested_schema)
+        return export.arrow_reader(self).__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> Any:
         """The schema of the stream, without a pass.
 
         Source: the Arrow PyCapsule interface.
         """
-        from distinput.arrow.record_batches import arrow_schema
-
-        return arrow_schema(self._node.spec).__arrow_c_schema__()
+        return record_batches.arrow_schema(self._node.spec).__arrow_c_schema__()
 
     def write(
         self,
@@ -1341,11 +1340,9 @@ class Dataset(Transformations[T_co]):
         >>> di.data.ParquetDataset(["numbers/part-00000-of-00002.parquet"]).take(1).to_list()
         [{'value': 0}]
         """
-        from distinput.data.writing import request_of, write
-
         cut = {"shards": shards, "shard_bytes": shard_bytes, "shard_rows": shard_rows}
         workers = {"num_workers": num_workers, "index": index, "name": job}
-        return write(self, request_of(directory, format, cut, workers, prefix, overwrite, options))
+        return writing.write(self, writing.request_of(directory, format, cut, workers, prefix, overwrite, options))
 
     def save(
         self,
@@ -1383,9 +1380,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.save`.
         """
-        from distinput.data.writing import save
-
-        return save(self, path, compression, shard_func, checkpoint_args)
+        return saving.save(self, path, compression, shard_func, checkpoint_args)
 
     def report(
         self,
@@ -1420,9 +1415,7 @@ class Dataset(Transformations[T_co]):
         >>> recording.delivered
         32
         """
-        from distinput.data.recording import recorded
-
-        recording = recorded(self, seconds, elements)
+        recording = recordings.recorded(self, seconds, elements)
         recording.write_report(path, num_workers)
         return recording
 
@@ -1542,15 +1535,13 @@ def _method_of_an_extension(dataset: Any, name: str) -> Any:
     Raises:
       AttributeError: it still lacks it.
     """
-    from distinput.names.registry import failures, load_extensions
-
     kind = type(dataset)
     if not name.startswith("_"):
-        if load_extensions() and hasattr(kind, name):
+        if registry.load_extensions() and hasattr(kind, name):
             return getattr(dataset, name)
         known = sorted(known for known in dir(kind) if not known.startswith("_"))
         raise AttributeError(
-            f"{kind.__name__} has no method {name!r}; {meant(name, known, 'it has')}{failures()}",
+            f"{kind.__name__} has no method {name!r}; {meant(name, known, 'it has')}{registry.failures()}",
             name=name,
             obj=dataset,
         )

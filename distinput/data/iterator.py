@@ -14,6 +14,7 @@ from distinput.columns.block import Block, ColumnBlock, Failure
 from distinput.columns.state import State
 from distinput.data.optional import Optional, T_co
 from distinput.errors import AbortedError, CancelledError, OutOfRangeError, StateError, UnavailableError
+from distinput.names.lazy import later
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite.rules import Running
@@ -21,11 +22,6 @@ from distinput.run.run import OpCounters, Run
 from distinput.run.threads import Ending
 from distinput.values.buffers import forget_large
 from distinput.values.spec import ElementsSpec
-
-if TYPE_CHECKING:
-    from distinput.data.seal import Seal
-    from distinput.data.stats import Stats
-
 
 __all__ = [
     "NONE",
@@ -45,6 +41,20 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # Iterators of a dataset, whose position can be saved after any element.
 # ----------------------------------------------------------------------------
+
+
+if TYPE_CHECKING:
+    from distinput.data import loader
+    from distinput.data import seal as seals
+    from distinput.data import stats as statistics
+    from distinput.data.seal import Seal
+    from distinput.data.stats import Stats
+    from distinput.plan import options as plan_options
+else:
+    loader = later("distinput.data.loader")  # processes that inherited a dataset, and passes with a number, are few
+    seals = later("distinput.data.seal")  # what makes and reads states is for those who save them
+    statistics = later("distinput.data.stats")  # for those who ask for them
+    plan_options = later("distinput.plan.options")  # few pipelines have some
 
 
 # ----------------------------------------------------------------------------
@@ -82,8 +92,7 @@ class Iteration(Ending):
 # What an iterator has in hand: the elements of one block, and the place after each of them.
 #
 # An iterator takes over a block by putting another hand in the place of the one before. After that, only C code changes it:
-# it
-# counts down with each element that is taken. So an interrupt finds the iterator before an element or behind it, never
+# it counts down with each element that is taken. So an interrupt finds the iterator before an element or behind it, never
 # between.
 # ----------------------------------------------------------------------------
 
@@ -195,22 +204,23 @@ class Passes:
     def begin(self, node: Node, number: int | None = None) -> int:
         """The number of the pass over `node` that begins now: `number`, or the one after the latest pass."""
         if self.process != os.getpid():  # the counter of another process does not apply here
-            from distinput.data.loader import first_pass, look_around
-
             self.process = os.getpid()
-            look_around(node)
+            loader.look_around(node)
             if number is None:
-                self.begun = first_pass(node, self.begun)
+                self.begun = loader.first_pass(node, self.begun)
         elif number is not None and number == self.begun - 1:
-            from distinput.data.loader import look_again
-
-            look_again(node, number)
+            loader.look_again(node, number)
         self.begun = (self.begun if number is None else number) + 1
         return self.begun - 1
 
     def goes_on(self, number: int) -> None:
         """Pass `number` continues from a saved state; the next pass is the one after it."""
         self.begun = number + 1
+
+
+# ----------------------------------------------------------------------------
+# The iterators, of elements and of blocks.
+# ----------------------------------------------------------------------------
 
 
 _LAST = (AbortedError, CancelledError, UnavailableError)
@@ -470,9 +480,7 @@ class DatasetIterator(Generic[T_co]):
 
     def _seal(self) -> "Seal":
         if self._made_seal is None:
-            from distinput.data.seal import Seal
-
-            self._made_seal = Seal(self._plan, self._running)
+            self._made_seal = seals.Seal(self._plan, self._running)
         return self._made_seal
 
     def state_dict(self) -> State:
@@ -489,9 +497,7 @@ class DatasetIterator(Generic[T_co]):
         Raises:
           StateError: the state is of another pipeline or version.
         """
-        from distinput.data.seal import place_in
-
-        place, running = place_in(self._plan, self._running, state, may_differ)
+        place, running = seals.place_in(self._plan, self._running, state, may_differ)
         plan, running = resumed(self._plan, running, place)
         other: DatasetIterator[T_co] = DatasetIterator(plan, running, place, self._passes, self._make_run)
         self._passes.goes_on(place["epoch"])
@@ -515,9 +521,7 @@ class DatasetIterator(Generic[T_co]):
 
     def stats(self) -> "Stats":
         """Statistics of each step so far, the choices of AUTOTUNE, and the step that the others wait for."""
-        from distinput.data.stats import stats_of
-
-        return stats_of(*self.counted)
+        return statistics.stats_of(*self.counted)
 
     def _repr_html_(self) -> str:
         """What notebooks show: the statistics so far."""
@@ -594,9 +598,7 @@ def run_of(node: Node, make_run: Callable[..., Run] = Run) -> Run:
     """What one iteration of a tree shares, as its options say."""
     steps = list(walk(node))
     if any(step.own_options is not None for step in steps):
-        from distinput.plan.options import options_of
-
-        options = options_of(node)
+        options = plan_options.options_of(node)
         run = make_run(steps, run_ahead=options.run_ahead)
         run.ram_budget = options.autotune.ram_budget or run.ram_budget
         return run

@@ -210,6 +210,11 @@ def _in_notebook() -> bool:
     return "ipykernel" in sys.modules
 
 
+# ----------------------------------------------------------------------------
+# The pass that is shown.
+# ----------------------------------------------------------------------------
+
+
 class ShownPass(Iterator[T_co], Generic[T_co]):
     """The elements of a dataset's next pass, and a bar for them; `Dataset.progress` makes it.
 

@@ -130,6 +130,11 @@ def _is_hidden(fields: dict[str, Any], name: str) -> bool:
     return name in fields and not fields[name].repr
 
 
+# ----------------------------------------------------------------------------
+# Methods that are made of ops when they are first named.
+# ----------------------------------------------------------------------------
+
+
 def transformation(load: Callable[[], Callable[..., Node]], *, reshuffles: bool = False) -> Any:
     """The method that adds an op to a pipeline; name, arguments and documentation are those of the op.
 

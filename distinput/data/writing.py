@@ -165,6 +165,11 @@ def _holds(spec: Spec) -> bool:
     return True
 
 
+# ----------------------------------------------------------------------------
+# A request to write, and the writing: into a stage, which is published when all is there.
+# ----------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Request:
     """What is to be written, and where.

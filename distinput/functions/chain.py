@@ -39,11 +39,6 @@ from distinput.values.spec import (
 __all__ = ["Chain", "Kinds", "calling"]
 
 
-# ----------------------------------------------------------------------------
-# TensorFlow's convention for calling a function with an element.
-# ----------------------------------------------------------------------------
-
-
 def calling(function: Callable[..., Any]) -> Callable[[Any], Any]:
     """`function` as a function of one element: a tuple is unpacked into arguments, and a returned list becomes a tuple.
 

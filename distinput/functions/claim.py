@@ -199,6 +199,11 @@ def described(leaf: Any) -> str:
     return f"{kind}, {text if len(text) <= 80 else text[:80] + '...'},"
 
 
+# ----------------------------------------------------------------------------
+# What a function is said to return, the check of every result, and blocks of what fits.
+# ----------------------------------------------------------------------------
+
+
 MadeBlock = tuple[Block, Callable[[int], Mark], Block]
 """The results for some elements, a function that gives the mark after so many of them, and these elements."""
 

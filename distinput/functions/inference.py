@@ -25,6 +25,7 @@ from distinput.values.leaves import STRING, as_leaf, zero
 from distinput.values.nest import Structure
 from distinput.values.ragged_rows import splits_of
 from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.sparse_tensor import SparseTensor
 from distinput.values.spec import (
     DatasetSpec,
     ElementsSpec,
@@ -152,8 +153,6 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
 
 def _made_up_sparse(leaf: TensorSpec, shape: tuple[int, ...], value: int, size: int, fill: str) -> Any:
     """A sparse tensor of a shape, with values on its diagonal."""
-    from distinput.values.sparse_tensor import SparseTensor
-
     places = np.repeat(np.arange(min(shape, default=0))[:, None], len(shape), axis=1)
     values = _made_up_leaf(TensorSpec((len(places),), leaf.dtype), value, size, fill)
     return SparseTensor(places, values, np.array(shape, np.int64))
@@ -258,6 +257,11 @@ def parts_of(function: Any) -> Iterator[Any]:
     for name in code.co_names:
         if name in known:
             yield known[name]
+
+
+# ----------------------------------------------------------------------------
+# What a function returns, found by calling it with samples.
+# ----------------------------------------------------------------------------
 
 
 def infer(op: str, call: Callable[[Any], Any], source: Node, *functions: Callable[..., Any]) -> Spec:

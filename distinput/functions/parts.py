@@ -19,7 +19,7 @@ from distinput.functions.compiled import Compiled
 from distinput.run.run import OpCounters, Run, stopped
 from distinput.values.spec import Spec
 
-__all__ = ["Calling", "Calls", "Done", "Lanes", "Note", "PartFailure", "Parts", "Reads", "Results", "in_order", "work"]
+__all__ = ["Calling", "Calls", "Done", "FailedCall", "Lanes", "Note", "Parts", "Reads", "Results", "in_order", "work"]
 
 
 # ----------------------------------------------------------------------------
@@ -124,8 +124,7 @@ class Reads:
 # The elements of a stream in parts for threads and processes, and the results of calling functions on a part.
 #
 # A part takes a few milliseconds, however long one call takes: handing it over costs some microseconds for a thread and some
-# tens
-# of microseconds for a process, and the first element waits for its whole part.
+# tens of microseconds for a process, and the first element waits for its whole part.
 # ----------------------------------------------------------------------------
 
 
@@ -196,7 +195,7 @@ class Parts:
 
 
 @dataclass
-class PartFailure:
+class FailedCall:
     """An error of a call: the index of the function, the element in words, and the traceback of another process."""
 
     error: Exception
@@ -212,7 +211,7 @@ class Done:
     From another process, also the specs of what the functions before the last return.
     """
 
-    parts: list[Block | PartFailure]
+    parts: list[Block | FailedCall]
     seconds: float = 0.0
     kinds: Kinds = ()
 
@@ -268,12 +267,12 @@ class Calling:
 def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant: bool) -> Done:
     """Call the functions on the elements of a part until `over` returns true or, unless `tolerant`, there is an error."""
     stride = 1 if over is not None else part.size
-    parts: list[Block | PartFailure] = []
+    parts: list[Block | FailedCall] = []
     begin = Run.clock()
     first = 0
     while first < part.size:
         results: list[Any] = []
-        trouble: PartFailure | None = None
+        trouble: FailedCall | None = None
         try:
             calls = chain.results(part.rows(first, part.size))
             while first + len(results) < part.size and (over is None or not over()):
@@ -283,12 +282,12 @@ def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant
                     raise stopped()
         except Exception as error:  # noqa: BLE001 - raised when its turn comes
             index, given = chain.place(error, part.row(first + len(results)))
-            trouble = PartFailure(error, index, chain.told(given))
+            trouble = FailedCall(error, index, chain.told(given))
         for made, place, _ in formed(results, chain.said) if results else ():
             if isinstance(made, Block):
                 parts.append(made)
             else:
-                parts.append(PartFailure(made, len(chain.functions) - 1, chain.told(part.row(first + place))))
+                parts.append(FailedCall(made, len(chain.functions) - 1, chain.told(part.row(first + place))))
         if trouble is None:
             break
         parts.append(trouble)

@@ -20,7 +20,7 @@ from distinput.columns.state import State
 from distinput.errors import UnavailableError
 from distinput.functions.chain import Chain, Kinds
 from distinput.functions.claim import MadeBlock
-from distinput.functions.parts import Calling, Calls, Done, PartFailure, Parts, Results, in_order, work
+from distinput.functions.parts import Calling, Calls, Done, FailedCall, Parts, Results, in_order, work
 from distinput.kernels.kernel import Flag
 from distinput.run.processes import Processes, Workforce, pickled
 from distinput.run.run import Run
@@ -198,7 +198,7 @@ class WorkerTask:
         done = work(self.chain, part, None, tolerant=tolerant)
         done.kinds = self.chain.kinds
         for place, made in enumerate(done.parts):
-            if isinstance(made, PartFailure):
+            if isinstance(made, FailedCall):
                 is_defect_within(made.error)  # which its traceback tells
                 made.trace = "".join(traceback.format_exception(made.error)).rstrip()
                 made.error = _sendable(made.error)
@@ -275,7 +275,7 @@ def _patiently() -> bool:
 
 def _note_traces(done: Done, pid: int) -> None:
     for made in done.parts:
-        if isinstance(made, PartFailure):
+        if isinstance(made, FailedCall):
             made.error.add_note(f"in worker process {pid}:\n{made.trace}")
 
 
@@ -568,12 +568,12 @@ def _called_there(data: bytes, part: tuple[Block, Kinds, bool] | bytes, call: tu
     """What a worker does with a part; `call` is the pass, and a number in it."""
     done = _task(data, call[0])(pickle.loads(part) if isinstance(part, bytes) else part)
     for made in done.parts:
-        if isinstance(made, PartFailure):
+        if isinstance(made, FailedCall):
             made.error.add_note(f"in a worker of the executor:\n{made.trace}")
     return dumps(done) if any(map(_made_of_main, done.parts)) else done
 
 
-def _made_of_main(made: Block | PartFailure) -> bool:
-    if isinstance(made, PartFailure):
+def _made_of_main(made: Block | FailedCall) -> bool:
+    if isinstance(made, FailedCall):
         return has_cloudpickle() and type(made.error).__module__ == "__main__"
     return _is_of_main(made.structure)

@@ -9,6 +9,9 @@ import sys
 import warnings
 from collections.abc import Collection
 from types import FunctionType
+from typing import TYPE_CHECKING
+
+from distinput.names.lazy import later
 
 __all__ = ["CacheSlot", "holds", "is_own", "is_own_file", "may_hold", "place"]
 
@@ -97,6 +100,12 @@ def _is_private(group: int) -> bool:
 # ----------------------------------------------------------------------------
 
 
+if TYPE_CHECKING:
+    from distinput.kernels import cache
+else:
+    cache = later("distinput.kernels.cache")  # whose a folder is, is looked at when a kernel is compiled
+
+
 CacheSlot = tuple[str, list[str]]
 """The prefix of a kernel's file names, which identifies its source, and the folders to search."""
 
@@ -159,7 +168,7 @@ def _folders(beside: str) -> list[str]:
     """
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         folder = os.path.join(chosen, "distinput")
-        if is_own(folder):
+        if cache.is_own(folder):
             return [folder]
         _tell_of(chosen)
     folders = [os.path.join(beside, "__pycache__")]
@@ -177,7 +186,7 @@ def _folders(beside: str) -> list[str]:
 
 def may_hold(folder: str) -> bool:
     """True if kernels in a folder may be executed: nobody can write there who could not change the source of this library."""
-    return is_own(folder, _owners())
+    return cache.is_own(folder, _owners())
 
 
 @functools.cache

@@ -5,7 +5,6 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
@@ -20,8 +19,7 @@ __all__ = ["GROUP", "Registry", "failures", "load_extensions", "when_imported"]
 # Packages that add names to distinput: they are imported when a name is first asked for that is not known.
 #
 # A package names its module, or a function of it, as an entry point of the group `distinput.extensions`. Nothing is looked
-# for at
-# `import distinput`, nor as long as all names are known.
+# for at `import distinput`, nor as long as all names are known.
 # ----------------------------------------------------------------------------
 
 
@@ -190,8 +188,11 @@ def when_imported(package: str, run: Callable[[], object]) -> None:
     sys.meta_path.insert(0, _Watcher(package, run))
 
 
-class _Watcher(MetaPathFinder):
-    """Waits for the import of one package, and takes no part in that of others."""
+class _Watcher:
+    """Waits for the import of one package, and takes no part in that of others.
+
+    It is a `MetaPathFinder` by what it does; the module that has that class loads more than a first batch does.
+    """
 
     def __init__(self, package: str, run: Callable[[], object]) -> None:
         self._package, self._run = package, run

@@ -3,7 +3,7 @@
 
 import threading
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,10 +14,16 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import as_paths
+from distinput.names.lazy import later
 from distinput.plan.check import at_least, normalized
 from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, Needs, Node
 from distinput.run.run import Run
+
+if TYPE_CHECKING:
+    from distinput.ops import snapshot
+else:
+    snapshot = later("distinput.ops.snapshot")  # the cache that is kept in files
 
 __all__ = ["Cache"]
 
@@ -114,9 +120,7 @@ class Cache(SameElements):
         """The cache on disk, if there is to be one."""
         if not self.filename:
             return self
-        from distinput.ops.snapshot import DiskCache
-
-        return DiskCache(self.input, self.filename, self.max_bytes, name=self.name, origin=self.origin)
+        return snapshot.DiskCache(self.input, self.filename, self.max_bytes, name=self.name, origin=self.origin)
 
     @property
     def keeps(self) -> bool:

@@ -6,9 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from threading import Event
+from time import perf_counter_ns, thread_time
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+
+try:
+    import resource
+except ModuleNotFoundError:  # not on every system
+    resource = None  # type: ignore[assignment]
 
 from distinput.columns.block import MOST_BYTES, Block, Failure, concat_blocks
 from distinput.columns.rows import RowQueue, Stream
@@ -26,13 +32,14 @@ from distinput.functions.dataset_functions import (
 )
 from distinput.functions.inference import results_of
 from distinput.ops.prefetch import Prefetch
+from distinput.ops.reader import Reader
 from distinput.plan.binding import take_functions
 from distinput.plan.check import AUTOTUNE, at_least, integer, parallel_calls
 from distinput.plan.fingerprint import is_mark, misfit, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run
 from distinput.run.threads import cores
-from distinput.streaming.buffered import Buffer, buffered
+from distinput.streaming.buffered import AGAIN, SELDOM, Buffer, buffered
 from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
@@ -42,6 +49,14 @@ _READ_AHEAD_ROWS = 1024
 
 _COMMON_CYCLE = 16
 """Datasets that an `interleave` without `cycle_length` opens at a time on each of several workers."""
+
+_SMALL_BYTES = 4 << 20
+"""A file of at most so many bytes is read in turn, as long as that is quick."""
+
+_SLOW_SECONDS, _SLOW_FILES = 0.005, 3
+"""A thread costs about a millisecond of work: it is worth that for files that take longer, so many of them in a row."""
+
+_RUSAGE_THREAD = getattr(resource, "RUSAGE_THREAD", None)
 
 _THREADS_OF_ONE = 3
 """TensorFlow's ratio of threads to open datasets where it chooses both numbers."""
@@ -129,6 +144,11 @@ class Interleave(Node):
         return Making("interleave", self.map_func, self.drawn_seed, self.through)
 
     @cached_property
+    def pace(self) -> "_Pace":
+        """What is known of small files that were read in turn, from pass to pass."""
+        return _Pace()
+
+    @cached_property
     def made(self) -> Iterable[Node]:
         return CachedIterable(results_of(self.call, self.input))
 
@@ -183,6 +203,61 @@ class Interleave(Node):
 
 def _is_slot(slot: Any) -> bool:
     return isinstance(slot, dict) and is_mark(slot.get("element")) and is_mark(slot.get("inner"))
+
+
+class _Pace:
+    """Whether small files are read in turn although threads were asked for: a thread for each costs more than they do.
+
+    Where several in a row take long, as on a disk that is slow, or where decoding is, threads read them for a while. What is
+    delivered does not depend on it.
+    """
+
+    def __init__(self) -> None:
+        self._slow, self._until, self._lasts = 0, 0.0, AGAIN
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether the next one is read without a thread."""
+        return Run.clock() >= self._until
+
+    def took(self, seconds: float, worked: float, waits: int) -> None:
+        """Count a file that was read in turn.
+
+        Args:
+          seconds: on the clock.
+          worked: of these, on a core; a busy machine lets this thread work only now and then, which no thread would change.
+          waits: how often it waited for something else than a core.
+        """
+        slow = seconds > _SLOW_SECONDS and (waits > 0 or worked > _SLOW_SECONDS)
+        self._slow = self._slow + 1 if slow else 0
+        if self._slow >= _SLOW_FILES:
+            self._slow, self._until, self._lasts = 0, Run.clock() + self._lasts, min(2 * self._lasts, SELDOM)
+
+    def timed(self, stream: Stream) -> Stream:
+        """The stream of such a file, which counts once it has been read to its end."""
+        seconds, worked, waits = 0.0, 0.0, 0
+        try:
+            while True:
+                begin, work, waited = Run.clock(), thread_time(), _waits()
+                item = next(stream, None)
+                seconds, worked, waits = (
+                    seconds + Run.clock() - begin,
+                    worked + thread_time() - work,
+                    waits + _waits() - waited,
+                )
+                if item is None:
+                    self.took(seconds, worked, waits)
+                    return
+                yield item
+        finally:
+            stream.close()  # type: ignore[attr-defined]
+
+
+def _waits() -> int:
+    """How often this thread has waited for something else than a core; a number that grows, where the system does not tell."""
+    if _RUSAGE_THREAD is None:
+        return perf_counter_ns()
+    return int(resource.getrusage(_RUSAGE_THREAD).ru_nvcsw)
 
 
 class _Slot:
@@ -250,6 +325,7 @@ class _Cycle:
         self.slots: list[_Slot | None] = [None] * len(state["slots"])  # they are added as elements come, up to `cycle`
         self.waiting: deque[_Next] = deque()  # opened before their turn
         self.room = self.cycle  # how many more may be opened
+        self.begun = False  # whether one was opened, whose first element comes before those of others
         begins = not state["slots"] and not state["skip"] and state["input"] == op.input.start(self.epoch)
         # Of the next dataset; None where that is of no account, or an old state does not tell.
         self.number: int | None = state.get("number", 0 if begins and op.call.counts else None)
@@ -273,19 +349,32 @@ class _Cycle:
         return calls is not None and self.run.run_ahead is None and (calls == AUTOTUNE or index < calls)
 
     def _opened(self, index: int, made: _Made, inner: Mark | None) -> _Slot:
-        op, run, node, given = self.op, self.run, made.node, made.given
+        op, run, node = self.op, self.run, made.node
         saved = inner or {"input": None, "skip": 0}
         inner = {**saved, "input": taken_up("interleave", node, self.epoch, saved["input"])}
         state = inner["input"]
-        ahead = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin) if self._reads_ahead(index) else None
+        stream = self._quickly_read(index, node, state)
+        ahead = (
+            Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin) if not stream and self._reads_ahead(index) else None
+        )
         requested = Event()
-        stream = node.open(state, run if ahead is None else run.by_block().telling(requested.set))
+        stream = stream or node.open(state, run if ahead is None else run.by_block().telling(requested.set))
         buffer = None if ahead is None else Buffer(_READ_AHEAD_ROWS, MOST_BYTES)
         if ahead is not None and buffer is not None:
             stream = run.watch(ahead, buffered(stream, buffer, run, run.counter(ahead), at_once=True), state)
-        checked = alike("interleave", stream, op.claim, lambda: op.spec, given, tolerant=run.tolerant)
+        self.begun = True
+        checked = alike("interleave", stream, op.claim, lambda: op.spec, made.given, tolerant=run.tolerant)
         self.room -= 1
         return _Slot(checked, made, inner, buffer, requested)
+
+    def _quickly_read(self, index: int, node: Node, state: State) -> Stream | None:
+        """The records of a small file that is read in turn although a thread was asked for; None: it is not."""
+        if not (self._reads_ahead(index) and isinstance(node, Reader) and self.op.pace.in_turn):
+            return None
+        if not node.is_small(_SMALL_BYTES):
+            return None
+        whole = self.begun and self.cycle <= _COMMON_CYCLE  # with many open at a time, each holds little
+        return self.op.pace.timed(node.open(state, self.run.by_block().asking(later=whole)))
 
     def _made(self, index: int) -> _Next:
         """What comes of the next element, which must be there."""

@@ -33,6 +33,7 @@ from distinput.functions.workers import (
     workforce_of,
 )
 from distinput.kernels.kernel import is_numba
+from distinput.names.lazy import later
 from distinput.ops.on_error import guarded
 from distinput.ops.random_keys import RandomKeys
 from distinput.plan.binding import by_name, take_functions
@@ -45,10 +46,6 @@ from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text
 from distinput.run.threads import cores
 from distinput.streaming.buffered import ThreadTrial
 from distinput.values.spec import Spec
-
-if TYPE_CHECKING:
-    from distinput.functions.vectorized.whole_block import Vectorizer
-
 
 __all__ = ["Called", "FusedMap", "KeySeed", "Map", "MapCalls", "WithGenerator", "fused"]
 
@@ -111,11 +108,6 @@ def _check_takes_generator(function: Callable[..., Any]) -> None:
         )
 
 
-# ----------------------------------------------------------------------------
-# A key of Philox in the place of a seed.
-# ----------------------------------------------------------------------------
-
-
 class KeySeed(ISpawnableSeedSequence):
     """What `Philox(key=...)` should be: that asks the operating system for a seed as well.
 
@@ -142,6 +134,14 @@ class KeySeed(ISpawnableSeedSequence):
 # ----------------------------------------------------------------------------
 # How the functions of maps are called: here, for whole blocks, on threads, in processes, or by an executor of the user's.
 # ----------------------------------------------------------------------------
+
+
+if TYPE_CHECKING:
+    from distinput.functions.vectorized import whole_block
+    from distinput.functions.vectorized.whole_block import Vectorizer
+else:
+    # Whole blocks are for functions that are called often.
+    whole_block = later("distinput.functions.vectorized.whole_block")
 
 
 _FEWEST_ROWS = 64
@@ -214,11 +214,9 @@ class MapCalls(OneForOne):
             return ()
         if self.verdict.blocks or self.verdict.reason is not None:
             return (str(self.verdict),)
-        from distinput.functions.vectorized.whole_block import tried
-
         afresh = self._verdict()
         assert afresh is not None
-        return (tried(afresh, self.input),)
+        return (whole_block.tried(afresh, self.input),)
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         chain, given = self._chain(), self.input.fetch(rows, epoch)
@@ -259,8 +257,6 @@ class MapCalls(OneForOne):
         first, chain = self.maps[0], self._chain()
         if first.vectorize is False or isinstance(chain, Compiled):
             return None
-        from distinput.functions.vectorized.whole_block import Vectorizer
-
         reason = None
         if first.processes:
             reason = "processes=True has them called in worker processes"
@@ -268,7 +264,9 @@ class MapCalls(OneForOne):
             reason = "executor= has them called elsewhere"
         elif first.vectorize == "auto" and first.num_parallel_calls not in (None, 1, AUTOTUNE):
             reason = "num_parallel_calls has them called on threads; vectorize=True goes before it"
-        return Vectorizer(chain.functions, chain, measured=first.vectorize is True, reason=reason, said=chain.said)
+        return whole_block.Vectorizer(
+            chain.functions, chain, measured=first.vectorize is True, reason=reason, said=chain.said
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,9 +319,7 @@ class _Pass:
             if verdict is None or verdict.reason is not None:
                 yield from self.singly(every, state)
                 return
-            from distinput.functions.vectorized.whole_block import called_by_block
-
-            yield from called_by_block(every, state, verdict, self.calling, self.singly)
+            yield from whole_block.called_by_block(every, state, verdict, self.calling, self.singly)
             return
 
     def singly(self, upstream: Stream, state: State) -> Iterator[MadeBlock]:

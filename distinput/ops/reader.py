@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`reader`: the records of files, in the order in which the files are named."""
 
+import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -18,7 +20,7 @@ from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
-from distinput.files.paths import ask_each
+from distinput.files.paths import ask_each, local_path
 from distinput.files.source import beginning_with, stamp_of, stamped, telling
 from distinput.formats.format import Format, Portion, Position
 from distinput.ops.slices import Slices
@@ -467,6 +469,18 @@ class Reader(Node):
     def _left(self) -> Latest[tuple[str, str], Follows]:
         return Latest()
 
+    def is_small(self, most: int) -> bool:
+        """Whether it reads one local file of at most so many bytes."""
+        source = self.input
+        if not isinstance(source, Slices) or source.cardinality != 1:
+            return False
+        local = local_path(_path(source.block.row(0)))
+        try:
+            status = None if local is None else os.stat(local)
+        except OSError:  # said when it is read
+            return False
+        return status is not None and stat.S_ISREG(status.st_mode) and status.st_size <= most
+
     @cached_property
     def pace(self) -> Pace:
         """What is known about whether a thread that reads ahead pays."""
@@ -524,7 +538,7 @@ class Reader(Node):
             self.format.spec(path)
 
     def _blocks(self, run: Run) -> Callable[[ReadingPlace], Iterator[tuple[Block, Position]]]:
-        rows = 0
+        rows = self.group if run.asked.later else 0
 
         def read(place: ReadingPlace) -> Iterator[tuple[Block, Position]]:
             nonlocal rows

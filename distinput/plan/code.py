@@ -36,8 +36,7 @@ __all__ = [
 # Which of the things that a function reads by name it also changes: lists that it appends to, dicts in which it counts.
 #
 # What a function changes itself says nothing of what it does: it is where it writes. Found in the code, without running it:
-# by
-# the methods that it calls, and by assignments to items and attributes.
+# by the methods that it calls, and by assignments to items and attributes.
 # ----------------------------------------------------------------------------
 
 
@@ -170,10 +169,8 @@ def _effect(step: Any) -> int:
 # A value that a function holds and others may change, as a word: arrays, lists, dicts, sets, tables, variables and objects.
 #
 # The word is the same in every process, and found in bounded time: of what is large, parts at equal distances are read.
-# Objects
-# of which nothing is known but their class, such as open files, locks and random generators, count by that. So do models that
-# are
-# trained while the pipeline runs: their weights say nothing of the elements that a state is between.
+# Objects of which nothing is known but their class, such as open files, locks and random generators, count by that. So do
+# models that are trained while the pipeline runs: their weights say nothing of the elements that a state is between.
 # ----------------------------------------------------------------------------
 
 
@@ -352,8 +349,8 @@ def _short(text: str) -> str:
 # What a function does and what it reads from outside, as text that is the same in every process of one Python version.
 #
 # Line numbers, the names of variables and of the function itself, docstrings and addresses do not count. Functions that it
-# holds
-# are followed, and so are those of its own module that it calls by name; of functions in other modules only the name counts.
+# holds are followed, and so are those of its own module that it calls by name; of functions in other modules only the name
+# counts.
 # ----------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, ragged_s
 from distinput.columns.rows import RowQueue, Stream, stackable
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer, normalized
 from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, describe, record_in_words
@@ -49,11 +50,6 @@ __all__ = [
 
 # ----------------------------------------------------------------------------
 # Families of steps: what follows for all steps that pass on, group, stack or seed their input alike.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
-# Steps that give one element for each element of their input, in the same order.
 # ----------------------------------------------------------------------------
 
 
@@ -91,11 +87,6 @@ class OneForOne(Node):
         return self.input.random_access
 
 
-# ----------------------------------------------------------------------------
-# Steps that pass on elements unchanged.
-# ----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class SameElements(Node):
     """A step whose elements are those of its input: all or some of them, once or again, in any order.
@@ -115,11 +106,6 @@ class SameElements(Node):
     @property
     def _asks(self) -> bool:
         return False  # its functions decide which elements come, and not what they look like
-
-
-# ----------------------------------------------------------------------------
-# Steps whose random numbers follow from a seed.
-# ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,11 +161,6 @@ class Seeded(Node):
         """
         if self.seed is not None:
             integer(op, "seed", self.seed)
-
-
-# ----------------------------------------------------------------------------
-# Steps that put elements of their input into groups that begin at equal distances.
-# ----------------------------------------------------------------------------
 
 
 _MOST = 64
@@ -250,11 +231,6 @@ class Grouped(Node):
         first = row * self.step
         at = self.input.start_at(first if n < 0 else min(n, first), epoch)
         return None if at is None else {"input": at, "skip": 0}
-
-
-# ----------------------------------------------------------------------------
-# Steps that make batches: groups of consecutive elements, each stacked into one.
-# ----------------------------------------------------------------------------
 
 
 class Batching(Grouped):
@@ -508,6 +484,12 @@ def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
 # ----------------------------------------------------------------------------
 
 
+if TYPE_CHECKING:
+    from distinput.plan import families
+else:
+    families = later("distinput.plan.families")  # elements that are datasets are few of those that are held
+
+
 @dataclass(frozen=True, eq=False)
 class InMemory(Node):
     """A source with random access whose elements are in memory, or are computed from their position."""
@@ -629,7 +611,7 @@ def datasets_spec(items: Sequence[Any]) -> DatasetSpec:
     shapes = {(len(item),) if isinstance(item, tuple) else () for item in items}
     shape: tuple[int | None, ...] = shapes.pop() if len(shapes) == 1 else (None,)
     try:
-        merged = common_spec("a list of datasets", tuple(nodes))
+        merged = families.common_spec("a list of datasets", tuple(nodes))
     except TypeError as error:
         raise InvalidArgumentError(str(error)) from None
     return DatasetSpec(merged.nest, TensorShape(shape))

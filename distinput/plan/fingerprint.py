@@ -195,6 +195,11 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+# ----------------------------------------------------------------------------
+# Fingerprints, and how two of them differ.
+# ----------------------------------------------------------------------------
+
+
 Fingerprint = list[Any]
 """One entry for each step, inputs first: its word, or a dict of that and of what its functions, arrays and files are."""
 

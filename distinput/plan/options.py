@@ -225,7 +225,7 @@ class Decision:
 
 
 # ----------------------------------------------------------------------------
-# Options of a pipeline, with the names, nesting and type checks of `tf.data.Options`.
+# The options, and how they are checked and put together.
 # ----------------------------------------------------------------------------
 
 

@@ -5,11 +5,17 @@ import dataclasses
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from distinput.names.lazy import later
 from distinput.plan.families import Seeded
 from distinput.plan.node import Node, walk
 from distinput.values.randomness import key_of
+
+if TYPE_CHECKING:
+    from distinput.run import threads as processors
+else:
+    processors = later("distinput.run.threads")  # what worker this is, is asked where datasets are divided
 
 __all__ = ["differing", "drawn_seeds", "own_draw", "placed", "stores", "walk_made", "with_drawn_seeds", "with_seed"]
 
@@ -88,9 +94,7 @@ def own_draw(node: Node, num_shards: int) -> Node | None:
       node: what is divided.
       num_shards: among how many workers.
     """
-    from distinput.run.threads import loader_worker
-
-    worker = loader_worker()
+    worker = processors.loader_worker()
     several = worker is not None and num_shards > worker.count  # of several processes, which drew apart
     for step in walk(node):
         if several or step.origin.process == os.getpid():
@@ -104,8 +108,7 @@ def own_draw(node: Node, num_shards: int) -> Node | None:
 # Places of random steps: a step that stands in a tree more than once has another order at each of its places.
 #
 # As in TensorFlow, where each iterator over a shuffled dataset draws anew: `zip((ds, ds))` pairs each element with another
-# one,
-# and `ds.concatenate(ds)` is two epochs. The order is a function of the seed, the pass and the place. A cache keeps one
+# one, and `ds.concatenate(ds)` is two epochs. The order is a function of the seed, the pass and the place. A cache keeps one
 # order.
 #
 # A step is known by its mark, which its copies have.

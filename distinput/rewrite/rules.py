@@ -10,22 +10,34 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from distinput.columns.state import Digest
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.plan.families import Batching
 from distinput.plan.node import Node, walk
+from distinput.plan.seeds import placed
+
+if TYPE_CHECKING:
+    from distinput.plan import fingerprint as fingerprints
+else:
+    fingerprints = later("distinput.plan.fingerprint")  # layouts are for states
 
 __all__ = ["FIRST", "RULES", "Rule", "Running", "register_rule", "rewrite"]
 
 
+Rule = Callable[[Node], Node | None]
+
+
 # ----------------------------------------------------------------------------
-# Blocks that end where batches end, so that batches are views of them.
+# The table. Rules about certain ops stand in `rewrite.steps` and `rewrite.files`, which load these ops; the one about all ops
+# that make batches stands here.
 # ----------------------------------------------------------------------------
 
 
 def read_for_batches(node: Node) -> Node | None:
-    """What reads or gathers rows is told how many of them make a batch."""
+    """What reads or gathers rows is told how many of them make a batch, so that batches are views of its blocks."""
     match node:
         case Batching():
             source = node.input.for_groups(int(node.batch_size))
@@ -33,14 +45,11 @@ def read_for_batches(node: Node) -> Node | None:
     return None
 
 
-Rule = Callable[[Node], Node | None]
-
-
 def _rule(of: str, function: str, *ops: str) -> Rule:
     """A rule that is imported with the first of the ops it is about: an op that was never imported cannot occur in a tree.
 
     Args:
-      of: the module, such as `rewrite.fuse`.
+      of: the module, such as `rewrite.steps`.
       function: the rule in it.
       *ops: files in `ops/`; the rule can only fire in a tree with an op from one of them.
     """
@@ -136,6 +145,11 @@ def register_rule(rule: Rule, *, first: bool = False) -> Rule:
     return rule
 
 
+# ----------------------------------------------------------------------------
+# Rules are tried until none fires.
+# ----------------------------------------------------------------------------
+
+
 def rewrite(
     node: Node, rules: Sequence[Rule] | None = None, only: Collection[str] | None = None
 ) -> tuple[Node, list[str]]:
@@ -215,8 +229,6 @@ class Running:
           only: names of the rules that may fire; None: all.
         """
         if any(step.differs_by_place for step in walk(plan)):
-            from distinput.plan.seeds import placed  # with what only such steps need
-
             plan = placed(plan)
         node, fired = rewrite(plan, only=only)
         return Running(node, tuple(sorted(set(fired))))
@@ -224,6 +236,4 @@ class Running:
     @cached_property
     def layout(self) -> str:
         """A hash of the layout of the states."""
-        from distinput.plan.fingerprint import layout
-
-        return Digest(6).add(layout(self.node)).word
+        return Digest(6).add(fingerprints.layout(self.node)).word

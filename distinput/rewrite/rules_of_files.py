@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns, rows and orders that the reader of a source can see to."""
+"""Rules about sources: columns, rows and orders that a reader can see to itself."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +18,16 @@ from distinput.ops.source import Source
 from distinput.plan.node import Node
 from distinput.rewrite.rules import rewrite
 from distinput.values.spec import Spec
+
+__all__ = [
+    "filter_in_files",
+    "read_after_shuffle",
+    "select_before_filter",
+    "select_before_order",
+    "select_in_files",
+    "select_in_made",
+]
+
 
 # ----------------------------------------------------------------------------
 # Columns and rows that nobody wants are not read from files.

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about two steps: run as one, left out, in another order, or as parts of a range."""
+"""Rules about steps that are neighbours: run as one, left out, in another order, or as parts of a range.
+
+Each is a pattern and what stands in its place; the table of `rewrite.rules` says in which order they are tried.
+"""
 
 import dataclasses
 from collections.abc import Sequence
@@ -22,7 +25,24 @@ from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import Node, Origin, walk
 from distinput.values.nest import LEAF
 
-__all__ = ["balanced_concatenations"]
+__all__ = [
+    "balanced_concatenations",
+    "batch_then_unbatch",
+    "concatenate_of_slices",
+    "map_of_map",
+    "map_rows_of_map_rows",
+    "part_of_range",
+    "prefetch_of_prefetch",
+    "prefetch_of_views",
+    "shard_of_one",
+    "shuffle_of_one",
+    "skip_before_take",
+    "skip_nothing",
+    "skip_of_skip",
+    "take_everything",
+    "take_of_take",
+    "zip_of_zip",
+]
 
 
 # ----------------------------------------------------------------------------

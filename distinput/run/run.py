@@ -336,6 +336,7 @@ class Asked(NamedTuple):
       tolerant: a stream goes on after an error, with a `Failure` in place of the element; otherwise it raises.
       past_damage: a reader goes on behind a damaged record where its format can; otherwise with the next file.
       sampling: elements are read to see what they look like; what can be read only once is kept for the pass that comes.
+      later: others have come before the first element, so nobody waits for it alone.
       requested: called by a reader that has requested the last bytes of the last file that it knows of: another one may begin.
       foreign: the ids of steps of which this is not asked, but `outside`.
       outside: what was asked before a step began to leave its own errors out.
@@ -346,6 +347,7 @@ class Asked(NamedTuple):
     tolerant: bool = False
     past_damage: bool = False
     sampling: bool = False
+    later: bool = False
     requested: Callable[[], None] | None = None
     foreign: frozenset[int] = frozenset()
     outside: "Asked | None" = None

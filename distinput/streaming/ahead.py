@@ -107,7 +107,7 @@ FILES_AHEAD = 4
 _QUICK = 2.0
 """Seconds: behind a file that took longer, the time of a request hardly counts."""
 
-_BEGINNINGS_AHEAD_LONGEST = 5 * _QUICK
+_GOOD_FOR = 5 * _QUICK
 """Seconds that a beginning is good for: then the file may be another one, and the rest of it would not go with it."""
 
 
@@ -147,7 +147,7 @@ class BeginningsAhead:
                 if local_path(name) is None:
                     self._ask(name, now)
         self._before = now
-        if mine is None or now - mine.at > _BEGINNINGS_AHEAD_LONGEST:
+        if mine is None or now - mine.at > _GOOD_FOR:
             return None
         try:
             return mine.answer.result()

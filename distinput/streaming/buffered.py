@@ -16,7 +16,7 @@ from distinput.columns.state import State
 from distinput.kernels.kernel import Flag
 from distinput.run.run import OpCounters, Run
 
-__all__ = ["AGAIN", "Buffer", "Stopped", "ThreadTrial", "buffered"]
+__all__ = ["AGAIN", "SELDOM", "Buffer", "Stopped", "ThreadTrial", "buffered"]
 
 
 # ----------------------------------------------------------------------------
@@ -24,7 +24,7 @@ __all__ = ["AGAIN", "Buffer", "Stopped", "ThreadTrial", "buffered"]
 # ----------------------------------------------------------------------------
 
 
-AGAIN, _SELDOM = 0.5, 60.0
+AGAIN, SELDOM = 0.5, 60.0
 """Seconds after which a choice is measured again; doubled after each measurement, up to the second figure."""
 
 
@@ -92,8 +92,13 @@ class ThreadTrial:
 
     def hold(self) -> None:
         """Let the next decision hold for twice as long."""
-        self.lasts = min(2 * self.lasts, _SELDOM)
+        self.lasts = min(2 * self.lasts, SELDOM)
         self.until = Run.clock() + self.lasts
+
+
+# ----------------------------------------------------------------------------
+# A buffer, the thread that fills it, and the stream that takes from it.
+# ----------------------------------------------------------------------------
 
 
 _MOST_BLOCKS = 32

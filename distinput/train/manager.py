@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from distinput.errors import DataLossError, DistinputError, FailedPreconditionError, InputWarning, NotFoundError
 from distinput.files.folder import join_path, leads_out, names_in, open_inside, plain_name, remove_file, split_path
@@ -229,7 +229,15 @@ class CheckpointLike(Protocol):
     def _crew_now(self) -> Any: ...
 
 
-C = TypeVar("C", bound=CheckpointLike)
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # comes with every type checker
+
+    C = TypeVar("C", bound=CheckpointLike, default=Any)
+    """The class of the checkpoint; Any where a program says `CheckpointManager` alone."""
+else:
+    from typing import TypeVar
+
+    C = TypeVar("C", bound=CheckpointLike)
 
 
 class CheckpointManager(Generic[C]):

@@ -7,7 +7,7 @@ import pytest
 
 from distinput.columns.block import Block, Failure
 from distinput.functions.chain import Chain
-from distinput.functions.parts import Done, PartFailure, Parts, work
+from distinput.functions.parts import Done, FailedCall, Parts, work
 from distinput.values.nest import LEAF
 
 START = {"input": 0, "skip": 0}
@@ -83,7 +83,7 @@ def test_the_size_follows_the_time_that_a_part_takes() -> None:
     parts.took(Done([block(*range(100))], seconds=1.0))
     assert parts.size == 1
     parts.took(
-        Done([PartFailure(ValueError(), 0, "")], seconds=1.0)
+        Done([FailedCall(ValueError(), 0, "")], seconds=1.0)
     )  # which tells nothing of the time that results take
     assert parts.size == 1
 
@@ -98,8 +98,8 @@ def test_fewer_large_parts_are_under_way() -> None:
 def test_work_ends_at_the_first_error_or_goes_on_behind_it() -> None:
     chain, given = Chain([fails_at_odd]), block(0, 2, 3, 4)
     done = work(chain, given, None, tolerant=False)
-    assert [part if isinstance(part, PartFailure) else numbers(part) for part in done.parts[:1]] == [[0, 20]]
-    assert isinstance(done.parts[1], PartFailure)
+    assert [part if isinstance(part, FailedCall) else numbers(part) for part in done.parts[:1]] == [[0, 20]]
+    assert isinstance(done.parts[1], FailedCall)
     assert len(done.parts) == 2
     done = work(chain, given, None, tolerant=True)
     assert [numbers(part) for part in done.parts if isinstance(part, Block)] == [[0, 20], [40]]

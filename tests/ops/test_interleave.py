@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
+from distinput.ops.interleave import _Pace
 from tests.ops.iterating import until_error
 
 Dataset = di.data.Dataset
@@ -186,3 +189,56 @@ def test_elements_are_not_asked_for_before_their_turn() -> None:
         asked.clear()
         next(iterator)
         assert asked == before
+
+
+def test_small_files_are_read_in_turn_until_that_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in range(6):
+        with di.io.TFRecordWriter(f"{tmp_path}/{file}.tfrecord") as writer:
+            for record in range(file + 1):
+                writer.write(b"%d %d" % (file, record))
+    threads: list[str] = []
+    monkeypatch.setattr(threading.Thread, "start", counted(threads, threading.Thread.start))
+
+    def places(parallel: int | None, slow: bool) -> list[Any]:
+        dataset = di.data.Dataset.list_files(f"{tmp_path}/*", shuffle=False).interleave(
+            di.data.TFRecordDataset, cycle_length=2, num_parallel_calls=parallel
+        )
+        monkeypatch.setattr(_Pace, "in_turn", not slow)
+        threads.clear()
+        with iter(dataset) as it:
+            found = []
+            for element in it:
+                rest = dataset.restore(it.state())
+                found.append((element, list(rest)))
+                rest.close()
+        return found
+
+    expected = places(None, slow=False)
+    assert places(2, slow=False) == expected
+    assert "distinput-prefetch" not in threads
+    assert places(2, slow=True) == expected
+    assert "distinput-prefetch" in threads
+
+
+def test_files_are_read_on_threads_after_several_that_had_to_wait_or_took_much_work() -> None:
+    pace = _Pace()
+    for seconds, worked, waits in [
+        (1.0, 0.0, 0),
+        (1.0, 0.0, 1),
+        (1.0, 1.0, 0),
+        (0.001, 0.001, 1),
+        (1.0, 0.0, 1),
+        (1.0, 0.0, 1),
+    ]:
+        pace.took(seconds, worked, waits)
+        assert pace.in_turn
+    pace.took(1.0, 0.0, 1)
+    assert not pace.in_turn
+
+
+def counted(names: list[str], start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    def begin(thread: threading.Thread) -> None:
+        names.append(thread.name)
+        start(thread)
+
+    return begin

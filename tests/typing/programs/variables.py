@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables in a scope, as a training program has them."""
 
+import tempfile
+
 import numpy as np
 
 import distinput as tf
@@ -30,3 +32,15 @@ assert weights.numpy().tolist() == [5.0, 5.0]
 assert weights.shape.as_list() == [2]
 assert isinstance(weights, tf.distribute.DistributedVariable)
 assert [copy.name for copy in weights.values] == ["weights:0", "weights/replica_1:0"]
+
+
+def saved(manager: tf.train.CheckpointManager) -> str | None:
+    return manager.latest_checkpoint
+
+
+with tempfile.TemporaryDirectory() as folder:
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(step=np.array(0)), folder, max_to_keep=2)
+    assert isinstance(manager, tf.train.CheckpointManager)
+    assert saved(manager) is None
+    checkpoint: tf.train.Checkpoint = manager.checkpoint
+    assert checkpoint.save_counter.numpy() == 0

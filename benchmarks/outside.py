@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What do cases of other people's benchmarks cost: many small files read at a time, and large batches?"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.checksum import in_any_order
+from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
+
+QUESTION = "100 TFRecord files of 10 records of 114 KB, two at a time; 64 rows of 512 KB in a batch of a shuffle"
+FILES, RECORDS, RECORD_BYTES = 100, 10, 114_000
+ROWS, ROW, BATCH, EPOCHS = 256, 1 << 16, 64, 8
+
+
+def prepare(folder: Path, scale: float) -> None:
+    """The files."""
+    import distinput as di
+
+    record = np.random.default_rng(SEED).bytes(RECORD_BYTES)
+    for file in range(scaled(FILES, scale, 2)):
+        with di.io.TFRecordWriter(folder / f"{file:03}.tfrecord") as writer:
+            for _ in range(RECORDS):
+                writer.write(record)
+
+
+def cases(folder: Path, scale: float) -> list[Case]:
+    """The files two at a time, beside the same in turn; and the batches."""
+    names = [str(folder / f"{file:03}.tfrecord") for file in range(scaled(FILES, scale, 2))]
+    records = len(names) * RECORDS
+    row = scaled(ROW, scale, 1024)
+
+    def files(module: str, reads: int | None) -> Work:
+        dataset: Any = _data(module).TFRecordDataset(names, num_parallel_reads=reads)
+        return delivering(lambda: dataset, checksum=in_any_order, plain=_bytes)
+
+    def batches(module: str) -> Work:
+        rows = np.random.default_rng(SEED).random((ROWS, row))
+        dataset: Any = _data(module).Dataset.from_tensor_slices(rows).shuffle(ROWS).repeat(EPOCHS).batch(BATCH)
+        return delivering(lambda: dataset, checksum=in_any_order)
+
+    return [
+        Case(
+            "num_parallel_reads=2",
+            {"record": records, "byte": records * RECORD_BYTES},
+            [
+                Contender("distinput", "ours", lambda: files("distinput", 2)),
+                Contender("in turn", "limit", lambda: files("distinput", None), reach_cpu=0.95),
+                Contender("tf.data", "peer", lambda: files("tensorflow", 2), ("tensorflow",), 1.2),
+            ],
+        ),
+        Case(
+            "shuffle().repeat().batch(64), 32 MB",
+            {"batch": ROWS * EPOCHS // BATCH, "byte": ROWS * EPOCHS * row * 8},
+            [
+                Contender("distinput", "ours", lambda: batches("distinput")),
+                Contender("tf.data", "peer", lambda: batches("tensorflow"), ("tensorflow",), 1.0),
+            ],
+        ),
+    ]
+
+
+def _data(module: str) -> Any:
+    if module == "tensorflow":
+        import tensorflow as tf
+
+        return tf.data
+    import distinput as di
+
+    return di.data
+
+
+def _bytes(record: Any) -> Any:
+    return np.frombuffer(record if isinstance(record, bytes) else record.numpy(), np.uint8)
