@@ -12,6 +12,18 @@ from typing import Any
 __all__ = ["moved_spec", "new_path"]
 
 _MOVED = {
+    "data.file_datasets.array_record": "data.file_datasets",
+    "data.file_datasets.arrow": "data.file_datasets",
+    "data.file_datasets.file": "data.file_datasets.reading",
+    "data.file_datasets.fixed_length_record": "data.file_datasets",
+    "data.file_datasets.image_folder": "data.file_datasets.samples",
+    "data.file_datasets.json_lines": "data.file_datasets",
+    "data.file_datasets.npy": "data.file_datasets",
+    "data.file_datasets.npz": "data.file_datasets",
+    "data.file_datasets.parquet": "data.file_datasets",
+    "data.file_datasets.text_line": "data.file_datasets",
+    "data.file_datasets.tf_record": "data.file_datasets",
+    "data.file_datasets.web": "data.file_datasets.samples",
     "distribute.arithmetic": "distribute.core.reducer",
     "distribute.collectives.call_site": "distribute.core.call_site",
     "distribute.collectives.deadline": "distribute.collectives.operations",
@@ -123,6 +135,7 @@ _MOVED = {
     "distribute.variables.server_store": "distribute.coordinator.servers",
     "distribute.variables.updates": "distribute.variables.store",
     "distribute.variables.variable_slice": "distribute.variables.variable",
+    "formats.named": "formats",
     "lineage.entries": "lineage.history",
     "lineage.located": "distribute.input.located",
     "lineage.reached": "lineage.record_numbers",

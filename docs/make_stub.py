@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes distinput/data/transformations.pyi: what editors and type checkers know of the methods that add an op.
+"""Writes what editors and type checkers know of the methods that add an op, and of the datasets that are made of formats.
 
-python docs/make_stub.py            write the file
-python docs/make_stub.py --check    write nothing; exit 1 if the file is not what would be written
+python docs/make_stub.py            write distinput/data/transformations.pyi and distinput/data/file_datasets/__init__.pyi
+python docs/make_stub.py --check    write nothing; exit 1 if a file is not what would be written
 
-Names, defaults and documentation are those of the ops; a test holds the file against them. What an op cannot say, since it
-depends on the type of the elements, is said here: a face is one way to call a method, and the type that follows from it.
+Names, defaults and documentation are those of the ops and formats; a test holds the files against them. What an op cannot say,
+since it depends on the type of the elements, is said here: a face is one way to call a method, and the type that follows from
+it.
 """
 
 import argparse
@@ -16,10 +17,13 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from pathlib import Path
 
+from distinput.data import file_datasets
 from distinput.data.dataset import Dataset
 from distinput.data.transformations import Transformations
 
-STUB = Path(__file__).parents[1] / "distinput" / "data" / "transformations.pyi"
+DATA = Path(__file__).parents[1] / "distinput" / "data"
+STUB = DATA / "transformations.pyi"
+DATASETS_STUB = DATA / "file_datasets" / "__init__.pyi"
 WIDTH = 120
 
 LICENCE = Path(__file__).read_text(encoding="utf-8").splitlines()[0]
@@ -60,6 +64,20 @@ Python: TypeAlias = bool | int | float | complex | str | list[Any]  # these beco
 Truth: TypeAlias = bool | np.bool_
 
 class Transformations(Actions[T_co]):
+"""
+
+
+DATASETS_HEAD = f"""{LICENCE}
+# Written by docs/make_stub.py from the formats; do not change it by hand.
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from distinput.data.dataset import Dataset
+from distinput.data.file_datasets.reading import Constructor
+from distinput.plan.skip_errors import SkipErrors
+
+DATASETS: dict[str, Constructor]
 """
 
 
@@ -185,6 +203,17 @@ def written() -> str:
     return HEAD + "\n".join(method(name) for name in names)
 
 
+def datasets_written() -> str:
+    """The text of the stub of the datasets that are made of formats."""
+    found = [DATASETS_HEAD]
+    for name, line in file_datasets.DATASETS.items():
+        made = getattr(file_datasets, name)
+        base = re.sub(r"\b(?:typing|distinput(?:\.\w+)+)\.", "", str(line.base))
+        found.append(f"class {name}({base}):" + documentation(made, "    "))
+        found.append(declaration("__init__", inspect.signature(made.__init__), Face("None")) + " ...\n")
+    return "\n".join(found)
+
+
 def method(name: str) -> str:
     """The declarations of a method; the first one has the documentation."""
     function = getattr(Dataset, name)
@@ -225,7 +254,7 @@ def spelled(parameter: Parameter) -> str:
     return "Dataset[T_co]" if text.strip("'") == "Dataset" else text
 
 
-def documentation(function: object) -> str:
+def documentation(function: object, indent: str = " " * 8) -> str:
     """The docstring as the body of a declaration."""
     text = inspect.getdoc(function)
     if text is None:
@@ -233,20 +262,21 @@ def documentation(function: object) -> str:
     mark = 'r"""' if "\\" in text else '"""'
     lines = text.splitlines()
     if len(lines) == 1:
-        return f'\n        {mark}{lines[0]}"""\n'
-    inner = "".join(f"        {line}".rstrip() + "\n" for line in lines[1:])
-    return f'\n        {mark}{lines[0]}\n{inner}        """\n'
+        return f'\n{indent}{mark}{lines[0]}"""\n'
+    inner = "".join(f"{indent}{line}".rstrip() + "\n" for line in lines[1:])
+    return f'\n{indent}{mark}{lines[0]}\n{inner}{indent}"""\n'
 
 
 def main() -> int:
-    """Write the file, or say whether it is what would be written."""
+    """Write the files, or say whether they are what would be written."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the file is stale")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file is stale")
     check = parser.parse_args().check
-    text = written()
+    texts = {STUB: written(), DATASETS_STUB: datasets_written()}
     if check:
-        return int(STUB.read_text(encoding="utf-8") != text)
-    STUB.write_text(text, encoding="utf-8")
+        return int(any(path.read_text(encoding="utf-8") != text for path, text in texts.items()))
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

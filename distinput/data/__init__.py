@@ -14,19 +14,20 @@ from distinput.values.spec import DatasetSpec, TensorSpec
 
 if TYPE_CHECKING:
     from distinput.data import experimental
-    from distinput.data.file_datasets.array_record import ArrayRecordDataset
-    from distinput.data.file_datasets.arrow import ArrowDataset
+    from distinput.data.file_datasets import (
+        ArrayRecordDataset,
+        ArrowDataset,
+        FixedLengthRecordDataset,
+        JsonLinesDataset,
+        NpyDataset,
+        NpzDataset,
+        ParquetDataset,
+        TextLineDataset,
+        TFRecordDataset,
+    )
     from distinput.data.file_datasets.csv import CsvDataset
-    from distinput.data.file_datasets.file import FileDataset
-    from distinput.data.file_datasets.fixed_length_record import FixedLengthRecordDataset
-    from distinput.data.file_datasets.image_folder import ImageFolderDataset
-    from distinput.data.file_datasets.json_lines import JsonLinesDataset
-    from distinput.data.file_datasets.npy import NpyDataset
-    from distinput.data.file_datasets.npz import NpzDataset
-    from distinput.data.file_datasets.parquet import ParquetDataset
-    from distinput.data.file_datasets.text_line import TextLineDataset
-    from distinput.data.file_datasets.tf_record import TFRecordDataset
-    from distinput.data.file_datasets.web import WebDataset
+    from distinput.data.file_datasets.reading import FileDataset
+    from distinput.data.file_datasets.samples import ImageFolderDataset, WebDataset
     from distinput.data.iterator_spec import IteratorSpec
     from distinput.data.numpy_iterator import NumpyIterator
     from distinput.data.stats import Stats
@@ -65,25 +66,25 @@ __all__ = [
 ]
 
 _LOADED_LATER = {
-    "ArrayRecordDataset": "distinput.data.file_datasets.array_record",
-    "ArrowDataset": "distinput.data.file_datasets.arrow",
+    "ArrayRecordDataset": "distinput.data.file_datasets",
+    "ArrowDataset": "distinput.data.file_datasets",
     "CsvDataset": "distinput.data.file_datasets.csv",
-    "FileDataset": "distinput.data.file_datasets.file",
-    "FixedLengthRecordDataset": "distinput.data.file_datasets.fixed_length_record",
-    "ImageFolderDataset": "distinput.data.file_datasets.image_folder",
+    "FileDataset": "distinput.data.file_datasets.reading",
+    "FixedLengthRecordDataset": "distinput.data.file_datasets",
+    "ImageFolderDataset": "distinput.data.file_datasets.samples",
     "IteratorSpec": "distinput.data.iterator_spec",
-    "JsonLinesDataset": "distinput.data.file_datasets.json_lines",
-    "NpyDataset": "distinput.data.file_datasets.npy",
-    "NpzDataset": "distinput.data.file_datasets.npz",
+    "JsonLinesDataset": "distinput.data.file_datasets",
+    "NpyDataset": "distinput.data.file_datasets",
+    "NpzDataset": "distinput.data.file_datasets",
     "NumpyIterator": "distinput.data.numpy_iterator",
     "Options": "distinput.plan.options",
-    "ParquetDataset": "distinput.data.file_datasets.parquet",
+    "ParquetDataset": "distinput.data.file_datasets",
     "SkipErrors": "distinput.plan.skip_errors",
     "Stats": "distinput.data.stats",
-    "TFRecordDataset": "distinput.data.file_datasets.tf_record",
-    "TextLineDataset": "distinput.data.file_datasets.text_line",
+    "TFRecordDataset": "distinput.data.file_datasets",
+    "TextLineDataset": "distinput.data.file_datasets",
     "ThreadingOptions": "distinput.plan.options",
-    "WebDataset": "distinput.data.file_datasets.web",
+    "WebDataset": "distinput.data.file_datasets.samples",
 }
 """Where names are that a first batch has no use for."""
 

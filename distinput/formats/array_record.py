@@ -31,9 +31,16 @@ _LOOKED_AT = 16  # records read at first, to estimate the size of the others
 
 @dataclass(frozen=True)
 class ArrayRecords(TableFormat):
-    """The records of ArrayRecord files, as bytes.
+    """The records of ArrayRecord files, as bytes; the extra `arrayrecord` installs the package that reads them.
 
-    The package `array_record` reads them, from local files. Records are counted, and any of them is reached by its number.
+    Records are counted, and any of them is reached by its number: `global_shuffle` holds nothing in memory, shards and
+    restarts go straight to their place. Files are local.
+
+    Raises:
+      NotFoundError: a file is not there.
+      EngineMissing: the package `array_record` is not installed.
+      DataLossError: a file is damaged or cut short.
+      UnimplementedError: a file is not local.
 
     Source: the format of the library array_record, which Grain reads.
     """

@@ -47,22 +47,34 @@ _UNKNOWN, _ELSEWHERE = -1, -2  # special values in `ArrowFile.places`
 
 @dataclass(frozen=True)
 class ArrowIpc(TableFormat):
-    """Rows of Arrow IPC files ("Feather version 2") and streams; the first bytes tell which of the two a file is.
+    """The rows of Arrow IPC files ("Feather version 2") or streams, as dicts from column name to value.
 
-    Local files are mapped into memory: numbers are views of the file, and data that is not accessed is not read. Remote
-    and compressed files are read one record batch at a time. The types are those of Parquet files. A stream has no list
-    of its batches: those of a local stream are found without reading the values, those of a remote one only as it is
-    read.
+    Local files are mapped into memory: any rows in any order, as `global_shuffle` takes them, cost no more than they do in
+    memory, once the system has read their pages; columns that are not read cost nothing. Compressed files, and those that are
+    not local, are read a record batch at a time. A stream has no list of its batches: those of a local stream are found without
+    reading the values, those of a remote one only as it is read. The types are those of Parquet files. Files must not be
+    written in place while they are read; replace them by renaming, as `io.write_arrow` does.
 
     Args:
-      columns: names of the columns to read; others are not accessed. None: all.
-      nulls: "error", or a dict of replacement values for nulls, by column. A null list becomes an empty one.
-      trusted: skip the check that each record batch gets before its values are accessed, which finds offsets, views and
-        indices that point outside of it. A damaged file may then crash the process.
-      memory_map: local files are mapped into memory; otherwise they are read as remote ones are.
+      columns: names of the columns wanted; all when None.
+      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+      trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and
+        indices stay within it. A damaged file may then end the process, or yield values that it does not contain.
+      memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
+        while it is read is a `DataLossError` and not the end of the process; random access reads whole record batches.
+      schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
+        What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
+      valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
 
     Raises:
+      NotFoundError: a file is not there.
       InvalidArgumentError: an option has an invalid value.
+
+    >>> import distinput as di
+    >>> import numpy as np
+    >>> di.io.write_arrow("a.arrow", {"x": np.arange(3), "y": [b"a", b"", b"ccc"]})
+    >>> di.data.ArrowDataset("a.arrow").to_list()
+    [{'x': 0, 'y': b'a'}, {'x': 1, 'y': b''}, {'x': 2, 'y': b'ccc'}]
     """
 
     has_columns: ClassVar[bool] = True

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,14 +28,20 @@ class FixedLengthRecords(SpanFormat):
     """Records of `record_bytes` bytes each.
 
     Args:
-      record_bytes: the length of a record, at least 1.
-      header_bytes: skipped at the beginning of each file.
-      footer_bytes: skipped at the end of each file.
-      compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
-        The lengths are those of the decompressed bytes.
+      record_bytes: bytes in a record, at least 1; those of the decompressed file.
+      header_bytes: bytes to leave out at the beginning of each file.
+      footer_bytes: bytes to leave out at the end of each file.
+      compression_type: "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY"; None and "AUTO" go by suffixes of names.
 
     Raises:
-      InvalidArgumentError: a number is too small, or the compression is unknown.
+      InvalidArgumentError: a number is too small, or the compression is unknown; at iteration, a file is not a whole number of
+        records.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.bin").write_bytes(b"HEADaabb")
+    >>> list(di.data.FixedLengthRecordDataset("a.bin", 2, header_bytes=4))
+    [b'aa', b'bb']
 
     Source: the meaning is that of `tf.data.FixedLengthRecordDataset`.
     """
@@ -55,6 +61,12 @@ class FixedLengthRecords(SpanFormat):
             value = getattr(self, option)
             if value < least:
                 raise InvalidArgumentError(f"fixed_length: {option} must be at least {least}, got {value}")
+
+    @classmethod
+    def of_options(
+        cls, header_bytes: int | None = None, footer_bytes: int | None = None, **options: Any
+    ) -> "FixedLengthRecords":
+        return cls(header_bytes=header_bytes or 0, footer_bytes=footer_bytes or 0, **options)
 
     def start(self) -> Position:
         return {"row": 0}

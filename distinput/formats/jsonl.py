@@ -4,7 +4,7 @@
 import json
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -138,21 +138,29 @@ _NO_OBJECT = "expected an object on a line of its own, {...}"
 
 @dataclass(frozen=True)
 class JsonLines(TextTable):
-    """Lines with an object each, as dicts from key to value.
+    r"""The objects in files of JSON Lines, one a line, as dicts from key to value.
 
-    Text becomes its UTF-8 bytes, an array a row of varying length, an object a dict. A key that is missing is a null. Lines
-    of white space are passed over.
+    The types of keys are stated by `schema`, or inferred from the first megabyte of the first file; then they hold for all
+    files, and a value that does not fit is an error with file, line and key. An inferred type changes no number: integers are
+    int64 or uint64, or float64 if each of them is one. Text becomes its UTF-8 bytes, an array a row of varying length, an
+    object a dict. A key that is missing is a null. Lines of white space are passed over.
 
     Args:
-      schema: the types of keys, see `RowSchema.of`; those that it leaves out, or all if it is None, are inferred from the
-        first megabyte, and held for all files. An inferred type changes no number: integers are int64 or uint64, or float64
-        if each of them is one.
-      columns: the keys to read, others are passed over; None: all, and a key that the schema does not have is an error.
-      nulls: "error", or a dict of replacement values for nulls, by key.
-      compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
+      schema: types by key, of which a dict may leave some out, or a pyarrow Schema. A `TensorSpec` with a shape is an array of
+        this shape.
+      columns: the keys to read; others are passed over. All when None, and a key that the schema does not have is an error.
+      compression_type: "" for none, "GZIP" or another codec; None and "AUTO" go by the suffix of each name.
+      nulls: "error", or a dict with what to put in the place of missing values, by key.
 
     Raises:
-      InvalidArgumentError: an option has an invalid value.
+      InvalidArgumentError: an option has an invalid value; at iteration, an object does not fit.
+      NotFoundError: a file is not there.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.jsonl").write_text('{"id": 1, "tags": ["x", "y"]}\n{"id": 2, "tags": []}\n')
+    >>> di.data.JsonLinesDataset("a.jsonl").to_list()
+    [{'id': 1, 'tags': [b'x', b'y']}, {'id': 2, 'tags': []}]
 
     Source: jsonlines.org; RFC 8259.
     """
@@ -170,6 +178,10 @@ class JsonLines(TextTable):
         as_compression(self.compression_type)
         if self.schema is not None:
             self._check_types(self.schema)
+
+    @classmethod
+    def of_options(cls, columns: Sequence[str] | None = None, **options: Any) -> "JsonLines":
+        return cls(columns=columns, **options)
 
     def _check_types(self, schema: RowSchema) -> None:
         import pyarrow as pa

@@ -52,12 +52,28 @@ _HEADER_BYTES = 4096  # how much is read for a header; nearly all headers have 1
 
 @dataclass(frozen=True)
 class Npy(TableFormat):
-    """The rows of arrays in `.npy` files: [n, ...] is n records [...].
+    """The rows, along the first axis, of arrays in `.npy` files: [n, ...] is n records [...].
 
-    Supports numbers of any byte order, booleans and times; values are returned in native byte order.
+    Local files are mapped into memory: any rows in any order, as `global_shuffle` takes them, cost no more than they do in
+    memory, once the system has read their pages. `Dataset.zip` puts the rows of several arrays together. Files must not be
+    written in place while they are read; replace them by renaming. Numbers of any byte order, booleans and times are read, in
+    native byte order.
 
     Args:
-      memory_map: local files are mapped into memory; otherwise rows are read into memory of their own.
+      memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
+        while it is read is a `DataLossError` and not the end of the process; random access costs a read for each run of rows.
+
+    Raises:
+      NotFoundError: a file is not there.
+      UnimplementedError: an array of text, of objects, of several fields, or stored column by column.
+
+    >>> import distinput as di
+    >>> import numpy as np
+    >>> np.save("images.npy", np.arange(6).reshape(3, 2))
+    >>> np.save("labels.npy", np.array([7, 8, 9]))
+    >>> pairs = di.data.Dataset.zip(di.data.NpyDataset("images.npy"), di.data.NpyDataset("labels.npy"))
+    >>> pairs.to_list()
+    [([0, 1], 7), ([2, 3], 8), ([4, 5], 9)]
 
     Source: the format is that of `numpy.lib.format`, versions 1 to 3.
     """
@@ -285,14 +301,27 @@ _LOCAL_HEADER = 30
 
 @dataclass(frozen=True)
 class Npz(TableFormat):
-    """The rows of the arrays in `.npz` archives, as dicts by the names of the arrays, which have equally many rows.
+    """The rows, along the first axis, of the arrays in `.npz` archives, as dicts by the names of the arrays.
 
-    Arrays of local archives that `numpy.savez` wrote are mapped; those that are compressed, or not local, are in memory as a
-    whole, up to 4 GiB. Nothing is unpickled.
+    All arrays must have equally many rows. Local archives that `numpy.savez` wrote are mapped into memory: any rows in any
+    order cost no more than they do in memory. What `savez_compressed` wrote, and what is not local, is in memory as a whole.
+    Nothing is unpickled.
 
     Args:
-      columns: the names of the arrays to read; None: all.
-      memory_map: arrays of local archives that are not compressed are mapped; otherwise all are in memory.
+      columns: names of the arrays wanted; all when None.
+      memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
+        while it is read is a `DataLossError` and not the end of the process; arrays are read as a whole.
+
+    Raises:
+      NotFoundError: a file is not there.
+      InvalidArgumentError: arrays have different numbers of rows, or take more memory than 4 GiB.
+      UnimplementedError: an array of text or of objects.
+
+    >>> import distinput as di
+    >>> import numpy as np
+    >>> np.savez("train.npz", x=np.arange(6).reshape(3, 2), y=np.array([7, 8, 9]))
+    >>> di.data.NpzDataset("train.npz").to_list()
+    [{'x': [0, 1], 'y': 7}, {'x': [2, 3], 'y': 8}, {'x': [4, 5], 'y': 9}]
 
     Source: the format of `numpy.savez`.
     """

@@ -150,18 +150,29 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class Parquet(TableFormat):
-    """Rows of Parquet files.
+    """The rows of Parquet files, as dicts from column name to value.
 
-    Numbers, booleans and times become arrays; strings and binary values become bytes, lists rows of varying length, lists
-    of lists ragged tensors, fixed-size lists an additional axis, and structs dicts; dictionary-encoded values are decoded.
+    Only the named columns are read. Rows can be counted and reached by position from the files' footers. Numbers, booleans and
+    times become arrays; strings and binary values become bytes, lists rows of varying length, lists of lists ragged tensors,
+    fixed-size lists an additional axis, and structs dicts; dictionary-encoded values are decoded.
 
     Args:
-      columns: names of the columns to read; others are not accessed. None: all.
+      columns: names of the columns wanted; all when None.
       batch_rows: the most rows in a block; None: as many as take about four megabytes.
-      nulls: "error", or a dict of replacement values for nulls, by column. A null list becomes an empty one.
+      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+      schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
+        What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
+      valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
 
     Raises:
+      NotFoundError: a file is not there.
       InvalidArgumentError: an option has an invalid value.
+
+    >>> import distinput as di
+    >>> import numpy as np
+    >>> di.io.write_parquet("a.parquet", {"x": np.arange(3), "y": np.ones(3)})
+    >>> di.data.ParquetDataset("a.parquet", columns=["x"]).to_list()
+    [{'x': 0}, {'x': 1}, {'x': 2}]
     """
 
     has_columns: ClassVar[bool] = True

@@ -29,16 +29,23 @@ _FRAGMENT_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class TextLines(SpanFormat):
-    r"""Lines without their "\n", and without one "\r" before it.
+    r"""The lines of text files, as bytes without their line ends.
 
-    An empty file has no lines, an empty line is an empty string, and text after the last "\n" is a line too unless it
-    is empty.
+    A trailing "\r" is stripped too; a last line without newline counts, unless it is empty; an empty line is an empty string;
+    an empty file gives nothing.
 
     Args:
-      compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
+      compression_type: "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY"; None and "AUTO" go by suffixes of names.
 
     Raises:
+      NotFoundError: at iteration, a file is not there.
       InvalidArgumentError: the compression is unknown.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.txt").write_text("one\ntwo\r\nthree")
+    >>> list(di.data.TextLineDataset("a.txt"))
+    [b'one', b'two', b'three']
 
     Source: the meaning is that of `tf.data.TextLineDataset`.
     """

@@ -29,13 +29,24 @@ __all__ = ["IndexedTFRecords", "TFRecordOptions", "TFRecordWriter", "TFRecords",
 
 @dataclass(frozen=True)
 class TFRecords(SpanFormat):
-    """Records of arbitrary bytes, each protected by two checksums, both of which are verified.
+    """The records of TFRecord files, as bytes; both checksums of each are checked.
+
+    An index that `distinput.io.write_tfrecord_index`, or a script `tfrecord2idx`, has written beside a file is used.
 
     Args:
-      compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
+      compression_type: "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY"; None and "AUTO" go by suffixes of names.
 
     Raises:
-      InvalidArgumentError: the compression is unknown.
+      NotFoundError: at iteration, a file is not there.
+      OSError: with an index, it cannot be written.
+      InvalidArgumentError: an index and a compression, or an unknown compression.
+      DataLossError: at iteration, a checksum differs or a file ends inside a record.
+
+    >>> import distinput as di
+    >>> with di.io.TFRecordWriter("a.tfrecord") as writer:
+    ...     writer.write(b"one")
+    >>> list(di.data.TFRecordDataset("a.tfrecord"))
+    [b'one']
 
     Source: the meaning is that of `tf.data.TFRecordDataset`.
     """

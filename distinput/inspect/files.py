@@ -59,7 +59,7 @@ class Files:
           NotFoundError: a file is not there.
           InvalidArgumentError: an option has an invalid value.
         """
-        from distinput.data.file_datasets.file import FileDataset
+        from distinput.data.file_datasets.reading import FileDataset
 
         told = {**self.recognised.options, **options}
         return FileDataset(list(self.paths), self.recognised.format, partitioning=self.partitioning, **told)

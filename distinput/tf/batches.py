@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from distinput.data.dataset import Dataset
+from distinput.data.file_datasets import TFRecordDataset
 from distinput.data.file_datasets.csv import CsvDataset
-from distinput.data.file_datasets.tf_record import TFRecordDataset
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, FileStream

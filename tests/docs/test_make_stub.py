@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What editors know of the methods of a dataset is what the ops say."""
+"""What editors know of the methods of a dataset is what the ops say, and of datasets of files what formats say."""
 
 import importlib.util
 import inspect
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from distinput.data import Dataset
+from distinput.data import Dataset, file_datasets
 from distinput.data.transformations import Transformations
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "make_stub.py"
@@ -30,6 +31,14 @@ def writer() -> ModuleType:
 
 def test_the_stub_is_what_the_ops_say() -> None:
     assert writer().STUB.read_text(encoding="utf-8") == writer().written(), "run `make docs`"
+
+
+def test_the_stub_of_datasets_is_what_the_formats_say() -> None:
+    text = writer().datasets_written()
+    assert writer().DATASETS_STUB.read_text(encoding="utf-8") == text, "run `make docs`"
+    for name in file_datasets.DATASETS:
+        summary = (inspect.getdoc(getattr(file_datasets, name)) or "").splitlines()[0]
+        assert re.search(rf'class {name}\(Dataset\[.*\]\):\n    r?"""{re.escape(summary)}\n', text)
 
 
 def test_every_method_is_there_with_its_documentation() -> None:

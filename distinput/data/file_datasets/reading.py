@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the datasets of files have in common: a reader of the named files, or several that take turns."""
+"""Datasets of files: a reader of the named files, or several that take turns; made of a format, or of any."""
 
+import inspect
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from types import new_class
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +18,11 @@ from distinput.files.compression import CODECS, compression_of
 from distinput.files.directory import named_files
 from distinput.files.mounts import Storage, stored
 from distinput.files.paths import as_paths
+from distinput.formats import FORMATS, format_named
 from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import of_folder, recognise
+from distinput.names.words import meant
 from distinput.ops.files import FileNames
 from distinput.ops.on_error import guarded
 from distinput.ops.reader import Reader
@@ -27,7 +32,7 @@ from distinput.plan.skip_errors import SkipErrors
 from distinput.run.run import Run
 from distinput.writers.manifest import read_written
 
-__all__ = ["decompressing", "reading", "written_format"]
+__all__ = ["Constructor", "FileDataset", "decompressing", "file_dataset", "reading", "written_format"]
 
 
 # ----------------------------------------------------------------------------
@@ -167,3 +172,227 @@ def _names(filenames: Any) -> Node:
 def _slices(names: list[str], storage: Storage | None = None) -> Node:
     found = from_tensor_slices(np.array([name.encode() for name in names], dtype=object))
     return found if storage is None else replace(found, storage=storage)
+
+
+# ----------------------------------------------------------------------------
+# Datasets of one format each: their arguments are the options of the format, and what all of them take.
+# ----------------------------------------------------------------------------
+
+
+class Constructor(NamedTuple):
+    """How a dataset is made of a format.
+
+    Args:
+      format: the name of the format.
+      base: `Dataset`, with the type of the records.
+      order: the names of the arguments in their order; what is behind a "*" is given by name.
+    """
+
+    format: str
+    base: Any
+    order: str
+
+
+def _records(
+    format: str,
+    options: Mapping[str, Any],
+    filenames: Any,
+    buffer_size: int | None = None,
+    num_parallel_reads: int | None = None,
+    name: str | None = None,
+    *,
+    index: bool | str = False,
+    on_error: str | SkipErrors | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    partitioning: Any = "hive",
+) -> Node:
+    """The records of files of one format. These are the arguments, and their documentation, of all datasets of files.
+
+    Args:
+      format: its name.
+      options: those of the format.
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      index: true to count records and reach them by their numbers: the cardinality is known, `skip`, a shard and a restart go
+        to their place, `global_shuffle` works, and policies DATA and BALANCED read nothing of other workers. An index is built
+        when it is first needed, by reading the file once, and kept beside the file, under a hidden name; a path is a folder to
+        keep it in. `distinput.io.write_index` builds it ahead.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
+    """
+    del buffer_size
+    return reading(
+        filenames,
+        format_named(format, index, **options),
+        num_parallel_reads,
+        name,
+        on_error=on_error,
+        storage_options=storage_options,
+        filesystem=filesystem,
+        partitioning=partitioning,
+    )
+
+
+def file_dataset(name: str, constructor: Constructor) -> type[Dataset[Any]]:
+    """The class of a dataset of files of one format; its options, and its documentation, are those of the format.
+
+    The options of a format are those of `of_options` where it names them, and otherwise its fields.
+
+    Args:
+      name: of the class.
+      constructor: how it is made.
+    """
+    format: Any = FORMATS.find(constructor.format)
+    parameters = inspect.signature(_records).parameters
+    known = {**inspect.signature(format).parameters, **inspect.signature(format.of_options).parameters, **parameters}
+    by_position, _, by_name = constructor.order.partition("*")
+    signature = inspect.Signature(
+        [
+            inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY),
+            *[known[each].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in by_position.split()],
+            *[known[each].replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in by_name.split()],
+        ],
+        return_annotation=None,
+    )
+
+    def begin(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        given = _given(name, signature, (self, *args), kwargs)
+        options = {each: value for each, value in given.items() if each not in parameters}
+        rest = {each: value for each, value in given.items() if each in parameters}
+        Dataset.__init__(self, _records(constructor.format, options, **rest))
+
+    begin.__signature__ = signature  # type: ignore[attr-defined]
+    begin.__name__, begin.__qualname__ = "__init__", f"{name}.__init__"
+    body = {
+        "__init__": begin,
+        "__doc__": _documentation(inspect.getdoc(format) or "", list(signature.parameters)[1:]),
+        "__module__": "distinput.data.file_datasets",
+    }
+    return new_class(name, (constructor.base,), exec_body=lambda members: members.update(body))
+
+
+def _given(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name, those that were left out too.
+
+    Raises:
+      TypeError: one is unknown, missing, given twice, or one too many.
+    """
+    known = list(signature.parameters)[1:]
+    for each in kwargs:
+        if each not in known:
+            raise TypeError(f"{name}: unexpected argument {each!r}, {meant(each, known, 'it takes')}")
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+    bound.apply_defaults()
+    return {each: bound.arguments[each] for each in known}
+
+
+_ARGUMENT = re.compile(r"^  (\w+): (.*(?:\n    .*)*)", re.MULTILINE)
+"""An argument in the documentation, and what is said of it."""
+
+
+def _documentation(text: str, names: list[str]) -> str:
+    """The documentation of a format, with all arguments of its dataset in their order."""
+    head, _, rest = text.partition("\nArgs:\n")
+    arguments, mark, tail = rest.partition("\n\n")
+    if not rest:
+        head, mark, tail = text.partition("\n\nRaises:")
+        mark, tail = "\n\n", f"Raises:{tail}"
+        head += "\n"
+    told = dict(_ARGUMENT.findall(f"{inspect.getdoc(_records)}\n{arguments}"))
+    shown = "\n".join(f"  {each}: {told[each]}" for each in names)
+    indented = f"{head}\nArgs:\n{shown}{mark}{tail}".replace("\n", "\n    ")
+    return re.sub(r" +$", "", indented, flags=re.MULTILINE) + "\n    "
+
+
+# ----------------------------------------------------------------------------
+# Files of any format.
+# ----------------------------------------------------------------------------
+
+
+class FileDataset(Dataset[Any]):
+    r"""The records of files of any format: one of this library, or one that was registered.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      format: the name of a format ("arrow", "csv", "fixed_length", "jsonl", "npy", "parquet", "text", "tfrecord", or one
+        that `distinput.extend.register_format` made known), or a `distinput.extend.Format` itself.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      index: true to read the files by an index, which is built when it is first needed; see `TFRecordDataset`.
+      **options: the options of the format, such as `compression_type="GZIP"` for text; none for a `Format`.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+
+    Without a format, a folder that `Dataset.write` has written is read as its manifest says. The format of other files, and
+    their compression, is told by the suffix of their names, or else by the first bytes of the first file: see
+    `distinput.inspect.recognise`.
+
+    Raises:
+      InvalidArgumentError: without a format, nothing tells it, or the files have several.
+      ValueError: an unknown format, or one without index.
+      TypeError: `format` is neither a name nor a `Format`; options were given with a `Format`; unknown options.
+      NotFoundError: a file is not there.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.bin").write_bytes(b"aabb")
+    >>> di.data.FileDataset("a.bin", "fixed_length", record_bytes=2).to_list()
+    [b'aa', b'bb']
+    >>> _ = pathlib.Path("a.csv").write_text("x,y\n1,2\n")
+    >>> di.data.FileDataset("a.csv").to_list()
+    [{'x': 1, 'y': 2}]
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        format: str | Format | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        *,
+        index: bool | str = False,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+        partitioning: Any = "hive",
+        **options: Any,
+    ) -> None:
+        if format is None:
+            format, options = written_format(filenames, options, storage_options, filesystem)
+        super().__init__(
+            reading(
+                filenames,
+                _format(format, index, options),
+                num_parallel_reads,
+                name,
+                on_error=on_error,
+                storage_options=storage_options,
+                filesystem=filesystem,
+                partitioning=partitioning,
+            )
+        )
+
+
+def _format(format: str | Format, index: bool | str, options: dict[str, Any]) -> Format:
+    if isinstance(format, Format):
+        given = [*options, *(["index"] if index else [])]
+        if given:
+            raise TypeError(f"FileDataset: {format.name} was given with its options, got {', '.join(given)} beside it")
+        return format
+    if not isinstance(format, str):
+        raise TypeError(f"FileDataset: format must be a name or a Format, got {format!r}")
+    return format_named(format, index, **options)

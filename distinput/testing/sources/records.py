@@ -19,10 +19,8 @@ from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, read_manifest, rebatch_for_worker, write_manifest
-from distinput.data.file_datasets.fixed_length_record import FixedLengthRecordDataset
-from distinput.data.file_datasets.text_line import TextLineDataset
-from distinput.data.file_datasets.tf_record import TFRecordDataset
-from distinput.data.file_datasets.web import WebDataset
+from distinput.data.file_datasets import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from distinput.data.file_datasets.samples import WebDataset
 from distinput.files.compression import Deflater, as_compression
 from distinput.formats.tfrecord import TFRecordWriter
 from distinput.ops.files import FileNames

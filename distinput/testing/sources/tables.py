@@ -16,11 +16,8 @@ from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import column_of
 from distinput.columns.strings import Strings
 from distinput.data.dataset import Dataset
-from distinput.data.file_datasets.arrow import ArrowDataset
-from distinput.data.file_datasets.file import FileDataset
-from distinput.data.file_datasets.npy import NpyDataset
-from distinput.data.file_datasets.npz import NpzDataset
-from distinput.data.file_datasets.parquet import ParquetDataset
+from distinput.data.file_datasets import ArrowDataset, NpyDataset, NpzDataset, ParquetDataset
+from distinput.data.file_datasets.reading import FileDataset
 from distinput.formats.arrow_ipc import write_arrow
 from distinput.formats.parquet import write_parquet
 from distinput.ops.filter import Where

@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+# Written by docs/make_stub.py from the formats; do not change it by hand.
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from distinput.data.dataset import Dataset
+from distinput.data.file_datasets.reading import Constructor
+from distinput.plan.skip_errors import SkipErrors
+
+DATASETS: dict[str, Constructor]
+
+class ArrayRecordDataset(Dataset[bytes]):
+    """The records of ArrayRecord files, as bytes; the extra `arrayrecord` installs the package that reads them.
+
+    Records are counted, and any of them is reached by its number: `global_shuffle` holds nothing in memory, shards and
+    restarts go straight to their place. Files are local.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+
+    Raises:
+      NotFoundError: a file is not there.
+      EngineMissing: the package `array_record` is not installed.
+      DataLossError: a file is damaged or cut short.
+      UnimplementedError: a file is not local.
+
+    Source: the format of the library array_record, which Grain reads.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        *,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None: ...
+
+class ArrowDataset(Dataset[dict[str, Any]]):
+    """The rows of Arrow IPC files ("Feather version 2") or streams, as dicts from column name to value.
+
+    Local files are mapped into memory: any rows in any order, as `global_shuffle` takes them, cost no more than they do in
+    memory, once the system has read their pages; columns that are not read cost nothing. Compressed files, and those that are
+    not local, are read a record batch at a time. A stream has no list of its batches: those of a local stream are found without
+    reading the values, those of a remote one only as it is read. The types are those of Parquet files. Files must not be
+    written in place while they are read; replace them by renaming, as `io.write_arrow` does.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      columns: names of the columns wanted; all when None.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+      trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and
+        indices stay within it. A damaged file may then end the process, or yield values that it does not contain.
+      memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
+        while it is read is a `DataLossError` and not the end of the process; random access reads whole record batches.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+      schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
+        What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
+      valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
+
+    Raises:
+      NotFoundError: a file is not there.
+      InvalidArgumentError: an option has an invalid value.
+
+    >>> import distinput as di
+    >>> import numpy as np
+    >>> di.io.write_arrow("a.arrow", {"x": np.arange(3), "y": [b"a", b"", b"ccc"]})
+    >>> di.data.ArrowDataset("a.arrow").to_list()
+    [{'x': 0, 'y': b'a'}, {'x': 1, 'y': b''}, {'x': 2, 'y': b'ccc'}]
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        columns: Sequence[str] | None = None,
+        num_parallel_reads: int | None = None,
+        nulls: Any = 'error',
+        trusted: bool = False,
+        *,
+        memory_map: bool = True,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+        schema: Any = None,
+        valid: Mapping[str, str] | None = None,
+        partitioning: Any = 'hive',
+    ) -> None: ...
+
+class FixedLengthRecordDataset(Dataset[bytes]):
+    """Records of `record_bytes` bytes each.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      record_bytes: bytes in a record, at least 1; those of the decompressed file.
+      header_bytes: bytes to leave out at the beginning of each file.
+      footer_bytes: bytes to leave out at the end of each file.
+      buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
+      compression_type: "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY"; None and "AUTO" go by suffixes of names.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+
+    Raises:
+      InvalidArgumentError: a number is too small, or the compression is unknown; at iteration, a file is not a whole number of
+        records.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.bin").write_bytes(b"HEADaabb")
+    >>> list(di.data.FixedLengthRecordDataset("a.bin", 2, header_bytes=4))
+    [b'aa', b'bb']
+
+    Source: the meaning is that of `tf.data.FixedLengthRecordDataset`.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_bytes: int,
+        header_bytes: int | None = None,
+        footer_bytes: int | None = None,
+        buffer_size: int | None = None,
+        compression_type: str | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        *,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None: ...
+
+class JsonLinesDataset(Dataset[dict[str, Any]]):
+    r"""The objects in files of JSON Lines, one a line, as dicts from key to value.
+
+    The types of keys are stated by `schema`, or inferred from the first megabyte of the first file; then they hold for all
+    files, and a value that does not fit is an error with file, line and key. An inferred type changes no number: integers are
+    int64 or uint64, or float64 if each of them is one. Text becomes its UTF-8 bytes, an array a row of varying length, an
+    object a dict. A key that is missing is a null. Lines of white space are passed over.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      schema: types by key, of which a dict may leave some out, or a pyarrow Schema. A `TensorSpec` with a shape is an array of
+        this shape.
+      columns: the keys to read; others are passed over. All when None, and a key that the schema does not have is an error.
+      compression_type: "" for none, "GZIP" or another codec; None and "AUTO" go by the suffix of each name.
+      nulls: "error", or a dict with what to put in the place of missing values, by key.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      index: true to count records and reach them by their numbers: the cardinality is known, `skip`, a shard and a restart go
+        to their place, `global_shuffle` works, and policies DATA and BALANCED read nothing of other workers. An index is built
+        when it is first needed, by reading the file once, and kept beside the file, under a hidden name; a path is a folder to
+        keep it in. `distinput.io.write_index` builds it ahead.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
+
+    Raises:
+      InvalidArgumentError: an option has an invalid value; at iteration, an object does not fit.
+      NotFoundError: a file is not there.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.jsonl").write_text('{"id": 1, "tags": ["x", "y"]}\n{"id": 2, "tags": []}\n')
+    >>> di.data.JsonLinesDataset("a.jsonl").to_list()
+    [{'id': 1, 'tags': [b'x', b'y']}, {'id': 2, 'tags': []}]
+
+    Source: jsonlines.org; RFC 8259.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        schema: Any = None,
+        columns: Sequence[str] | None = None,
+        compression_type: str | None = None,
+        nulls: Any = 'error',
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        *,
+        index: bool | str = False,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+        partitioning: Any = 'hive',
+    ) -> None: ...
+
+class NpyDataset(Dataset[Any]):
+    """The rows, along the first axis, of arrays in `.npy` files: [n, ...] is n records [...].
+
+    Local files are mapped into memory: any rows in any order, as `global_shuffle` takes them, cost no more than they do in
+    memory, once the system has read their pages. `Dataset.zip` puts the rows of several arrays together. Files must not be
+    written in place while they are read; replace them by renaming. Numbers of any byte order, booleans and times are read, in
+    native byte order.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
+        while it is read is a `DataLossError` and not the end of the process; random access costs a read for each run of rows.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+
+    Raises:
+      NotFoundError: a file is not there.
+      UnimplementedError: an array of text, of objects, of several fields, or stored column by column.
+
+    >>> import distinput as di
+    >>> import numpy as np
+    >>> np.save("images.npy", np.arange(6).reshape(3, 2))
+    >>> np.save("labels.npy", np.array([7, 8, 9]))
+    >>> pairs = di.data.Dataset.zip(di.data.NpyDataset("images.npy"), di.data.NpyDataset("labels.npy"))
+    >>> pairs.to_list()
+    [([0, 1], 7), ([2, 3], 8), ([4, 5], 9)]
+
+    Source: the format is that of `numpy.lib.format`, versions 1 to 3.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        num_parallel_reads: int | None = None,
+        *,
+        memory_map: bool = True,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None: ...
+
+class NpzDataset(Dataset[dict[str, Any]]):
+    """The rows, along the first axis, of the arrays in `.npz` archives, as dicts by the names of the arrays.
+
+    All arrays must have equally many rows. Local archives that `numpy.savez` wrote are mapped into memory: any rows in any
+    order cost no more than they do in memory. What `savez_compressed` wrote, and what is not local, is in memory as a whole.
+    Nothing is unpickled.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      columns: names of the arrays wanted; all when None.
+      memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
+        while it is read is a `DataLossError` and not the end of the process; arrays are read as a whole.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
+
+    Raises:
+      NotFoundError: a file is not there.
+      InvalidArgumentError: arrays have different numbers of rows, or take more memory than 4 GiB.
+      UnimplementedError: an array of text or of objects.
+
+    >>> import distinput as di
+    >>> import numpy as np
+    >>> np.savez("train.npz", x=np.arange(6).reshape(3, 2), y=np.array([7, 8, 9]))
+    >>> di.data.NpzDataset("train.npz").to_list()
+    [{'x': [0, 1], 'y': 7}, {'x': [2, 3], 'y': 8}, {'x': [4, 5], 'y': 9}]
+
+    Source: the format of `numpy.savez`.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        memory_map: bool = True,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+        partitioning: Any = 'hive',
+    ) -> None: ...
+
+class ParquetDataset(Dataset[dict[str, Any]]):
+    """The rows of Parquet files, as dicts from column name to value.
+
+    Only the named columns are read. Rows can be counted and reached by position from the files' footers. Numbers, booleans and
+    times become arrays; strings and binary values become bytes, lists rows of varying length, lists of lists ragged tensors,
+    fixed-size lists an additional axis, and structs dicts; dictionary-encoded values are decoded.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      columns: names of the columns wanted; all when None.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+      schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
+        What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
+      valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
+
+    Raises:
+      NotFoundError: a file is not there.
+      InvalidArgumentError: an option has an invalid value.
+
+    >>> import distinput as di
+    >>> import numpy as np
+    >>> di.io.write_parquet("a.parquet", {"x": np.arange(3), "y": np.ones(3)})
+    >>> di.data.ParquetDataset("a.parquet", columns=["x"]).to_list()
+    [{'x': 0}, {'x': 1}, {'x': 2}]
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        columns: Sequence[str] | None = None,
+        num_parallel_reads: int | None = None,
+        nulls: Any = 'error',
+        *,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+        schema: Any = None,
+        valid: Mapping[str, str] | None = None,
+        partitioning: Any = 'hive',
+    ) -> None: ...
+
+class TFRecordDataset(Dataset[bytes]):
+    """The records of TFRecord files, as bytes; both checksums of each are checked.
+
+    An index that `distinput.io.write_tfrecord_index`, or a script `tfrecord2idx`, has written beside a file is used.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      compression_type: "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY"; None and "AUTO" go by suffixes of names.
+      buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      index: true to count records and reach them by their numbers: the cardinality is known, `skip`, a shard and a restart go
+        to their place, `global_shuffle` works, and policies DATA and BALANCED read nothing of other workers. An index is built
+        when it is first needed, by reading the file once, and kept beside the file, under a hidden name; a path is a folder to
+        keep it in. `distinput.io.write_index` builds it ahead.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+
+    Raises:
+      NotFoundError: at iteration, a file is not there.
+      OSError: with an index, it cannot be written.
+      InvalidArgumentError: an index and a compression, or an unknown compression.
+      DataLossError: at iteration, a checksum differs or a file ends inside a record.
+
+    >>> import distinput as di
+    >>> with di.io.TFRecordWriter("a.tfrecord") as writer:
+    ...     writer.write(b"one")
+    >>> list(di.data.TFRecordDataset("a.tfrecord"))
+    [b'one']
+
+    Source: the meaning is that of `tf.data.TFRecordDataset`.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        *,
+        index: bool | str = False,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None: ...
+
+class TextLineDataset(Dataset[bytes]):
+    r"""The lines of text files, as bytes without their line ends.
+
+    A trailing "\r" is stripped too; a last line without newline counts, unless it is empty; an empty line is an empty string;
+    an empty file gives nothing.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      compression_type: "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY"; None and "AUTO" go by suffixes of names.
+      buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      index: true to count records and reach them by their numbers: the cardinality is known, `skip`, a shard and a restart go
+        to their place, `global_shuffle` works, and policies DATA and BALANCED read nothing of other workers. An index is built
+        when it is first needed, by reading the file once, and kept beside the file, under a hidden name; a path is a folder to
+        keep it in. `distinput.io.write_index` builds it ahead.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+
+    Raises:
+      NotFoundError: at iteration, a file is not there.
+      InvalidArgumentError: the compression is unknown.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.txt").write_text("one\ntwo\r\nthree")
+    >>> list(di.data.TextLineDataset("a.txt"))
+    [b'one', b'two', b'three']
+
+    Source: the meaning is that of `tf.data.TextLineDataset`.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        *,
+        index: bool | str = False,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None: ...
