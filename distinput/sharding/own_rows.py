@@ -3,6 +3,10 @@
 
 `shard(W, w)` over the cut of global batches gives the same records in the same steps, but every worker reads, maps and batches
 everything. Here rows are chosen at the source, before the ops that treat each row alone.
+
+Who gets which rows is an `Assignment`; `own_pieces(node, assignment)` is the one way to the tree that reads them, for
+strategies and for arrays of JAX. `own_rows` (policy DATA), `own_steps` (PyTorch's loader workers) and `own_shares`
+(`shard_batches`) only say which assignment is theirs.
 """
 
 import dataclasses
@@ -38,11 +42,10 @@ def own_rows(shard: Shard) -> Node | None:
 
 def own_shares(node: Node) -> Node | None:
     """`shard_batches` reads only its own rows, where rows can be reached by position."""
-    if not isinstance(node, ShardBatches) or node.num_shards == 1 or node.start_at(0, 0) is None:
+    if not isinstance(node, ShardBatches) or node.num_shards == 1:
         return None
-    assignment = Assignment(node.num_shards, node.index, period=node.num_shards, balanced=True)
-    own = own_pieces(node.input, assignment)
-    return None if own is None or own.start_at(0, 0) is None else OwnShares(node, own, origin=node.origin)
+    own = own_steps(node, 0, 1)
+    return None if own is None else OwnShares(node, own, origin=node.origin)
 
 
 def own_steps(node: Node, index: int, count: int) -> Node | None:
