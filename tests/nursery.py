@@ -163,7 +163,7 @@ class Nursery:
 
 _FRESH = subprocess.Popen
 _ARGUMENTS = inspect.signature(_FRESH._execute_child)  # type: ignore[attr-defined]  # its Popen is made to be extended there
-_SEAT = re.compile(r"\bdask_process\b")
+_SEAT = re.compile(r"\bseats\.local_cluster\b")
 
 
 class Forked:

@@ -71,7 +71,7 @@ class Captured:
     Args:
       watched: variables that could not be taken over.
       changeable: whether there are objects that may change while the pipeline runs, so that it must be known before what they
-        were (`Tree.identity`).
+        were (`Node.identity`).
     """
 
     watched: tuple[_Watched, ...] = ()

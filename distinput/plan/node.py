@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes: a pipeline is a tree of frozen dataclasses, each of which says what its elements are and how to make them."""
+"""`Node`: a pipeline is a tree of frozen dataclasses, each of which says what its elements look like and streams them.
+
+First the words that a node uses of itself, then the class: what an op must answer, what it answers if it can, the facts that
+it states, and what follows for all ops. After it stands what is done with whole trees, and what nodes give and keep.
+"""
 
 import dataclasses
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -14,14 +18,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from distinput.columns.block import Block
+from distinput.columns.block import Block, trouble_of
 from distinput.columns.column import Ints
-from distinput.columns.digest import Digest
-from distinput.columns.failure import trouble_of
 from distinput.columns.rows import Stream
-from distinput.columns.state import State
+from distinput.columns.state import Digest, State
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.run.run import Run
+from distinput.url_secrets import without_secrets
 from distinput.values.spec import DatasetSpec, Spec, TensorSpec
 
 if TYPE_CHECKING:
@@ -32,25 +35,23 @@ __all__ = [
     "INFINITE",
     "UNKNOWN",
     "Counted",
-    "Facts",
     "Latest",
     "Needs",
     "Node",
     "Origin",
     "Provenance",
-    "RecordPlaces",
-    "Tree",
     "allow_depth",
     "caller",
+    "cardinality_bounds",
+    "describe",
+    "given",
     "over_counts",
     "record_in_words",
     "walk",
 ]
 
-
-# ----------------------------------------------------------------------------
-# How much of its input a step needs to see.
-# ----------------------------------------------------------------------------
+INFINITE = -1
+UNKNOWN = -2
 
 
 class Needs(IntEnum):
@@ -71,41 +72,6 @@ class Needs(IntEnum):
     PART = 2
     PLACES = 3
     ALL = 4
-
-
-# ----------------------------------------------------------------------------
-# What a frozen node computes anew for each pass, and keeps for the latest one.
-# ----------------------------------------------------------------------------
-
-
-_Key = TypeVar("_Key", bound=Hashable)
-_Value = TypeVar("_Value")
-
-
-class Latest(Generic[_Key, _Value]):
-    """The value for the key that was asked for last.
-
-    A node holds one in a `cached_property`, so that its fields stay frozen. Passes follow one another, so one value is enough.
-
-    >>> squares = Latest()
-    >>> squares.of(3, lambda: 3**2), squares.of(3, lambda: 1 / 0), squares.of(4, lambda: 4**2)
-    (9, 9, 16)
-    """
-
-    def __init__(self) -> None:
-        self._kept: tuple[_Key, _Value] | None = None
-
-    def of(self, key: _Key, compute: Callable[[], _Value]) -> _Value:
-        """The value for `key`; `compute` is called where the key is not that of the last call."""
-        kept = self._kept
-        if kept is None or (kept[0] is not key and kept[0] != key):  # a long tuple of names is not compared with itself
-            kept = self._kept = key, compute()
-        return kept[1]
-
-
-# ----------------------------------------------------------------------------
-# Where in the user's code a step was made.
-# ----------------------------------------------------------------------------
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
@@ -133,17 +99,131 @@ def caller() -> Origin:
     return Origin(frame.f_code.co_filename, frame.f_lineno)
 
 
-# ----------------------------------------------------------------------------
-# Facts: what others must know about a step to shard, count and rewrite a pipeline; each step states them itself.
-# ----------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Node(ABC):
+    """One step of a pipeline.
 
+    Subclasses are frozen dataclasses whose fields are their inputs (nodes, or tuples of them) and arguments. They answer
+    `spec`, `start` and `stream`; `cardinality`, `start_at` and `fetch` as far as they can. They know nothing about their
+    neighbours.
 
-class Facts:
-    """What a step states of itself, in class attributes and a few properties.
+    What others must know about a step to shard, count and rewrite a pipeline, the step states itself, as *facts*: class
+    attributes, and a few properties. Fields need other names than facts have, since they would inherit their values. What a
+    step need not say is found in its fields: its inputs, name, arguments and copies.
 
-    Each has a cautious default: a step that states nothing works everywhere, but is never divided, moved or left out. The
-    family classes (`OneForOne`, `SameElements`, `Grouped`, `Batching`, `Keyed`, `Seeded`) state what holds for their kind.
+    Args:
+      name: what the user calls the step.
+      origin: the line that made it.
+      captured: what its functions read from outside and could not take over; None: nothing was taken over yet.
     """
+
+    name: str | None = field(default=None, kw_only=True, repr=False)
+    origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
+    captured: "Captured | None" = field(default=None, kw_only=True, repr=False)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _unlock(cls)
+
+    # ------------------------------------------------------------------------
+    # The contract: three answers that every op gives, and those that it gives if it can.
+    # ------------------------------------------------------------------------
+
+    # --- what every op answers
+    @cached_property
+    @abstractmethod
+    def spec(self) -> Spec:
+        """What an element looks like."""
+
+    @abstractmethod
+    def start(self, epoch: int) -> State:
+        """The state before the first element; `epoch` numbers the passes, for ops that reshuffle.
+
+        Later states have the same keys; where this one has an integer from 0 on, a list or an object, they have one too.
+        `restore` refuses a state that is not like that (`plan.fingerprint.misfit`).
+        """
+
+    @abstractmethod
+    def stream(self, state: State, run: Run) -> Stream:
+        """Blocks from `state` on, each with the state after it."""
+
+    # --- what an op answers if it can
+    @property
+    def cardinality(self) -> int:
+        """How many elements: a number, `INFINITE` or `UNKNOWN`."""
+        return UNKNOWN
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        """The state before element `row`, which must not be past the end; None if it cannot be computed."""
+        return None
+
+    @property
+    def fetches(self) -> bool:
+        """True when `fetch` works; it may read more than the elements asked for, but nothing twice."""
+        return self.random_access
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        """The elements at positions `rows`, in that order, for nodes with `fetches`."""
+        raise NotImplementedError(f"{self.op} has no random access")
+
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        """Which element of its input an element is, or is made of alone: as state and distance; None: not known.
+
+        An op whose elements are made of one element of its input each says which one; one that reads records says which those
+        are (`place_of`). The elements of an op that says nothing come from nowhere.
+
+        Args:
+          state: one of this step.
+          ahead: as for `place_of`.
+        """
+        return None
+
+    def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
+        """The "file" and "row" of the record that an element comes from, where element i comes from record i; None: not known.
+
+        Args:
+          state: one of this step.
+          ahead: how many elements the element is behind that state: 0 for the next one, -1 for the last one.
+        """
+        if self.transparent:
+            return self.inputs[0].place_of(state, ahead)
+        at = self.source_of(state, ahead)
+        return None if at is None else self.input_at(state).place_of(*at)
+
+    def state_misfit(self, state: State) -> str | None:
+        """Why no state of this step can be like that, beyond the keys, types and signs of the first one; None: it can."""
+        return None
+
+    def contents(self) -> dict[str, Any]:
+        """Hashes of the elements that it holds in memory; computed once."""
+        return {}
+
+    @property
+    def made(self) -> Iterable["Node"]:
+        """The datasets that its function builds from sample elements; empty for other functions."""
+        return ()
+
+    def file_facts(self) -> dict[str, Any]:
+        """What is known now about the files that it names."""
+        return {}
+
+    def with_functions_taken(self) -> "Node":
+        """Itself, with its functions as they are now; the ops of the library see to that themselves."""
+        if self.captured is None and self._calls:
+            from distinput.plan.binding import take_functions
+
+            take_functions(self, self.op, *[name for name, value in vars(self).items() if callable(value)])
+        return self
+
+    def added(self) -> "Node":
+        """What the user adds to a pipeline: mostly itself. The place to refuse, or warn about, what only rewrites build."""
+        return self
+
+    # ------------------------------------------------------------------------
+    # The facts: what others must know of it to run, shard, count and rewrite a pipeline.
+    # Each has a cautious default: a step that states nothing works everywhere, but is never divided, moved or left out. The
+    # classes of `plan.families` state what holds for their kind.
+    # ------------------------------------------------------------------------
 
     # --- facts for the run
     by_element: ClassVar[bool] = False
@@ -194,7 +274,7 @@ class Facts:
 
     @property
     def differs_by_place(self) -> bool:
-        """Whether it has other random numbers at each of its places in a tree (`plan.places`)."""
+        """Whether it has other random numbers at each of its places in a tree (`plan.seeds`)."""
         return False
 
     @property
@@ -249,59 +329,37 @@ class Facts:
         """Whether a file must be read to know what its elements look like."""
         return False
 
+    # ------------------------------------------------------------------------
+    # What follows for all ops, from the answers, the facts and the fields. An op that knows better says so.
+    # ------------------------------------------------------------------------
 
-# ----------------------------------------------------------------------------
-# Trees of frozen dataclasses: the inputs, arguments, name and copies that a step has without saying anything of them.
-# ----------------------------------------------------------------------------
-
-
-N = TypeVar("N", bound="Tree[Any]")
-
-
-@dataclass(frozen=True, eq=False)
-class Tree(Facts, ABC, Generic[N]):
-    """A frozen dataclass whose fields are its inputs, which are trees like it or tuples of them, and its arguments.
-
-    Args:
-      name: what the user calls the step.
-      origin: the line that made it.
-      captured: what its functions read from outside and could not take over; None: nothing was taken over yet.
-    """
-
-    name: str | None = field(default=None, kw_only=True, repr=False)
-    origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
-    captured: "Captured | None" = field(default=None, kw_only=True, repr=False)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        _unlock(cls)
-
+    # --- its place in the tree
     @cached_property
-    def inputs(self) -> tuple[N, ...]:
+    def inputs(self) -> tuple["Node", ...]:
         """The nodes this one reads from."""
         found: list[Any] = []
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
-            if isinstance(value, Tree):
+            if isinstance(value, Node):
                 found.append(value)
             elif isinstance(value, tuple):
-                found += [v for v in value if isinstance(v, Tree)]
+                found += [v for v in value if isinstance(v, Node)]
         return tuple(found)
 
-    def with_inputs(self, inputs: tuple[N, ...]) -> Self:
+    def with_inputs(self, inputs: tuple["Node", ...]) -> Self:
         """The same step over other inputs; it keeps its spec where theirs are the same."""
         left = list(inputs)
         changes: dict[str, Any] = {}
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
-            if isinstance(value, Tree):
+            if isinstance(value, Node):
                 changes[f.name] = left.pop(0)
-            elif isinstance(value, tuple) and any(isinstance(v, Tree) for v in value):
-                changes[f.name] = tuple(left.pop(0) if isinstance(v, Tree) else v for v in value)
+            elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
+                changes[f.name] = tuple(left.pop(0) if isinstance(v, Node) else v for v in value)
         made = dataclasses.replace(self, **changes)
         return made.same_as(self) if all(map(_alike, self.inputs, inputs)) else made
 
-    def same_as(self, other: "Tree[Any]") -> Self:
+    def same_as(self, other: "Node") -> Self:
         """Itself, with the spec of a step that gives the same elements, if known, so that no function is called for it."""
         known = vars(other).get("spec")
         if known is not None:
@@ -314,16 +372,30 @@ class Tree(Facts, ABC, Generic[N]):
         found = {}
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
-            is_input = isinstance(value, Tree) or (isinstance(value, tuple) and any(isinstance(v, Tree) for v in value))
+            is_input = isinstance(value, Node) or (isinstance(value, tuple) and any(isinstance(v, Node) for v in value))
             if f.name not in hidden and f.repr and not is_input:
                 found[f.name] = value
         return found
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Its fields, and its spec if that is known: what else was computed is computed again in another process."""
+        kept = [f.name for f in dataclasses.fields(self)] + ["spec"] * ("spec" in vars(self))
+        if self.captured is None:
+            return {name: vars(self)[name] for name in kept}
+        from distinput.plan.binding import by_name
+
+        return {name: by_name(vars(self)[name]) for name in kept}
+
+    # --- its name, in words and as a hash
     @property
     def op(self) -> str:
         """The op's name, as users call it."""
         kind = type(self).__name__
         return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(kind))
+
+    def __str__(self) -> str:
+        label = "" if self.name is None else f"[{self.name}]"
+        return f"{self.op}{label}({', '.join(f'{name}={text}' for name, text in given(self).items())})"
 
     def where(self) -> str:
         """The step and the line that made it, for notes on errors."""
@@ -335,8 +407,8 @@ class Tree(Facts, ABC, Generic[N]):
         from distinput.plan.code import PYTHON, ArgumentReader
 
         reading = ArgumentReader()
-        given = {name: reading.argument(v) for name, v in self.arguments().items() if name not in self.indifferent}
-        found = {"step": f"{self.op}#{Digest(3).add(sorted(given.items())).word}"}
+        read = {name: reading.argument(v) for name, v in self.arguments().items() if name not in self.indifferent}
+        found = {"step": f"{self.op}#{Digest(3).add(sorted(read.items())).word}"}
         if reading.code:
             found["code"] = f"{PYTHON} {Digest().add(reading.code).word} {Digest(3).add(reading.names).word}"
         if reading.held:
@@ -345,110 +417,69 @@ class Tree(Facts, ABC, Generic[N]):
             found["data"] = Digest().add(reading.data).word
         return {**found, **self.contents()}
 
-    def contents(self) -> dict[str, Any]:
-        """Hashes of the elements that it holds in memory; computed once."""
-        return {}
+    # --- passes and states
+    def open(self, state: State, run: Run) -> Stream:
+        """`stream`, measured and annotated by the run."""
+        run = run.at(self)
+        inner = run if self.by_element else run.by_block()
+        return run.watch(self, self.stream(state, inner if self.tolerant else inner.tolerating(False)), state)
 
-    def __str__(self) -> str:
-        from distinput.plan.text import given
+    def decide(self, run: Run) -> None:
+        """Find the spec, in a run that does not begin at the first element: that one decides, not the first one here.
 
-        label = "" if self.name is None else f"[{self.name}]"
-        return f"{self.op}{label}({', '.join(f'{name}={text}' for name, text in given(self).items())})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Its fields, and its spec if that is known: what else was computed is computed again in another process."""
-        kept = [f.name for f in dataclasses.fields(self)] + ["spec"] * ("spec" in vars(self))
-        if self.captured is None:
-            return {name: vars(self)[name] for name in kept}
-        from distinput.plan.binding import by_name
-
-        return {name: by_name(vars(self)[name]) for name in kept}
-
-
-def _alike(old: Tree[Any], new: Tree[Any]) -> bool:
-    """Whether the specs of two nodes are known already, and equal."""
-    if old is new:
-        return True
-    known, found = vars(old).get("spec"), vars(new).get("spec")
-    return known is not None and (known is found or known == found)
-
-
-def _unlock(cls: type) -> None:
-    """Let several threads compute cached properties of nodes at the same time.
-
-    Before Python 3.12 all instances of a class share one lock per cached property. A function that is called to infer the spec
-    of one pipeline, and waits for a thread that needs the spec of another, would wait forever.
-    """
-    for value in vars(cls).values():
-        if isinstance(value, cached_property) and hasattr(value, "lock"):
-            setattr(value, "lock", nullcontext())  # noqa: B010 - newer versions have none
-
-
-_unlock(Tree)
-
-
-# ----------------------------------------------------------------------------
-# Which record an element comes from: for notes on errors, and for those who ask for the records of a batch.
-# ----------------------------------------------------------------------------
-
-
-_TOLD = 8
-"""Records that are named one by one."""
-
-P = TypeVar("P", bound="RecordPlaces[Any]")
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """The records that an element is made of, in order.
-
-    Args:
-      runs: records that follow each other in a file: its name, the first one, and how many.
-      more: whether there may be others.
-    """
-
-    runs: tuple[tuple[str, int, int], ...]
-    more: bool = False
-
-    def __add__(self, other: "Provenance") -> "Provenance":
-        runs = list(self.runs)
-        for file, row, count in other.runs:
-            if runs and runs[-1][0] == file and sum(runs[-1][1:]) == row:
-                runs[-1] = file, runs[-1][1], runs[-1][2] + count
-            else:
-                runs.append((file, row, count))
-        return Provenance(tuple(runs), self.more or other.more)
-
-
-class RecordPlaces(Tree[P]):
-    """A step that can say where its elements come from, by a state of its own.
-
-    An op whose elements are made of one element of its input each says which one (`source_of`); one that reads records says
-    which those are (`place_of`). An op that says nothing has elements that come from nowhere.
-    """
-
-    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
-        """Which element of its input an element is, or is made of alone: as state and distance; None: not known.
-
-        Args:
-          state: one of this step.
-          ahead: as for `place_of`.
+        In a tolerant run a function that fails on all elements does so again in the place of each, and the stream goes on.
         """
-        return None
+        if run.resumed:
+            try:
+                _ = self.spec
+            except Exception:
+                if not run.tolerant:
+                    raise
 
-    def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
-        """The "file" and "row" of the record that an element comes from, where element i comes from record i; None: not known.
+    @property
+    def steps(self) -> list["Node"]:
+        """The steps of this tree that have states of their own, inputs first."""
+        return [step for step in walk(self) if not step.transparent]
 
-        Args:
-          state: one of this step.
-          ahead: how many elements the element is behind that state: 0 for the next one, -1 for the last one.
+    @property
+    def state_of(self) -> "Node":
+        """The step that this one's states belong to: itself, unless it passes on those of another."""
+        return self.inputs[0].state_of if self.transparent else self
+
+    @cached_property
+    def may_fail(self) -> bool:
+        """Whether some of its elements may be errors while others are not."""
+        return not self.harmless or any(source.may_fail for source in self.inputs)
+
+    @cached_property
+    def lasting(self) -> tuple["Node", ...]:
+        """The steps that carry something from pass to pass: those that draw a seed or keep elements, inputs first."""
+        found = dict.fromkeys([step for source in self.inputs for step in source.lasting])
+        if self.draws or self.keeps:
+            found[self] = None
+        return tuple(found)
+
+    def check_captured(self) -> None:
+        """Look at what functions read from outside, before they run.
+
+        Raises:
+          FailedPreconditionError: a variable has another value than when its step was made, and could not be taken over then.
         """
-        if self.transparent:
-            return self.inputs[0].place_of(state, ahead)
-        at = self.source_of(state, ahead)
-        return None if at is None else self.input_at(state).place_of(*at)
+        for step in self._watching:
+            assert step.captured is not None
+            step.captured.check(step.op)
 
-    def input_at(self, state: State) -> P:
+    @cached_property
+    def _watching(self) -> tuple["Node", ...]:
+        """The steps whose functions read variables that could not be taken over."""
+        steps = list(dict.fromkeys([step for step in walk(self) if step.captured is not None]))
+        for step in steps:
+            if step.captured is not None and step.captured.changeable:
+                _ = step.identity  # what its functions read, before they run
+        return tuple([step for step in steps if step.captured is not None and step.captured.watched])
+
+    # --- which record an element comes from: for notes on errors, and for those who ask for the records of a batch
+    def input_at(self, state: State) -> "Node":
         """The node that `state["input"]` is a state of, for a state of this step."""
         return self.inputs[0]
 
@@ -457,7 +488,7 @@ class RecordPlaces(Tree[P]):
         """Whether elements come from records that follow each other, as long as they are in one file."""
         return self.transparent and self.inputs[0].in_record_order
 
-    def records_at(self, state: State, ahead: int) -> Provenance | None:
+    def records_at(self, state: State, ahead: int) -> "Provenance | None":
         """The records that an element is made of; None: not known."""
         if self.transparent:
             return self.inputs[0].records_at(state, ahead)
@@ -480,115 +511,7 @@ class RecordPlaces(Tree[P]):
             return record_in_words(self.records_at(state, ahead))
         return record_in_words(self.input_at(state).records_at(mark["input"], mark["skip"]))
 
-
-def record_in_words(found: Provenance | None) -> str | None:
-    """Records for a note on an error."""
-    if found is None or not found.runs:
-        return None
-    file, row, count = found.runs[0]
-    others = " and perhaps others" if found.more else ""
-    if len(found.runs) == 1:
-        return f"record {row:,} of {file}" + (f" and the {count - 1} after it" if count > 1 else "") + others
-    parts = [_rows_in_words(name, found) for name in dict.fromkeys([run[0] for run in found.runs])]
-    return "; ".join(parts[:_TOLD]) + (others if len(parts) <= _TOLD else "; and of other files")
-
-
-def _rows_in_words(file: str, found: Provenance) -> str:
-    rows = [row for name, first, count in found.runs if name == file for row in range(first, first + count)]
-    told = len(rows) if len(rows) <= _TOLD + 1 else _TOLD
-    shown = [f"{row:,}" for row in rows[:told]]
-    last = f" and {len(rows) - told} others" if len(rows) > told else f" and {shown.pop()}" if len(shown) > 1 else ""
-    return f"record{'s' if len(rows) > 1 else ''} {', '.join(shown)}{last} of {file}"
-
-
-# ----------------------------------------------------------------------------
-# Nodes: a pipeline is a tree of frozen dataclasses, each of which says what its elements look like and streams them.
-# ----------------------------------------------------------------------------
-
-
-INFINITE = -1
-UNKNOWN = -2
-
-_SHALLOW, _FRAMES = 48, 16
-"""Floors for which Python's own limit is enough, and frames for each floor: those of a stream and of who reads it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Node(RecordPlaces["Node"]):
-    """One step of a pipeline.
-
-    Subclasses are frozen dataclasses whose fields are their inputs (nodes) and arguments. They answer `spec`, `start` and
-    `stream`; `cardinality`, `start_at` and `fetch` as far as they can. They know nothing about their neighbours.
-
-    What others must know about a step to shard, count and rewrite a pipeline, the step states itself, as *facts*: class
-    attributes, and a few properties (`plan.facts`). Fields need other names than facts have, since they would inherit their
-    values. What a step need not say is found in its fields (`plan.tree`): its inputs, name, arguments and copies. Which records
-    its elements come from, it may say (`plan.record_places`).
-    """
-
-    # --- what every op answers
-    @cached_property
-    @abstractmethod
-    def spec(self) -> Spec:
-        """What an element looks like."""
-
-    @abstractmethod
-    def start(self, epoch: int) -> State:
-        """The state before the first element; `epoch` numbers the passes, for ops that reshuffle.
-
-        Later states have the same keys; where this one has an integer from 0 on, a list or an object, they have one too.
-        `restore` refuses a state that is not like that (`plan.state_form`).
-        """
-
-    @abstractmethod
-    def stream(self, state: State, run: Run) -> Stream:
-        """Blocks from `state` on, each with the state after it."""
-
-    # --- what an op answers if it can
-    @property
-    def cardinality(self) -> int:
-        """How many elements: a number, `INFINITE` or `UNKNOWN`."""
-        return UNKNOWN
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        """The state before element `row`, which must not be past the end; None if it cannot be computed."""
-        return None
-
-    @property
-    def fetches(self) -> bool:
-        """True when `fetch` works; it may read more than the elements asked for, but nothing twice."""
-        return self.random_access
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        """The elements at positions `rows`, in that order, for nodes with `fetches`."""
-        raise NotImplementedError(f"{self.op} has no random access")
-
-    def state_misfit(self, state: State) -> str | None:
-        """Why no state of this step can be like that, beyond the keys, types and signs of the first one; None: it can."""
-        return None
-
-    @property
-    def made(self) -> Iterable["Node"]:
-        """The datasets that its function builds from sample elements; empty for other functions."""
-        return ()
-
-    def file_facts(self) -> dict[str, Any]:
-        """What is known now about the files that it names."""
-        return {}
-
-    def with_functions_taken(self) -> "Node":
-        """Itself, with its functions as they are now; the ops of the library see to that themselves."""
-        if self.captured is None and self._calls:
-            from distinput.plan.binding import take_functions
-
-            take_functions(self, self.op, *[name for name, value in vars(self).items() if callable(value)])
-        return self
-
-    def added(self) -> "Node":
-        """What the user adds to a pipeline: mostly itself. The place to refuse, or warn about, what only rewrites build."""
-        return self
-
-    # --- counts and batches
+    # --- how many elements, and rows of each, where those are batches
     def count_elements(self) -> int:
         """How many elements, as far as that is known without reading a record: a number, `INFINITE` or `UNKNOWN`.
 
@@ -649,67 +572,7 @@ class Node(RecordPlaces["Node"]):
         """The same step, independent of the machine that it runs on, so that all workers have the same order."""
         return self
 
-    # --- what follows for all ops
-    def open(self, state: State, run: Run) -> Stream:
-        """`stream`, measured and annotated by the run."""
-        run = run.at(self)
-        inner = run if self.by_element else run.by_block()
-        return run.watch(self, self.stream(state, inner if self.tolerant else inner.tolerating(False)), state)
-
-    def decide(self, run: Run) -> None:
-        """Find the spec, in a run that does not begin at the first element: that one decides, not the first one here.
-
-        In a tolerant run a function that fails on all elements does so again in the place of each, and the stream goes on.
-        """
-        if run.resumed:
-            try:
-                _ = self.spec
-            except Exception:
-                if not run.tolerant:
-                    raise
-
-    @property
-    def steps(self) -> list["Node"]:
-        """The steps of this tree that have states of their own, inputs first."""
-        return [step for step in walk(self) if not step.transparent]
-
-    @property
-    def state_of(self) -> "Node":
-        """The step that this one's states belong to: itself, unless it passes on those of another."""
-        return self.inputs[0].state_of if self.transparent else self
-
-    @cached_property
-    def may_fail(self) -> bool:
-        """Whether some of its elements may be errors while others are not."""
-        return not self.harmless or any(source.may_fail for source in self.inputs)
-
-    @cached_property
-    def lasting(self) -> tuple["Node", ...]:
-        """The steps that carry something from pass to pass: those that draw a seed or keep elements, inputs first."""
-        found = dict.fromkeys([step for source in self.inputs for step in source.lasting])
-        if self.draws or self.keeps:
-            found[self] = None
-        return tuple(found)
-
-    @cached_property
-    def _watching(self) -> tuple["Node", ...]:
-        """The steps whose functions read variables that could not be taken over."""
-        steps = list(dict.fromkeys([step for step in walk(self) if step.captured is not None]))
-        for step in steps:
-            if step.captured is not None and step.captured.changeable:
-                _ = step.identity  # what its functions read, before they run
-        return tuple([step for step in steps if step.captured is not None and step.captured.watched])
-
-    def check_captured(self) -> None:
-        """Look at what functions read from outside, before they run.
-
-        Raises:
-          FailedPreconditionError: a variable has another value than when its step was made, and could not be taken over then.
-        """
-        for step in self._watching:
-            assert step.captured is not None
-            step.captured.check(step.op)
-
+    # --- what is known without calling a function or reading a file
     @cached_property
     def known_spec(self) -> Spec | None:
         """`spec`, if it is known without calling a function or reading a file; otherwise None."""
@@ -758,6 +621,33 @@ class Node(RecordPlaces["Node"]):
         return DatasetSpec(self.element_spec)
 
 
+def _unlock(cls: type) -> None:
+    """Let several threads compute cached properties of nodes at the same time.
+
+    Before Python 3.12 all instances of a class share one lock per cached property. A function that is called to infer the spec
+    of one pipeline, and waits for a thread that needs the spec of another, would wait forever.
+    """
+    for value in vars(cls).values():
+        if isinstance(value, cached_property) and hasattr(value, "lock"):
+            setattr(value, "lock", nullcontext())  # noqa: B010 - newer versions have none
+
+
+_unlock(Node)
+
+
+def _alike(old: Node, new: Node) -> bool:
+    """Whether the specs of two nodes are known already, and equal."""
+    if old is new:
+        return True
+    known, found = vars(old).get("spec"), vars(new).get("spec")
+    return known is not None and (known is found or known == found)
+
+
+# ----------------------------------------------------------------------------
+# Whole trees.
+# ----------------------------------------------------------------------------
+
+
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything it reads from, inputs first."""
     waiting, found = [node], []
@@ -766,6 +656,10 @@ def walk(node: Node) -> Iterator[Node]:
         found.append(last)
         waiting += last.inputs
     return reversed(found)
+
+
+_SHALLOW, _FRAMES = 48, 16
+"""Floors for which Python's own limit is enough, and frames for each floor: those of a stream and of who reads it."""
 
 
 def allow_depth(node: Node) -> None:
@@ -798,6 +692,11 @@ def _depth(node: Node) -> int:
             waiting.pop()
     found: int = vars(node)["_depth"]
     return found
+
+
+# ----------------------------------------------------------------------------
+# How many elements there are, where more is known of the inputs than their cardinality.
+# ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -836,3 +735,148 @@ def over_counts(node: Node, counts: Sequence[int]) -> Node:
     ]
     same = all(new is old for new, old in zip(known, node.inputs, strict=True))
     return node if same else node.with_inputs(tuple(known))
+
+
+def cardinality_bounds(node: Node) -> tuple[int, int | None]:
+    """The fewest and the most elements of a pass without errors; None: there is no upper bound, or none is known.
+
+    A step that may drop elements says so (`Node.thins`). For the others the number of elements never falls when there are more
+    in an input, so the bounds of the inputs give theirs. An endless pipeline has no upper bound, and its lower one says
+    nothing.
+
+    >>> import distinput as di
+    >>> cardinality_bounds(di.data.Dataset.range(10).filter(lambda x: x > 3).batch(4).node)
+    (0, 3)
+    """
+    low, high = _bounds(node)
+    return max(low, 0), None if high == INFINITE else high
+
+
+def _bounds(node: Node) -> tuple[int, int]:
+    """Both as numbers or `INFINITE`."""
+    known = node.count_elements()
+    if known != UNKNOWN:
+        return known, known
+    if not node.inputs:
+        return 0, INFINITE
+    below = [_bounds(source) for source in node.inputs]
+    if node.thins:
+        return 0, below[0][1]
+    low = over_counts(node, [first for first, _ in below]).cardinality
+    high = over_counts(node, [last for _, last in below]).cardinality
+    return 0 if low == UNKNOWN else low, INFINITE if high == UNKNOWN else high
+
+
+# ----------------------------------------------------------------------------
+# Which records elements come from.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The records that an element is made of, in order.
+
+    Args:
+      runs: records that follow each other in a file: its name, the first one, and how many.
+      more: whether there may be others.
+    """
+
+    runs: tuple[tuple[str, int, int], ...]
+    more: bool = False
+
+    def __add__(self, other: "Provenance") -> "Provenance":
+        runs = list(self.runs)
+        for file, row, count in other.runs:
+            if runs and runs[-1][0] == file and sum(runs[-1][1:]) == row:
+                runs[-1] = file, runs[-1][1], runs[-1][2] + count
+            else:
+                runs.append((file, row, count))
+        return Provenance(tuple(runs), self.more or other.more)
+
+
+_TOLD = 8
+"""Records that are named one by one."""
+
+
+def record_in_words(found: Provenance | None) -> str | None:
+    """Records for a note on an error."""
+    if found is None or not found.runs:
+        return None
+    file, row, count = found.runs[0]
+    others = " and perhaps others" if found.more else ""
+    if len(found.runs) == 1:
+        return f"record {row:,} of {file}" + (f" and the {count - 1} after it" if count > 1 else "") + others
+    parts = [_rows_in_words(name, found) for name in dict.fromkeys([run[0] for run in found.runs])]
+    return "; ".join(parts[:_TOLD]) + (others if len(parts) <= _TOLD else "; and of other files")
+
+
+def _rows_in_words(file: str, found: Provenance) -> str:
+    rows = [row for name, first, count in found.runs if name == file for row in range(first, first + count)]
+    told = len(rows) if len(rows) <= _TOLD + 1 else _TOLD
+    shown = [f"{row:,}" for row in rows[:told]]
+    last = f" and {len(rows) - told} others" if len(rows) > told else f" and {shown.pop()}" if len(shown) > 1 else ""
+    return f"record{'s' if len(rows) > 1 else ''} {', '.join(shown)}{last} of {file}"
+
+
+# ----------------------------------------------------------------------------
+# What a frozen node computes anew for each pass, and keeps for the latest one.
+# ----------------------------------------------------------------------------
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+
+class Latest(Generic[_Key, _Value]):
+    """The value for the key that was asked for last.
+
+    A node holds one in a `cached_property`, so that its fields stay frozen. Passes follow one another, so one value is enough.
+
+    >>> squares = Latest()
+    >>> squares.of(3, lambda: 3**2), squares.of(3, lambda: 1 / 0), squares.of(4, lambda: 4**2)
+    (9, 9, 16)
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[_Key, _Value] | None = None
+
+    def of(self, key: _Key, compute: Callable[[], _Value]) -> _Value:
+        """The value for `key`; `compute` is called where the key is not that of the last call."""
+        kept = self._kept
+        if kept is None or (kept[0] is not key and kept[0] != key):  # a long tuple of names is not compared with itself
+            kept = self._kept = key, compute()
+        return kept[1]
+
+
+# ----------------------------------------------------------------------------
+# Arguments as text.
+# ----------------------------------------------------------------------------
+
+
+def describe(value: Any, most: int | None = 60) -> str:
+    """An argument as text, the same in every process, of at most `most` characters."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if callable(value):
+        return str(getattr(value, "__qualname__", None) or getattr(value, "__name__", type(value).__name__))
+    if isinstance(value, Mapping):
+        text = "{" + ", ".join(f"{k}: {describe(v, None)}" for k, v in value.items()) + "}"
+    else:
+        text = str(value) if not isinstance(value, str) else repr(value)
+    text = without_secrets(text)
+    return text if most is None or len(text) <= most else text[: most - 3] + "..."
+
+
+def given(step: Any) -> dict[str, str]:
+    """The arguments of a node that are not their defaults, as text."""
+    defaults = {f.name: f.default for f in dataclasses.fields(step)}
+    return {
+        name: describe(value)
+        for name, value in step.arguments().items()
+        if not _is_default(value, defaults.get(name, dataclasses.MISSING))
+    }
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether an argument is its default; text that was sent to another process is another object."""
+    return value is default or (isinstance(value, str) and isinstance(default, str) and value == default)

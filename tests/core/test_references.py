@@ -53,10 +53,11 @@ sys._is_gil_enabled = lambda: False
 import tempfile, threading
 import numpy as np
 import distinput as di
-from distinput.core import buffers, owned, references
+from distinput.arrow import owned
+from distinput.values import buffers
 from distinput.files import source
 
-assert not references.alone([np.empty(1)])
+assert not buffers.alone([np.empty(1)])
 assert (owned._ALONE, owned._AMONG_ITEMS, owned._OF_VIEW) == (-1, -1, -1)
 made = np.zeros(3)
 assert list(map(owned.owned, [made]))[0] is not made
@@ -75,8 +76,8 @@ with tempfile.NamedTemporaryFile() as file:
 assert buffers._BUFFERS.nbytes == source._POOL.nbytes == 0
 
 import socket
-from distinput.run.segments import Channel
-here, there = map(Channel, socket.socketpair())
+from distinput.run.segments import SegmentConnection
+here, there = map(SegmentConnection, socket.socketpair())
 got = []
 for number in range(40):
     here.send(np.full(20_000, number))

@@ -19,7 +19,7 @@ from distinput.distribute.rpc.encoding import decoded, encoded
 from distinput.files.manifest import load_manifest, save_manifest
 from distinput.ops.scan import decode_value, encode_value
 from distinput.train.checkpoint_file import CheckpointFile, write_checkpoint
-from distinput.train.manager import Record
+from distinput.train.manager import CheckpointIndex
 from distinput.values.spec import Spec
 from distinput.values.spec_json import leaves_of_json, spec_json, spec_of_json
 from distinput.writers.manifest import Journal, WrittenFile, read_written
@@ -159,10 +159,10 @@ def _load(folder: Path) -> None:
 
 
 def _record(folder: Path) -> None:
-    Record(str(folder), "c-1", {"c-1": 3.0}, []).write()
+    CheckpointIndex(str(folder), "c-1", {"c-1": 3.0}, []).write()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Record.read(str(folder))
+        CheckpointIndex.read(str(folder))
 
 
 def _json_lines(folder: Path) -> None:
@@ -191,13 +191,13 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "distinput.decoders.json:_plain": lambda _: decode_json(b'{"x": 1}'),
     "distinput.distribute.rpc.encoding:_nest": lambda _: decoded(MESSAGE),
     "distinput.distribute.rpc.encoding:from_bytes": lambda _: decoded(MESSAGE),
-    "distinput.files.directory:plain_name": _read_folder,
+    "distinput.files.folder:plain_name": _read_folder,
     "distinput.files.manifest:_checked": lambda folder: _manifest(folder, ".json"),
     "distinput.files.manifest:_table": lambda folder: _manifest(folder, ".json"),
     "distinput.files.manifest:to_column": lambda folder: _manifest(folder, ".parquet"),
-    "distinput.formats.decoded_example:_feature": lambda _: di.io.decode_json_example(EXAMPLE),
-    "distinput.formats.decoded_example:encode_example": lambda _: di.io.decode_json_example(EXAMPLE),
-    "distinput.formats.json_types:_object": _json_lines,
+    "distinput.formats.example_encoding:_feature": lambda _: di.io.decode_json_example(EXAMPLE),
+    "distinput.formats.example_encoding:encode_example": lambda _: di.io.decode_json_example(EXAMPLE),
+    "distinput.formats.jsonl:_object": _json_lines,
     "distinput.formats.jsonl:JsonLines.infer": _json_lines,
     "distinput.formats.jsonl:type_of": _json_lines,
     "distinput.formats.elements:_shaped": _kept_elements,
@@ -266,7 +266,7 @@ def decoded_json(text: Any) -> Any:
 
 WITHIN: dict[str, tuple[str, Any, Callable[[Any], Any]]] = {
     "decode_raw": ("distinput.formats.raw_bytes:np", b"aaaa", lambda text: di.io.decode_raw(text, "uint8")),
-    "decode_json_example": ("distinput.formats.decoded_example:_feature", EXAMPLE, di.io.decode_json_example),
+    "decode_json_example": ("distinput.formats.example_encoding:_feature", EXAMPLE, di.io.decode_json_example),
     "parse_single_example": (
         "distinput.formats.example:parse_examples",
         di.io.encode_example({"x": [1]}),

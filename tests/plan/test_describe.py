@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.plan.text import describe, given
+from distinput.plan.node import describe, given
 
 
 def named(x: int) -> int:

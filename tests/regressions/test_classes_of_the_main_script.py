@@ -118,7 +118,7 @@ def test_what_a_worker_cannot_read_is_said(tmp_path: Path) -> None:
     script.write_text(
         """
 import distinput as di
-from distinput.core import pickled_code
+from distinput.run import pickled_code
 
 pickled_code.has_cloudpickle = lambda: False
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import Constructor
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 
 DATASETS: dict[str, Constructor]
 

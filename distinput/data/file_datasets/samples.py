@@ -17,10 +17,10 @@ from distinput.files.mounts import stored
 from distinput.files.paths import as_paths, list_matching, local_path
 from distinput.files.source import naming, open_binary
 from distinput.formats import format_named
-from distinput.formats.tar_members import COMPLETE, KEY, URL, as_members
+from distinput.formats.tar import COMPLETE, KEY, URL, as_members
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.check import AUTOTUNE
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 
 __all__ = ["ImageFolderDataset", "WebDataset"]
 

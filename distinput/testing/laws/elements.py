@@ -12,8 +12,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
 from distinput.ops.shard import Shard
 from distinput.ops.take import Skip, Take
-from distinput.plan.counted import cardinality_bounds
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, cardinality_bounds, walk
 from distinput.rewrite import RULES, Running, rewrite
 from distinput.testing.block_sizes import small_blocks
 from distinput.testing.elements import difference, matches
