@@ -53,7 +53,7 @@ MEMBERS: dict[str, dict[str, Cure]] = {
         "to_tensors": _TRACED,
     },
 }
-"""By the name of the class; classes derived from it have the same. Those of `distribute` are in `data/absent.py`."""
+"""By the name of the class; classes derived from it have the same. Those of `distribute` are in `names/absent.py`."""
 
 
 def told(cure: Cure) -> str:
