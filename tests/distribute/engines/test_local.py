@@ -59,7 +59,7 @@ def test_workers_that_wait_for_one_another_in_different_calls(size: int) -> None
     with groups_of(size) as groups:
         report = fault_threads(groups, "cross")
     assert report.problems == []
-    found = rf"rank {size - 1}(, which waits for it| waits) in agree, at faults\.py"  # whoever has noticed it first
+    found = rf"rank {size - 1}(, which waits for it| waits) in agree, at suite\.py"  # whoever has noticed it first
     assert [re.search(found, outcome.message) is not None for outcome in report.outcomes] == [True] * len(
         report.outcomes
     )
