@@ -6,146 +6,66 @@
 """
 
 import sys
-from importlib import import_module
-from os.path import dirname, isdir, join
 from typing import TYPE_CHECKING, Any
 
-from distinput.values.ragged_tensor import RaggedTensor
-
-__all__ = [
-    "IndexedSlices",
-    "OptionalSpec",
-    "RaggedTensor",
-    "RaggedTensorSpec",
-    "SparseTensor",
-    "SparseTensorSpec",
-    "Tensor",
-    "TensorShape",
-    "TensorSpec",
-    "Variable",
-    "VariableAggregation",
-    "VariableSynchronization",
-    "__version__",
-    "bool",
-    "complex64",
-    "complex128",
-    "constant",
-    "convert_to_tensor",
-    "data",
-    "device",
-    "distribute",
-    "errors",
-    "float16",
-    "float32",
-    "float64",
-    "function",
-    "identity",
-    "inspect",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "interop",
-    "io",
-    "random",
-    "range",
-    "reduce_mean",
-    "reduce_sum",
-    "reshape",
-    "string",
-    "tpu",
-    "train",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+from distinput.names.lazy import lazy, placed
 
 __version__ = "0.2.0"
 
-_CORNERS = (
-    "compat",
-    "data",
-    "distribute",
-    "errors",
-    "extend",
-    "inspect",
-    "interop",
-    "io",
-    "random",
-    "reports",
-    "testing",
-    "tpu",
-    "train",
-)
-
-_LAZY = {
-    name: module
-    for module, names in {
-        "values.ragged_tensor": "RaggedTensor",
-        "values.shape": "TensorShape",
-        "values.sparse_tensor": "SparseTensor",
-        "values.spec": "OptionalSpec RaggedTensorSpec SparseTensorSpec TensorSpec",
-        "distribute.variables": "IndexedSlices Variable VariableAggregation VariableSynchronization",
-        "dtypes": "bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 string uint8 uint16 uint32 uint64",
-        "tf.python_function": "function",
-        "tf.tensors": "Tensor constant convert_to_tensor device identity range reduce_mean reduce_sum reshape",
-    }.items()
-    for name in names.split()
-}
-"""Names and the modules that have them, loaded when they are first named."""
-
 if TYPE_CHECKING:
-    from distinput import data, distribute, errors, inspect, interop, io, random, tpu, train
+    from distinput import compat as compat
+    from distinput import data as data
+    from distinput import distribute as distribute
+    from distinput import errors as errors
+    from distinput import extend as extend
+    from distinput import inspect as inspect
+    from distinput import interop as interop
+    from distinput import io as io
+    from distinput import random as random
     from distinput import reports as reports
     from distinput import testing as testing
-    from distinput.distribute.variables import IndexedSlices, Variable, VariableAggregation, VariableSynchronization
-    from distinput.dtypes import (
-        bool,
-        complex64,
-        complex128,
-        float16,
-        float32,
-        float64,
-        int8,
-        int16,
-        int32,
-        int64,
-        string,
-        uint8,
-        uint16,
-        uint32,
-        uint64,
+    from distinput import tpu as tpu
+    from distinput import train as train
+    from distinput.distribute.variables import IndexedSlices as IndexedSlices
+    from distinput.distribute.variables import Variable as Variable
+    from distinput.distribute.variables import VariableAggregation as VariableAggregation
+    from distinput.distribute.variables import VariableSynchronization as VariableSynchronization
+    from distinput.dtypes import bool as bool
+    from distinput.dtypes import complex64 as complex64
+    from distinput.dtypes import complex128 as complex128
+    from distinput.dtypes import float16 as float16
+    from distinput.dtypes import float32 as float32
+    from distinput.dtypes import float64 as float64
+    from distinput.dtypes import int8 as int8
+    from distinput.dtypes import int16 as int16
+    from distinput.dtypes import int32 as int32
+    from distinput.dtypes import int64 as int64
+    from distinput.dtypes import string as string
+    from distinput.dtypes import uint8 as uint8
+    from distinput.dtypes import uint16 as uint16
+    from distinput.dtypes import uint32 as uint32
+    from distinput.dtypes import uint64 as uint64
+    from distinput.tf.python_function import function as function
+    from distinput.tf.tensors import Tensor as Tensor
+    from distinput.tf.tensors import constant as constant
+    from distinput.tf.tensors import convert_to_tensor as convert_to_tensor
+    from distinput.tf.tensors import device as device
+    from distinput.tf.tensors import identity as identity
+    from distinput.tf.tensors import range as range
+    from distinput.tf.tensors import reduce_mean as reduce_mean
+    from distinput.tf.tensors import reduce_sum as reduce_sum
+    from distinput.tf.tensors import reshape as reshape
+    from distinput.values.leaves import TensorShape as TensorShape
+    from distinput.values.ragged_tensor import RaggedTensor as RaggedTensor
+    from distinput.values.sparse_tensor import SparseTensor as SparseTensor
+    from distinput.values.spec import OptionalSpec as OptionalSpec
+    from distinput.values.spec import RaggedTensorSpec as RaggedTensorSpec
+    from distinput.values.spec import SparseTensorSpec as SparseTensorSpec
+    from distinput.values.spec import TensorSpec as TensorSpec
+else:
+    __getattr__, __dir__, __all__ = lazy(
+        __name__, own=("__version__",), besides=("compat", "extend", "reports", "testing")
     )
-    from distinput.tf.python_function import function
-    from distinput.tf.tensors import (
-        Tensor,
-        constant,
-        convert_to_tensor,
-        device,
-        identity,
-        range,
-        reduce_mean,
-        reduce_sum,
-        reshape,
-    )
-    from distinput.values.shape import TensorShape
-    from distinput.values.sparse_tensor import SparseTensor
-    from distinput.values.spec import OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
-
-
-if not TYPE_CHECKING:  # which would take every name for one that is there
-
-    def __getattr__(name: str) -> Any:
-        """A corner of the library, loaded when it is first named."""
-        if name in _CORNERS:
-            return import_module(f"distinput.{name}")
-        if name in _LAZY:
-            globals()[name] = value = getattr(import_module(f"distinput.{_LAZY[name]}"), name)
-            return value
-        if isdir(join(dirname(__file__), name)):  # Python asks for a package before it imports it, and drops the error
-            raise AttributeError(f"module 'distinput' has no attribute {name!r}")
-        raise AttributeError(_absent(name))
 
 
 class _Moved:
@@ -156,19 +76,7 @@ class _Moved:
         """The module, if it moved."""
         if not name.startswith("distinput."):
             return None
-        from distinput.moved import moved_spec  # for those who still import an old path
-
-        return moved_spec(name)
+        return placed("distinput.moved:moved_spec")(name)
 
 
 sys.meta_path.append(_Moved)
-
-
-def _absent(name: str) -> str:
-    from distinput.names.absent import absent  # for messages alone
-
-    return absent("distinput", name, {*__all__, *_CORNERS})
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_CORNERS, *_LAZY})

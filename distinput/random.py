@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The counterpart of `tf.random`: the seed that steps without one follow. Functions of `map` draw with `rng=True`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from distinput.names.absent import absent
+from distinput.names.lazy import lazy
 from distinput.plan.check import integer
-from distinput.values.random import set_global_seed
-
-__all__ = ["set_seed"]
+from distinput.values.randomness import set_global_seed
 
 
 def set_seed(seed: int) -> None:
@@ -36,7 +34,5 @@ def set_seed(seed: int) -> None:
     set_global_seed(integer("set_seed", "seed", seed))
 
 
-if not TYPE_CHECKING:  # a type checker that saw this would accept every name
-
-    def __getattr__(name: str) -> Any:
-        raise AttributeError(absent(__name__, name, __all__))
+if not TYPE_CHECKING:  # which would take every name for one that is there
+    __getattr__, __dir__, __all__ = lazy(__name__, own=("set_seed",))

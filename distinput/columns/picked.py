@@ -9,10 +9,9 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Array, Column, Ints, LazyColumn
-from distinput.columns.dense import Dense
+from distinput.columns.column import Array, Column, Dense, Ints, LazyColumn
 from distinput.columns.regroup import concat_columns
-from distinput.kernels.gather import gather_rows, place_rows
+from distinput.kernels.spans import gather_rows, place_rows
 from distinput.values.buffers import empty
 
 __all__ = ["Memory", "Picked", "RowArray", "check_rows", "chosen", "in_order", "joined", "picked", "put_in_order"]
@@ -165,6 +164,16 @@ class Picked(LazyColumn):
             return None
         numbers = self.numbers
         return Picked(self.source, numbers.reshape(len(numbers) // size, size, *numbers.shape[1:]))
+
+    def followed_by(self, others: Sequence[Column]) -> "Picked | None":
+        numbers = [self.numbers]
+        for other in others:
+            if not isinstance(other, Picked) or other.source is not self.source or other._made is not None:
+                return None
+            numbers.append(other.numbers)
+        if self._made is not None or len({each.shape[1:] for each in numbers}) > 1:
+            return None
+        return Picked(self.source, np.concatenate(numbers))
 
     def lengths(self) -> int | None:
         return self.inner[0] if self.inner else None

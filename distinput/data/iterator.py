@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators of a dataset, whose position can be saved after any element."""
+"""Iterators of a dataset, whose position can be saved after any element, and their spec."""
 
 import os
 import sys
@@ -8,26 +8,43 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import length_hint
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, Self
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, ColumnBlock, Failure
 from distinput.columns.state import State
-from distinput.data.element import T_co
-from distinput.data.optional import Optional
+from distinput.data.optional import Optional, T_co
 from distinput.errors import AbortedError, CancelledError, OutOfRangeError, StateError, UnavailableError
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite.rules import Running
 from distinput.run.run import OpCounters, Run
 from distinput.run.threads import Ending
+from distinput.values.buffers import forget_large
+from distinput.values.spec import ElementsSpec
 
 if TYPE_CHECKING:
     from distinput.data.seal import Seal
     from distinput.data.stats import Stats
 
 
-__all__ = ["NONE", "BlockIterator", "DatasetIterator", "Hand", "HandMark", "Iteration", "Passes", "resumed", "run_of"]
+__all__ = [
+    "NONE",
+    "BlockIterator",
+    "DatasetIterator",
+    "DatasetLike",
+    "Hand",
+    "HandMark",
+    "Iteration",
+    "IteratorSpec",
+    "Passes",
+    "resumed",
+    "run_of",
+]
+
+
+# ----------------------------------------------------------------------------
+# Iterators of a dataset, whose position can be saved after any element.
+# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------
@@ -58,6 +75,7 @@ class Iteration(Ending):
                 self.stream.close()  # type: ignore[attr-defined]
         finally:
             self.run.close(patience)
+            forget_large()
 
 
 # ----------------------------------------------------------------------------
@@ -448,11 +466,14 @@ class DatasetIterator(Generic[T_co]):
 
     def sealed(self, place: State) -> State:
         """The state of a place that this iterator was at."""
+        return (self._made_seal or self._seal())(place)
+
+    def _seal(self) -> "Seal":
         if self._made_seal is None:
             from distinput.data.seal import Seal
 
             self._made_seal = Seal(self._plan, self._running)
-        return self._made_seal(place)
+        return self._made_seal
 
     def state_dict(self) -> State:
         """The same as `state()`, under the name that PyTorch's tools expect."""
@@ -480,10 +501,8 @@ class DatasetIterator(Generic[T_co]):
         other.close()
 
     def get_state(self) -> bytes:
-        """The same as `state()`, as the JSON text that Grain's tools expect."""
-        from json import dumps  # saved states are few
-
-        return dumps(self.state(), sort_keys=True).encode()
+        """The same as `state()`, as the JSON text that Grain's tools expect; quicker than `json.dumps(iterator.state())`."""
+        return self._seal().text(self.place()).encode()
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""
@@ -605,3 +624,53 @@ def resumed(plan: Node, running: Running, place: State) -> tuple[Node, Running]:
         if store.epoch is None:
             store.epoch = kept.get(index)
     return plan, running
+
+
+# ----------------------------------------------------------------------------
+# What makes passes.
+# ----------------------------------------------------------------------------
+
+
+class DatasetLike(Protocol):
+    """A dataset, as tables, writers and recordings need one; the class `Dataset` uses these, and so stands above them."""
+
+    _passes: Passes
+    _counted: tuple[Node, Mapping[Hashable, OpCounters]]
+
+    @property
+    def node(self) -> Node: ...
+
+    def cardinality(self) -> int: ...
+
+    def iter_blocks(self) -> BlockIterator: ...
+
+    def explain(self) -> str: ...
+
+    def stats(self) -> "Stats": ...
+
+    def _runs(self) -> Running: ...
+
+    def _watched(self, make_run: Callable[..., Run]) -> "tuple[DatasetLike, Any, int]": ...
+
+
+# ----------------------------------------------------------------------------
+# The spec of iterators.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IteratorSpec(ElementsSpec):
+    """The spec of an iterator of a dataset; the counterpart of `tf.data.IteratorSpec`.
+
+    Args:
+      element_spec: the spec nest of its elements.
+
+    >>> import distinput as di
+    >>> di.data.IteratorSpec.from_value(iter(di.data.Dataset.range(3)))
+    IteratorSpec(element_spec=TensorSpec(shape=(), dtype=int64))
+
+    Source: `tf.data.IteratorSpec`.
+    """
+
+    value_type: ClassVar[type] = DatasetIterator
+    called: ClassVar[str] = "an iterator"

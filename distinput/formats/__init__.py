@@ -2,17 +2,16 @@
 """The file formats (floor 3): the table of their names. A module is loaded when it is first named, such as `formats.text`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distinput.files.paths import as_paths
 from distinput.formats.format import Format
-from distinput.names.registry import Registry, files_of
-from distinput.run.cores import cores
-from distinput.run.threads import mapped
+from distinput.names.lazy import lazy
+from distinput.names.registry import Registry
+from distinput.run.threads import cores, mapped
 
-__all__ = ["FORMATS", "format_named", "register_format", "write_index"]
-
-__getattr__ = files_of(__name__)
+if not TYPE_CHECKING:  # which would take every name for one that is there
+    __getattr__, __dir__, __all__ = lazy(__name__, own=("FORMATS", "format_named", "register_format", "write_index"))
 
 OpenFormat = Callable[..., Format]
 """A `Format` class, or a function that makes a format from its options."""

@@ -4,29 +4,17 @@
 A neighbour's package is imported by its module alone, so `import distinput` and every other part work without it.
 """
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-__all__: list[str] = []
+from distinput.names.lazy import lazy
 
-NEIGHBOURS: dict[str, str] = {
-    "grain": "grain",
-    "huggingface": "huggingface",
-    "jax": "jax",
-    "keras": "keras",
-    "ray": "ray",
-    "torch": "torch",
-}
-"""What is here, and the extra that brings the package along."""
-
-
-def __getattr__(name: str) -> Any:
-    """The module of a neighbour."""
-    if name in NEIGHBOURS:
-        return import_module(f"{__name__}.{name}")
-    there = ", ".join(sorted(NEIGHBOURS))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {there}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *NEIGHBOURS})
+if TYPE_CHECKING:
+    from distinput.interop import grain as grain
+    from distinput.interop import huggingface as huggingface
+    from distinput.interop import jax as jax
+    from distinput.interop import keras as keras
+    from distinput.interop import ray as ray
+    from distinput.interop import torch as torch
+else:
+    __getattr__, __dir__, _ = lazy(__name__)
+    __all__ = []  # none is imported unless it is named

@@ -5,14 +5,15 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
-__all__ = ["GROUP", "Registry", "failures", "files_of", "load_extensions", "when_imported"]
+from distinput.names.lazy import placed
+
+__all__ = ["GROUP", "Registry", "failures", "load_extensions", "when_imported"]
 
 
 # ----------------------------------------------------------------------------
@@ -143,15 +144,11 @@ class Registry(Generic[F]):
         target = self._known[name]
         if not isinstance(target, str):
             return target
-        module, _, attribute = target.partition(":")
         try:
-            found: Any = import_module(module)
-            for part in attribute.split("."):
-                found = getattr(found, part)
+            return cast(F, placed(target))
         except (ImportError, AttributeError) as error:
             error.add_note(f"{self._kind} {name!r} is registered as {target!r}")
             raise
-        return cast(F, found)
 
     def __contains__(self, name: object) -> bool:
         return name in self._known
@@ -168,30 +165,6 @@ def _place(target: str | Callable[..., Any]) -> str:
     if isinstance(target, str):
         return target
     return f"{target.__module__}:{getattr(target, '__qualname__', type(target).__qualname__)}"
-
-
-# ----------------------------------------------------------------------------
-# Packages whose files are loaded when they are first named, so that a program loads what it uses and no more.
-# ----------------------------------------------------------------------------
-
-
-def files_of(package: str) -> Callable[[str], ModuleType]:
-    """The `__getattr__` of a package (PEP 562): `package.file` is that file, loaded when it is first named.
-
-    Args:
-      package: its `__name__`.
-    """
-
-    def load(file: str) -> ModuleType:
-        name = f"{package}.{file}"
-        try:
-            return import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name != name:
-                raise
-            raise AttributeError(f"module {package!r} has no attribute {file!r}") from None
-
-    return load
 
 
 # ----------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 """Words for people: names that are declined or were meant, quantities, and HTML."""
 
 from collections.abc import Collection
-from importlib import import_module
 from typing import Any
+
+from distinput.names.lazy import placed
 
 __all__ = [
     "CHANGE",
@@ -128,8 +129,7 @@ KINDS = {
 
 def html(kind: str, *given: Any) -> str:
     """Draw a value of this kind."""
-    module, _, name = KINDS[kind].partition(":")
-    drawn: str = getattr(import_module(f"distinput.reports.{module}"), name)(*given)
+    drawn: str = placed(f"distinput.reports.{KINDS[kind]}")(*given)
     return drawn
 
 

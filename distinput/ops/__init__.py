@@ -7,7 +7,7 @@
 
 from typing import TYPE_CHECKING
 
-from distinput.names.registry import files_of
+from distinput.names.lazy import lazy
 
 if TYPE_CHECKING:
     from distinput.ops import (
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         choose,
         concatenate,
         copied,
-        disk_cache,
         filter,
         flat_map,
         generator,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
         padded_batch,
         parse_example,
         prefetch,
-        random,
         range,
         rebatch,
         rejection_resample,
@@ -55,4 +53,4 @@ if TYPE_CHECKING:
         zip,
     )
 else:
-    __getattr__ = files_of(__name__)
+    __getattr__, __dir__, __all__ = lazy(__name__)

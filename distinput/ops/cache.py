@@ -7,12 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.arrow.owned import frozen
-from distinput.columns.block import Block, concat_blocks
+from distinput.arrow.adopt import frozen
+from distinput.columns.block import MOST_ROWS, Block, Failure, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream
-from distinput.columns.sizes import MOST_ROWS
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import as_paths
@@ -116,7 +114,7 @@ class Cache(SameElements):
         """The cache on disk, if there is to be one."""
         if not self.filename:
             return self
-        from distinput.ops.disk_cache import DiskCache
+        from distinput.ops.snapshot import DiskCache
 
         return DiskCache(self.input, self.filename, self.max_bytes, name=self.name, origin=self.origin)
 

@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import leaf_of
-from distinput.arrow.owned import owned
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.arrow.adopt import owned
+from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.functions.chain import calling
@@ -20,8 +18,8 @@ from distinput.functions.inference import infer
 from distinput.ops.scan import Carry
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
-from distinput.run.calls import called
-from distinput.run.run import Run
+from distinput.run.run import Run, called
+from distinput.values.leaves import as_leaf
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
@@ -139,7 +137,7 @@ class GroupByReducer(Node):
 
     def _final(self, value: Any) -> Any:
         result = calling(self.finalize_func)(value)
-        return leaf_of(result) if type(result) is list else result
+        return as_leaf(result) if type(result) is list else result
 
 
 def _failed(error: Exception, run: Run) -> Failure:

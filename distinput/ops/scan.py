@@ -10,10 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, leaf_of
-from distinput.arrow.owned import kept, owned
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.arrow.adopt import adopt, kept, owned
+from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import StateError
@@ -21,12 +19,11 @@ from distinput.functions.claim import Claim, MadeBlock, behind, between, formed,
 from distinput.functions.inference import infer
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
-from distinput.run.calls import MOST_CALLS, applied
-from distinput.run.run import Run
-from distinput.values.json_values import MalformedJson, items_of, member, of_kind
-from distinput.values.leaves import dtype_code, dtype_of
+from distinput.run.run import MOST_CALLS, Run, applied
+from distinput.values.leaves import as_leaf, dtype_code, dtype_of
 from distinput.values.nest import structure_of
 from distinput.values.spec import Spec
+from distinput.values.spec_json import MalformedJson, items_of, member, of_kind
 
 __all__ = ["Carry", "Scan", "decode_value", "encode_value"]
 
@@ -43,7 +40,7 @@ class Carry:
         self.op = op
         initial = adopt(initial)
         self.structure = structure_of(initial)
-        leaves = [leaf_of(leaf) for leaf in self.structure.flatten(initial)]
+        leaves = [as_leaf(leaf) for leaf in self.structure.flatten(initial)]
         if any(getattr(leaf, "nest_leaf", False) for leaf in leaves):
             raise TypeError(f"{op}: the carried value must be a nest of arrays, got {initial!r}")
         self.dtypes = [dtype_of(leaf) for leaf in leaves]
@@ -61,7 +58,7 @@ class Carry:
         structure = structure_of(value)
         if structure != self.structure:
             raise TypeError(f"{self.op}: the carried value must keep its structure {self.structure}, got {structure}")
-        leaves = [leaf_of(leaf) for leaf in structure.flatten(value)]
+        leaves = [as_leaf(leaf) for leaf in structure.flatten(value)]
         for leaf, dtype, path in zip(leaves, self.dtypes, structure.paths, strict=True):
             if dtype_of(leaf) != dtype:
                 raise TypeError(
@@ -129,7 +126,7 @@ class Scan(Node):
     def _parts(self, result: Any) -> tuple[Any, Any]:
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(f"scan: scan_func must return (state, output), got {result!r}")
-        output = leaf_of(result[1]) if type(result[1]) is list else result[1]
+        output = as_leaf(result[1]) if type(result[1]) is list else result[1]
         return self.carry.checked(result[0]), output
 
     @cached_property

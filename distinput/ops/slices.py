@@ -9,27 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, leaf_of
-from distinput.arrow.owned import look_of
-from distinput.arrow.tabular import arrow_array_of, is_arrow_array, is_table, library_of, table_of
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.chunked import chunked
-from distinput.columns.column import Column, Ints
-from distinput.columns.dense import Dense
-from distinput.columns.digest import Digest, common_folder, texts_of, word_of
-from distinput.columns.objects import Datasets
+from distinput.arrow.adopt import adopt, arrow_array_of, is_arrow_array, is_table, library_of, look_of, table_of
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock
+from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.picked import put_in_order
-from distinput.columns.ragged import rows_column
+from distinput.columns.ragged import Datasets, rows_column
 from distinput.columns.regroup import column_of
-from distinput.columns.rows import Stream
-from distinput.columns.sizes import MOST_ROWS
-from distinput.columns.state import State
-from distinput.columns.strings import Strings
+from distinput.columns.rows import Stream, chunked
+from distinput.columns.state import Digest, State, common_folder, texts_of, word_of
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec, rows_from
+from distinput.plan.families import Rows, datasets_spec, leaf_spec, rows_from
 from distinput.plan.node import Node
 from distinput.run.run import Run
-from distinput.values.leaves import STRING, as_leaves, is_ragged, shape_of
+from distinput.values.leaves import STRING, as_leaf, as_leaves, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
 from distinput.values.spec import LeafSpec, Spec, array_spec, dense_shape_spec
 
@@ -154,7 +146,7 @@ def from_tensors(tensors: Any) -> Slices:
         if listed is not None:
             columns.append(Datasets([listed], STRING))
             continue
-        value = leaf_of(leaf)
+        value = as_leaf(leaf)
         columns.append(column_of([value.copy() if isinstance(value, np.ndarray) or is_ragged(value) else value]))
     made = Slices(ColumnBlock(structure, columns, 1), "1 element")
     return replace(made, leaves=_with_sizes(structure, columns, made.spec.leaves)) if structure.sparse else made
@@ -198,7 +190,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
             columns.append(Datasets(list(listed), STRING))
             sizes.append(len(listed))
             continue
-        value = leaf_of(leaf)
+        value = as_leaf(leaf)
         held = getattr(value, "nest_leaf", False)
         if held or not shape_of(value):
             raise InvalidArgumentError(
@@ -226,7 +218,7 @@ def _rows_of_sparse(leaf: Any, path: str, who: str) -> Any:
     from distinput.columns.sparse_rows import SparseRows
 
     try:
-        return SparseRows(*[column_of([leaf_of(part)]) for part in leaf]).unstack()
+        return SparseRows(*[column_of([as_leaf(part)]) for part in leaf]).unstack()
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{who}: {component(path)}: {error}") from None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from distinput.plan.families import Seeded
 from distinput.plan.node import Node, walk
-from distinput.values.random import key_of
+from distinput.values.randomness import key_of
 
 __all__ = ["differing", "drawn_seeds", "own_draw", "placed", "stores", "walk_made", "with_drawn_seeds", "with_seed"]
 
@@ -88,7 +88,7 @@ def own_draw(node: Node, num_shards: int) -> Node | None:
       node: what is divided.
       num_shards: among how many workers.
     """
-    from distinput.run.cores import loader_worker
+    from distinput.run.threads import loader_worker
 
     worker = loader_worker()
     several = worker is not None and num_shards > worker.count  # of several processes, which drew apart

@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures and reports of pipelines: graphs as SVG and Mermaid, a page on a pass, traces and metrics for other tools."""
 
-from distinput.data.progress import ProgressBar, ShownPass
-from distinput.data.recording import Recording
-from distinput.reports.graph import Graph, GraphStep, graph_of, mermaid_of
-from distinput.reports.metrics import prometheus_text
-from distinput.reports.shuffle_quality import ShuffleQuality, shuffle_quality
-from distinput.reports.svg import Figures, svg_of
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Figures",
-    "Graph",
-    "GraphStep",
-    "ProgressBar",
-    "Recording",
-    "ShownPass",
-    "ShuffleQuality",
-    "graph_of",
-    "mermaid_of",
-    "prometheus_text",
-    "shuffle_quality",
-    "svg_of",
-]
+from distinput.names.lazy import lazy
+from distinput.reports.shuffle_quality import shuffle_quality as shuffle_quality  # at once: its module has its name
+
+if TYPE_CHECKING:
+    from distinput.data.progress import ProgressBar as ProgressBar
+    from distinput.data.progress import ShownPass as ShownPass
+    from distinput.data.recording import Recording as Recording
+    from distinput.reports.graph import Graph as Graph
+    from distinput.reports.graph import GraphStep as GraphStep
+    from distinput.reports.graph import graph_of as graph_of
+    from distinput.reports.graph import mermaid_of as mermaid_of
+    from distinput.reports.metrics import prometheus_text as prometheus_text
+    from distinput.reports.shuffle_quality import ShuffleQuality as ShuffleQuality
+    from distinput.reports.svg import Figures as Figures
+    from distinput.reports.svg import svg_of as svg_of
+else:
+    __getattr__, __dir__, __all__ = lazy(__name__, own=("shuffle_quality",))

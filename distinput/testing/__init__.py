@@ -9,96 +9,32 @@ A suite checks all laws of one kind, and its error names the law that is broken:
 the laws themselves need no other package.
 """
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from distinput.testing.judge.interrupted import check_interrupted
-from distinput.testing.judge.judging import judge
-
-__all__ = [
-    "check_blocks",
-    "check_collectives",
-    "check_dataset",
-    "check_devices",
-    "check_distributed",
-    "check_facts",
-    "check_format",
-    "check_interrupted",
-    "check_nothing_left",
-    "check_policy",
-    "check_positions",
-    "check_restart",
-    "check_rewrites",
-    "check_same_as",
-    "check_seats",
-    "check_shards",
-    "check_spec",
-    "check_strategy",
-    "check_workers",
-    "judge",
-    "local_parameter_server_cluster",
-    "small_blocks",
-]
-
-_LAZY = {
-    "check_blocks": "laws",
-    "check_collectives": "collectives.suite",
-    "check_dataset": "dataset",
-    "check_devices": "devices",
-    "check_distributed": "laws",
-    "check_facts": "laws",
-    "check_format": "format",
-    "check_nothing_left": "laws",
-    "check_policy": "laws",
-    "check_positions": "laws",
-    "check_restart": "laws",
-    "check_rewrites": "laws",
-    "check_same_as": "laws",
-    "check_seats": "seats",
-    "check_shards": "laws",
-    "check_spec": "laws",
-    "check_strategy": "strategy",
-    "check_workers": "laws",
-    "local_parameter_server_cluster": "seats",
-    "small_blocks": "block_sizes",
-}
-"""Names and the modules that have them, loaded when they are first named: whoever judges a loader needs none of them."""
+from distinput.names.lazy import lazy
+from distinput.testing.judge.judging import judge as judge  # at once: the package that it is in has its name
 
 if TYPE_CHECKING:
-    from distinput.testing.block_sizes import small_blocks
-    from distinput.testing.collectives.suite import check_collectives
-    from distinput.testing.dataset import check_dataset
-    from distinput.testing.devices import check_devices
-    from distinput.testing.format import check_format
-    from distinput.testing.laws import (
-        check_blocks,
-        check_distributed,
-        check_facts,
-        check_nothing_left,
-        check_policy,
-        check_positions,
-        check_restart,
-        check_rewrites,
-        check_same_as,
-        check_shards,
-        check_spec,
-        check_workers,
-    )
-    from distinput.testing.seats import check_seats, local_parameter_server_cluster
-    from distinput.testing.strategy import check_strategy
-
-
-if not TYPE_CHECKING:  # which would take every name for one that is there
-
-    def __getattr__(name: str) -> Any:
-        """A suite, a law or a module, loaded when it is first named."""
-        if name in _LAZY:
-            return getattr(import_module(f"distinput.testing.{_LAZY[name]}"), name)
-        if find_spec(f"distinput.testing.{name}"):
-            return import_module(f"distinput.testing.{name}")
-        raise AttributeError(f"module 'distinput.testing' has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    from distinput.testing.block_sizes import small_blocks as small_blocks
+    from distinput.testing.collectives.suite import check_collectives as check_collectives
+    from distinput.testing.dataset import check_dataset as check_dataset
+    from distinput.testing.devices import check_devices as check_devices
+    from distinput.testing.format import check_format as check_format
+    from distinput.testing.judge.interrupted import check_interrupted as check_interrupted
+    from distinput.testing.laws import check_blocks as check_blocks
+    from distinput.testing.laws import check_distributed as check_distributed
+    from distinput.testing.laws import check_facts as check_facts
+    from distinput.testing.laws import check_nothing_left as check_nothing_left
+    from distinput.testing.laws import check_policy as check_policy
+    from distinput.testing.laws import check_positions as check_positions
+    from distinput.testing.laws import check_restart as check_restart
+    from distinput.testing.laws import check_rewrites as check_rewrites
+    from distinput.testing.laws import check_same_as as check_same_as
+    from distinput.testing.laws import check_shards as check_shards
+    from distinput.testing.laws import check_spec as check_spec
+    from distinput.testing.laws import check_workers as check_workers
+    from distinput.testing.seats import check_seats as check_seats
+    from distinput.testing.seats import local_parameter_server_cluster as local_parameter_server_cluster
+    from distinput.testing.strategy import check_strategy as check_strategy
+else:
+    __getattr__, __dir__, __all__ = lazy(__name__, own=("judge",))

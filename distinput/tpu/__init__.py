@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The devices of accelerators as `tf.tpu` describes them; see `distinput.tpu.experimental`."""
 
-from distinput.tpu import experimental
+from typing import TYPE_CHECKING
 
-__all__ = ["experimental"]
+from distinput.names.lazy import lazy
+
+if TYPE_CHECKING:
+    from distinput.tpu import experimental as experimental
+else:
+    __getattr__, __dir__, __all__ = lazy(__name__)

@@ -1,29 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of `tf.tpu.experimental`: frozen views of the devices that JAX has."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from distinput.tpu.device_assignment import DeviceAssignment, DeviceOrderMode
-from distinput.tpu.system import TPUSystemMetadata, initialize_tpu_system, shutdown_tpu_system
-from distinput.tpu.topology import HardwareFeature, Topology
+from distinput.names.lazy import lazy
 
-__all__ = [
-    "DeviceAssignment",
-    "DeviceOrderMode",
-    "HardwareFeature",
-    "TPUSystemMetadata",
-    "Topology",
-    "initialize_tpu_system",
-    "shutdown_tpu_system",
-]
-
-if not TYPE_CHECKING:  # which would take every name for one that is there
-
-    def __getattr__(name: str) -> Any:
-        raise AttributeError(_absent(name))
-
-
-def _absent(name: str) -> str:
-    from distinput.names.absent import absent  # for messages only
-
-    return absent(__name__, name, __all__)
+if TYPE_CHECKING:
+    from distinput.tpu.device_assignment import DeviceAssignment as DeviceAssignment
+    from distinput.tpu.device_assignment import DeviceOrderMode as DeviceOrderMode
+    from distinput.tpu.system import TPUSystemMetadata as TPUSystemMetadata
+    from distinput.tpu.system import initialize_tpu_system as initialize_tpu_system
+    from distinput.tpu.system import shutdown_tpu_system as shutdown_tpu_system
+    from distinput.tpu.topology import HardwareFeature as HardwareFeature
+    from distinput.tpu.topology import Topology as Topology
+else:
+    __getattr__, __dir__, __all__ = lazy(__name__)

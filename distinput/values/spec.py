@@ -9,10 +9,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from distinput.values.leaves import STRING, as_dtype, as_leaf, as_leaves, dtype_of, is_ragged, shape_of, zero
+from distinput.names.lazy import later
+from distinput.values.leaves import (
+    STRING,
+    TensorShape,
+    as_dtype,
+    as_leaf,
+    as_leaves,
+    dtype_of,
+    is_ragged,
+    shape_of,
+    zero,
+)
 from distinput.values.nest import LEAF, Structure, component, structure_of
 from distinput.values.ragged_tensor import RaggedTensor, without_rows
-from distinput.values.shape import TensorShape
+
+if TYPE_CHECKING:
+    from distinput.names import words
+    from distinput.values import sparse_tensor
+else:
+    words = later("distinput.names.words")  # for messages alone
+    sparse_tensor = later("distinput.values.sparse_tensor")  # few elements are sparse
 
 __all__ = [
     "DatasetSpec",
@@ -115,9 +132,7 @@ class TypeSpec:
     if not TYPE_CHECKING:  # a type checker that saw this would accept every name
 
         def __getattr__(self, name: str) -> Any:
-            from distinput.names.words import declined  # for messages alone
-
-            raise declined(type(self), name)
+            raise words.declined(type(self), name)
 
 
 # ----------------------------------------------------------------------------
@@ -433,9 +448,7 @@ class SparseTensorSpec(TensorSpec):
     @property
     def value_type(self) -> type:
         """`SparseTensor`."""
-        from distinput.values.sparse_tensor import SparseTensor
-
-        return SparseTensor
+        return sparse_tensor.SparseTensor
 
     @classmethod
     def from_value(cls, value: Any) -> "SparseTensorSpec":
@@ -502,10 +515,8 @@ def no_rows(leaf: TensorSpec, inner: tuple[int, ...]) -> Any:
       inner: the shape of a row; sizes of ragged dimensions do not matter.
     """
     if leaf.is_sparse:
-        from distinput.values.sparse_tensor import SparseTensor
-
         shape = np.array([0, *inner], np.int64)
-        return SparseTensor(np.empty((0, len(shape)), np.int64), zero(leaf.dtype, (0,)), shape)
+        return sparse_tensor.SparseTensor(np.empty((0, len(shape)), np.int64), zero(leaf.dtype, (0,)), shape)
     if not leaf.ragged_rank:
         return zero(leaf.dtype, (0, *inner))
     return without_rows(leaf.dtype, leaf.ragged_rank, inner[leaf.ragged_rank :])
@@ -729,9 +740,7 @@ class Spec:
         sparse = [isinstance(leaf, SparseTensorSpec) for leaf in self.leaves]
         if not any(sparse):
             return self
-        from distinput.values.sparse_tensor import SparseTensor
-
-        three = structure_of(SparseTensor(0, 0, 0))
+        three = structure_of(sparse_tensor.SparseTensor(0, 0, 0))
         structure = self.structure.graft([three if each else LEAF for each in sparse])
         leaves = [leaf.parts if isinstance(leaf, SparseTensorSpec) else (leaf,) for leaf in self.leaves]
         return Spec(structure, tuple([part for parts in leaves for part in parts]))

@@ -67,6 +67,8 @@ print(sorted(name for name in sys.modules if name.startswith(("numpy", "pyarrow"
                 "distinput.cli.main",
                 "distinput.cli.visible",
                 "distinput.errors",
+                "distinput.names",
+                "distinput.names.lazy",
                 "distinput.url_secrets",
             ]
         )

@@ -22,6 +22,14 @@ def module_name(path: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def lazy_names(source: str) -> range:
+    """The lines of the block in which a module tells `distinput.names.lazy` its names: none is loaded until it is asked for."""
+    before, found, block = source.partition("\nif TYPE_CHECKING:\n")
+    names, ends, _ = block.partition("\nelse:\n    __getattr__, __dir__, ")
+    first = before.count("\n") + 3
+    return range(first, first + names.count("\n") + 1) if found and ends else range(0)
+
+
 def imports(source: str, module: str, is_package: bool, known: Collection[str]) -> Iterator[Import]:
     """Every import of a file, also inside functions and in calls of `import_module` with a literal name.
 

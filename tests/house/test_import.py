@@ -12,7 +12,7 @@ import pytest
 
 import distinput as di
 from distinput.data.transformation import transformation
-from distinput.names.registry import files_of
+from distinput.names.lazy import lazy
 from distinput.ops.take import Take
 from distinput.plan.node import Node
 from tests.house.import_time import Loaded, load_elsewhere
@@ -43,18 +43,16 @@ UNUSED = (
     "base64",
     "concurrent.futures",
     "distinput.arrow.arrow",
-    "distinput.names.registry",
-    "distinput.columns.state",
+    "distinput.arrow.tabular",
     "distinput.data.loader",
     "distinput.data.seal",
     "distinput.data.stats",
     "distinput.distribute",
-    "distinput.plan.fingerprint",
+    "distinput.functions",
+    "distinput.names.registry",
+    "distinput.plan.code",
     "distinput.plan.fingerprint",
     "distinput.plan.options",
-    "distinput.plan.options",
-    "distinput.plan.families",
-    "distinput.plan.fingerprint",
     "fsspec",
     "hashlib",
     "logging",
@@ -168,8 +166,9 @@ def test_what_fails_in_a_file_is_not_taken_for_its_absence(tmp_path: Path, monke
     (tmp_path / "some_room" / "__init__.py").write_text("")
     (tmp_path / "some_room" / "broken.py").write_text("import no_such_package")
     monkeypatch.syspath_prepend(tmp_path)
+    load, _, _ = lazy(import_module("some_room").__name__)
     with pytest.raises(ModuleNotFoundError, match="no_such_package"):
-        files_of("some_room")("broken")
+        load("broken")
 
 
 def test_a_method_is_made_of_its_op_when_it_is_first_named() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "distinput"
 
 FROM = {
-    "core/segments.py": "memory that a process of this program shares",
-    "core/worker_process.py": "the process that started this one",
+    "run/segments.py": "memory that a process of this program shares",
+    "run/processes.py": "the process that started this one",
     "distribute/seats/links.py": "a connection whose other end has proved that it knows the secret of the cluster",
     "distribute/seats/packing.py": "the same",
     "functions/executor_calls.py": "an executor of the user's",
-    "functions/worker_processes.py": "this process itself: whether an error can be sent",
+    "functions/workers.py": "this process itself: whether an error can be sent",
     "kernels/compiler.py": "a folder of kernels that nobody else may write to",
 }
 

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.manifest import save_manifest
 from distinput.inspect import verification
 from distinput.inspect.verification import verify
-from distinput.tf.datasets import auto_shard_dataset
+from distinput.sharding.own_rows import auto_shard
 from tests.depth import cases
 from tests.inspect import kept
 
@@ -79,15 +80,15 @@ def test_a_swapped_record_is_found(tmp_path_factory: pytest.TempPathFactory, dat
 
 def test_workers_that_lose_or_repeat_records_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept.write(tmp_path / "a", ROWS, "parquet")
-    whole = auto_shard_dataset
+    whole = auto_shard
 
     def problems() -> list[str]:
         found = verify(str(tmp_path / "a"), workers=[2]).findings
         return [finding.problem for finding in found if finding.check == "workers"]
 
-    monkeypatch.setattr(verification, "auto_shard_dataset", lambda ds, n, i: whole(ds, n, i).skip(i))
+    monkeypatch.setattr(verification, "auto_shard", lambda node, n, i: Dataset(whole(node, n, i)).skip(i).node)
     assert problems() == ["2 workers read 22 records of 23: [12, 10]"]
-    monkeypatch.setattr(verification, "auto_shard_dataset", lambda ds, n, i: ds.take(12 - i))
+    monkeypatch.setattr(verification, "auto_shard", lambda node, n, i: Dataset(node).take(12 - i).node)
     assert problems() == ["2 workers read other records than those of the files, as many as there are"]
 
 

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The counterpart of `tf.compat.v1.distribute`; strategies are those of TensorFlow 2."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from distinput.compat.v1.distribute import experimental
-from distinput.names.absent import absent
+from distinput.names.lazy import lazy
 
-__all__ = ["experimental"]
-
-if not TYPE_CHECKING:  # a type checker that saw this would accept every name
-
-    def __getattr__(name: str) -> Any:
-        raise AttributeError(absent(__name__, name, __all__))
+if TYPE_CHECKING:
+    from distinput.compat.v1.distribute import experimental as experimental
+else:
+    __getattr__, __dir__, __all__ = lazy(__name__)

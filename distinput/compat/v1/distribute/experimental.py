@@ -4,9 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from distinput.distribute import experimental
-from distinput.names.absent import absent
-
-__all__ = ["TPUStrategy"]
+from distinput.names.lazy import lazy
 
 
 class TPUStrategy(experimental.TPUStrategy):
@@ -26,7 +24,5 @@ class TPUStrategy(experimental.TPUStrategy):
         super().__init__(tpu_cluster_resolver, device_assignment, steps_per_run=steps_per_run)
 
 
-if not TYPE_CHECKING:  # a type checker that saw this would accept every name
-
-    def __getattr__(name: str) -> Any:
-        raise AttributeError(absent(__name__, name, __all__))
+if not TYPE_CHECKING:  # which would take every name for one that is there
+    __getattr__, __dir__, __all__ = lazy(__name__, own=("TPUStrategy",))
