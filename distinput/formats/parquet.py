@@ -255,8 +255,11 @@ class Parquet(TableFormat):
 
     @staticmethod
     def _blocks(portions: Iterator[Portion]) -> Iterator[tuple[Block, Position]]:
-        for portion in portions:
-            yield from portion.blocks(portion.decode())
+        try:
+            for portion in portions:
+                yield from portion.blocks(portion.decode())
+        finally:
+            portions.close()  # type: ignore[attr-defined]
 
     def portions(
         self, path: str, position: Position | None, stop: Position | None, size: int, given: int

@@ -246,8 +246,11 @@ class TextTable(TextRecords):
 
     @staticmethod
     def _blocks(portions: Iterator[Portion]) -> Iterator[tuple[Block, Position]]:
-        for portion in portions:
-            yield from portion.blocks(portion.decode())
+        try:
+            for portion in portions:
+                yield from portion.blocks(portion.decode())
+        finally:  # at a bad record too, whose error may live long
+            portions.close()  # type: ignore[attr-defined]
 
     def portions(
         self, path: str, position: Position | None, stop: Position | None, size: int, given: int
@@ -314,12 +317,17 @@ class TextTable(TextRecords):
             if found is None:
                 return
             known = self._holding(found, path)
-        for piece in known._pieces(path, known.start(), None, head):
-            batch, _, error = known._until_bad(piece, head, known._batch)
-            if batch is not None:
-                yield batch
-            if error is not None:
-                raise error
+        pieces, error = known._pieces(path, known.start(), None, head), None
+        try:
+            for piece in pieces:
+                batch, _, error = known._until_bad(piece, head, known._batch)
+                if batch is not None:
+                    yield batch
+                if error is not None:
+                    raise error
+        finally:
+            pieces.close()  # type: ignore[attr-defined]
+            del error
 
     def _block(self, data: Bytes, count: int, head: Head) -> ColumnBlock:
         import pyarrow as pa
@@ -384,8 +392,11 @@ def _delivered(decoded: Decoded) -> Iterator[tuple[Block, Position]]:
     block, after, error = decoded
     if block is not None:
         yield block, after
-    if error is not None:
-        raise error
+    try:
+        if error is not None:
+            raise error
+    finally:
+        del decoded, error  # which would hold this frame, and be held by it
 
 
 @lru_cache(maxsize=256)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+import gc
 import gzip
 import io
 import json
+import os
 import tarfile
 import zlib
 from pathlib import Path
@@ -323,6 +325,31 @@ def test_bad_lines_of_tables(tmp_path: Path, format: str, compression: str) -> N
     if not compression:
         parts = [list(sharded(build(), worker)) for worker in range(2)]
         assert sorted(map(int, parts[0] + parts[1])) == sorted(good * 2)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts open files as Linux tells them")
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+def test_a_bad_line_leaves_no_file_open(tmp_path: Path, format: str, compression: str) -> None:
+    """Not even until garbage is collected."""
+    lines, good = rows_of_csv()
+    text = "a\n" + "\n".join(lines) if format == "csv" else "\n".join(f'{{"a": {line}}}' for line in lines)
+    (tmp_path / "a").write_bytes(gzip.compress(text.encode()) if compression else text.encode())
+    dataset = di.data.FileDataset(
+        str(tmp_path / "a"), format, schema={"a": "int64"}, compression_type=compression, on_error=SkipErrors(None)
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(os.listdir("/proc/self/fd"))
+        for at in (4, len(good) // 2, len(good)):
+            iterator = iter(dataset)
+            for _ in range(at):
+                next(iterator)
+            del iterator
+            assert len(os.listdir("/proc/self/fd")) == before
+    finally:
+        gc.enable()
 
 
 def sharded(dataset: Any, worker: int) -> Any:
