@@ -11,14 +11,20 @@ pyarrow is imported when the first such value comes.
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from operator import is_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distinput.arrow.tabular import array_of_one, arrow_array_of, is_arrow_array, is_table, library_of, table_of
 from distinput.columns.ragged import ragged_tensor
+from distinput.names.lazy import later
 from distinput.values.leaves import as_leaf
 from distinput.values.nest import map_leaves, structure_of
+
+if TYPE_CHECKING:
+    from distinput.arrow import arrow
+else:
+    arrow = later("distinput.arrow.arrow")  # few values are tables, and the types of Arrow are much to load
 
 __all__ = ["adopt", "arrays_of_table", "leaf_of"]
 
@@ -109,14 +115,12 @@ def arrays_of_table(table: Any) -> dict[str, Any]:
     Raises:
       TypeError: a column cannot be an array.
     """
-    from distinput.arrow.arrow import NullsError, UnsupportedTypeError, columns_of, without_rows
-
     read = table_of(table).combine_chunks()
     columns: dict[str, Any] = {}
     try:
-        for batch in read.to_batches() or [without_rows(read.schema)]:
-            columns = columns_of(batch, {})
-    except (NullsError, UnsupportedTypeError) as error:
+        for batch in read.to_batches() or [arrow.without_rows(read.schema)]:
+            columns = arrow.columns_of(batch, {})
+    except (arrow.NullsError, arrow.UnsupportedTypeError) as error:
         raise TypeError(f"a table whose columns are not all arrays: {error}") from None
     return {name: _columns_as_arrays(column, name) for name, column in columns.items()}
 
@@ -128,11 +132,9 @@ def _columns_as_arrays(column: Any, name: str) -> Any:
 
 
 def _of_array(value: Any) -> Any:
-    from distinput.arrow.arrow import NullsError, UnsupportedTypeError, to_column
-
     try:
-        column = to_column(arrow_array_of(value), "of the array")
-    except (NullsError, UnsupportedTypeError) as error:
+        column = arrow.to_column(arrow_array_of(value), "of the array")
+    except (arrow.NullsError, arrow.UnsupportedTypeError) as error:
         raise TypeError(str(error)) from None
     return _whole(column)
 

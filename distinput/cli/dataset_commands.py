@@ -19,6 +19,7 @@ from distinput.data.recording import recorded
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.inspect.files import open_files
+from distinput.names.lazy import later
 from distinput.names.words import bytes_text, number_text, seconds_text
 from distinput.plan.node import INFINITE
 from distinput.plan.options import AutoShardPolicy, Policy
@@ -29,8 +30,16 @@ from distinput.sharding.policies import policy_named
 from distinput.sharding.shard_plan import LeastAndMost, PlanSummary, summary_of
 
 if TYPE_CHECKING:
+    from distinput.distribute import rehearsal
+    from distinput.distribute.core import values as distributed_values
+    from distinput.distribute.input import distributed_dataset
     from distinput.distribute.input.distributed_dataset import DistributedDataset
     from distinput.lineage import Located, Seen
+else:
+    # Strategies are for commands that look at a job.
+    distributed_dataset = later("distinput.distribute.input.distributed_dataset")
+    rehearsal = later("distinput.distribute.rehearsal")  # the same
+    distributed_values = later("distinput.distribute.core.values")  # the same
 
 __all__ = [
     "add_job",
@@ -325,11 +334,8 @@ def on_workers(given: argparse.Namespace, body: "Callable[[DistributedDataset], 
     Raises:
       InvalidArgumentError: what is named is no dataset; there is no such step, replica, file or worker.
     """
-    from distinput.distribute.input.distributed_dataset import DistributedDataset
-    from distinput.distribute.rehearsal import rehearse
-
     dataset: Any = load(given.dataset)
-    cut = isinstance(dataset, DistributedDataset)
+    cut = isinstance(dataset, distributed_dataset.DistributedDataset)
     if not cut and not isinstance(dataset, Dataset):
         raise InvalidArgumentError(
             f"{given.dataset}: it must be a Dataset or a DistributedDataset, or a function that returns one, "
@@ -345,7 +351,7 @@ def on_workers(given: argparse.Namespace, body: "Callable[[DistributedDataset], 
             return (
                 [body(dataset)]
                 if cut
-                else rehearse(dataset, given.workers or 1, given.replicas or 1, lambda d, _: body(d))
+                else rehearsal.rehearse(dataset, given.workers or 1, given.replicas or 1, lambda d, _: body(d))
             )
         except DistinputError:
             raise
@@ -446,11 +452,10 @@ def replay_arguments(parser: argparse.ArgumentParser) -> None:
 
 def replay_command(given: argparse.Namespace) -> int:
     """Replay."""
-    from distinput.distribute.core.values import local_results
 
     def parts(distributed: "DistributedDataset") -> tuple[object, ...]:
         replicas = distributed._source.terms.replicas.count
-        return local_results(distributed.replay(given.step, epoch=given.epoch), replicas)
+        return distributed_values.local_results(distributed.replay(given.step, epoch=given.epoch), replicas)
 
     found = [part for worker in on_workers(given, parts) for part in worker]
     if given.replica is not None and given.replica >= len(found):

@@ -5,7 +5,7 @@ import argparse
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +20,15 @@ from distinput.inspect.column_statistics import ColumnStatistics, NumericStatist
 from distinput.inspect.counts import count
 from distinput.inspect.description import Description, describe
 from distinput.inspect.records import head, sample
+from distinput.names.lazy import later
 from distinput.url_secrets import without_secrets
 from distinput.writers import WRITERS
+
+if TYPE_CHECKING:
+    from distinput.inspect import conversion, verification
+else:
+    verification = later("distinput.inspect.verification")  # a look at a few records is over before datasets are loaded
+    conversion = later("distinput.inspect.conversion")  # the same
 
 __all__ = [
     "add_scan",
@@ -373,9 +380,7 @@ def verify_arguments(parser: argparse.ArgumentParser) -> None:
 
 def verify_command(given: argparse.Namespace) -> int:
     """Check, and say all that was found."""
-    from distinput.inspect.verification import verify
-
-    result = verify(
+    result = verification.verify(
         given.files if len(given.files) > 1 else given.files[0],
         given.format,
         manifest=given.manifest,
@@ -498,8 +503,6 @@ def convert_arguments(parser: argparse.ArgumentParser) -> None:
 
 def convert_command(given: argparse.Namespace) -> int:
     """Convert, with a progress bar."""
-    from distinput.inspect.conversion import convert
-
     if given.null:
         given.option.append(("nulls", dict(given.null)))
     options = dict(given.writer_option)
@@ -509,7 +512,7 @@ def convert_command(given: argparse.Namespace) -> int:
     known = [files.format.rows(path) for path in files.paths] if files.format.counts_rows else [None]
     total = None if None in known else sum(filter(None, known))
     with Progress(total, "records") as progress:
-        written = convert(
+        written = conversion.convert(
             files,
             given.output,
             given.to,

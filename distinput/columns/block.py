@@ -9,14 +9,20 @@ all rows into memory.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from distinput.columns.column import Column, Ints, LazyColumn, StackError
 from distinput.columns.regroup import column_of, column_of_values, joined_columns, split, stack
+from distinput.names.lazy import later
 from distinput.values.buffers import copy_of
 from distinput.values.nest import Structure, component
 from distinput.values.spec import Spec
 from distinput.values.stated import leaves_for
+
+if TYPE_CHECKING:
+    from distinput.columns import sparse_rows
+else:
+    sparse_rows = later("distinput.columns.sparse_rows")  # few elements are sparse
 
 __all__ = ["Block", "ColumnBlock", "concat_blocks", "stack_prefix"]
 
@@ -223,14 +229,10 @@ class ColumnBlock(Block):
         structure = self.structure
         if not structure.sparse or not self.size:
             return self
-        from distinput.columns.sparse_rows import folded
-
-        return ColumnBlock(structure.folded, folded(structure, self.columns), self.size)
+        return ColumnBlock(structure.folded, sparse_rows.folded(structure, self.columns), self.size)
 
     def _unfolded(self, columns: Sequence[Column]) -> list[Column]:
-        from distinput.columns.sparse_rows import unfolded
-
-        return unfolded(columns)
+        return sparse_rows.unfolded(columns)
 
     def copied(self) -> "ColumnBlock":
         return ColumnBlock(self.structure, [column.copied() for column in self.columns], self.size)

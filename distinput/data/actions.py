@@ -10,6 +10,7 @@ from distinput import ops
 from distinput.data.element import T_co
 from distinput.data.handle import DatasetHandle
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.plan.check import callable_argument
 from distinput.values.nest import map_leaves
 
@@ -17,9 +18,20 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import TextIO
 
+    from distinput.arrow import record_batches
+    from distinput.data import export, progress, saving, writing
+    from distinput.data import recording as recordings
     from distinput.data.progress import ShownPass
     from distinput.data.recording import Recording
+    from distinput.plan.options import AutoShardPolicy, Policy
     from distinput.writers.manifest import WrittenFiles
+else:
+    export = later("distinput.data.export")  # tables are for those who ask for them
+    record_batches = later("distinput.arrow.record_batches")  # the same
+    writing = later("distinput.data.writing")  # what writes files is for those who write them
+    saving = later("distinput.data.saving")  # the same
+    recordings = later("distinput.data.recording")  # reports are for those who ask for them
+    progress = later("distinput.data.progress")  # the same
 
 __all__ = ["Actions"]
 
@@ -58,9 +70,7 @@ class Actions(DatasetHandle[T_co]):
         >>> ds.to_arrow(text=["name"]).to_pylist()
         [{'x': 1, 'name': 'Ada'}, {'x': 2, 'name': 'Alan'}]
         """
-        from distinput.data.export import arrow_table
-
-        return arrow_table(self, text, "to_arrow")
+        return export.arrow_table(self, text, "to_arrow")
 
     def write(
         self,
@@ -111,11 +121,9 @@ class Actions(DatasetHandle[T_co]):
         >>> di.data.ParquetDataset(["numbers/part-00000-of-00002.parquet"]).take(1).to_list()
         [{'value': 0}]
         """
-        from distinput.data.writing import request_of, write
-
         cut = {"shards": shards, "shard_bytes": shard_bytes, "shard_rows": shard_rows}
         workers = {"num_workers": num_workers, "index": index, "name": job}
-        return write(self, request_of(directory, format, cut, workers, prefix, overwrite, options))
+        return writing.write(self, writing.request_of(directory, format, cut, workers, prefix, overwrite, options))
 
     def save(
         self,
@@ -153,9 +161,7 @@ class Actions(DatasetHandle[T_co]):
 
         Source: `tf.data.Dataset.save`.
         """
-        from distinput.data.saving import save
-
-        return save(self, path, compression, shard_func, checkpoint_args)
+        return saving.save(self, path, compression, shard_func, checkpoint_args)
 
     def to_pandas(self, text: bool | Collection[str] = False) -> Any:
         """All elements as a pandas DataFrame, a row each; columns as for `to_arrow`.
@@ -174,9 +180,7 @@ class Actions(DatasetHandle[T_co]):
         1  1       1
         2  2       4
         """
-        from distinput.data.export import pandas_frame
-
-        return pandas_frame(self, text)
+        return export.pandas_frame(self, text)
 
     def to_polars(self, text: bool | Collection[str] = False) -> Any:
         """All elements as a polars DataFrame, a row each; columns as for `to_arrow`.
@@ -192,9 +196,7 @@ class Actions(DatasetHandle[T_co]):
         >>> di.data.Dataset.range(3).map(lambda x: {"x": x, "square": x * x}).to_polars().shape
         (3, 2)
         """
-        from distinput.data.export import polars_frame
-
-        return polars_frame(self, text)
+        return export.polars_frame(self, text)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A pass as a stream of Arrow, for libraries that take one: `pa.table(ds)`, `polars.DataFrame(ds)`, DuckDB's queries.
@@ -203,18 +205,14 @@ class Actions(DatasetHandle[T_co]):
 
         Source: the Arrow PyCapsule interface.
         """
-        from distinput.data.export import arrow_reader
-
-        return arrow_reader(self).__arrow_c_stream__(requested_schema)
+        return export.arrow_reader(self).__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> Any:
         """The schema of the stream, without a pass.
 
         Source: the Arrow PyCapsule interface.
         """
-        from distinput.arrow.record_batches import arrow_schema
-
-        return arrow_schema(self._node.spec).__arrow_c_schema__()
+        return record_batches.arrow_schema(self._node.spec).__arrow_c_schema__()
 
     @overload
     def reduce(
@@ -274,6 +272,34 @@ class Actions(DatasetHandle[T_co]):
             raise InvalidArgumentError("get_single_element: Dataset was empty.")
         return found[0]
 
+    def explain(
+        self,
+        num_workers: int | None = None,
+        replicas_per_worker: int = 1,
+        policy: "AutoShardPolicy | Policy | None" = None,
+    ) -> str:
+        """Explain the pipeline: as described, the rules that changed it, as it runs, and notes on how its functions are called.
+
+        Args:
+          num_workers: also show what each of this many workers would read if the dataset were distributed.
+          replicas_per_worker: replicas of each worker.
+          policy: the sharding policy to show; None for the one in the options.
+
+        >>> import distinput as di
+        >>> print(di.data.Dataset.range(9).repeat(2).take(5).take(3).explain())
+        described:
+          take(count=3)  int64  x3
+            take(count=5)  int64  x5
+              repeat(count=2)  int64  x18
+                range(first=0, stop=9)  int64  x9
+        rules: take_of_take
+        runs:
+          take(count=3)  int64  x3
+            repeat(count=2)  int64  x18
+              range(first=0, stop=9)  int64  x9
+        """
+        return str(export.explanation_of(self._node, self._runs().node, num_workers, replicas_per_worker, policy))
+
     def report(
         self,
         path: "str | PathLike[str]",
@@ -307,9 +333,7 @@ class Actions(DatasetHandle[T_co]):
         >>> recording.delivered
         32
         """
-        from distinput.data.recording import recorded
-
-        recording = recorded(self, seconds, elements)
+        recording = recordings.recorded(self, seconds, elements)
         recording.write_report(path, num_workers)
         return recording
 
@@ -339,11 +363,9 @@ class Actions(DatasetHandle[T_co]):
         >>> sum(x for x in di.data.Dataset.range(10).progress("adding"))
         np.int64(45)
         """
-        from distinput.data.progress import ProgressBar, ShownPass
-
         low, high = self.cardinality_bounds()
-        bar = ProgressBar(low, high, what, unit, kind, stream)
-        return ShownPass(self.__iter__(), bar)
+        bar = progress.ProgressBar(low, high, what, unit, kind, stream)
+        return progress.ShownPass(self.__iter__(), bar)
 
 
 def _plain(leaf: Any) -> Any:

@@ -12,6 +12,7 @@ from distinput.arrow.tabular import is_stream, is_table
 from distinput.data.element import T_co
 from distinput.data.transformations import Transformations
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later, placed
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import callable_argument, integer, taken
 from distinput.plan.node import Node
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     RowsLike = NDArray[Any] | Sequence[float | str | bytes] | Sequence[Sequence[float | str | bytes]]
+    from distinput.data import saving
+    from distinput.files import directory, mounts, paths
+else:
+    directory = later("distinput.files.directory")  # paths and their patterns are for those who read files
+    mounts = later("distinput.files.mounts")  # the same
+    paths = later("distinput.files.paths")  # the same
+    saving = later("distinput.data.saving")  # the same
 
 __all__ = ["Dataset"]
 
@@ -480,12 +488,8 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.list_files`.
         """
-        from distinput.files.directory import list_files
-        from distinput.files.mounts import stored
-        from distinput.files.paths import as_paths
-
-        patterns, storage = stored(as_paths(file_pattern), storage_options, filesystem)
-        names = list_files(patterns)
+        patterns, storage = mounts.stored(paths.as_paths(file_pattern), storage_options, filesystem)
+        names = directory.list_files(patterns)
         found = from_tensor_slices(np.array([path.encode() for path in names], dtype=object))
         node: Node = found if storage is None else dataclasses.replace(found, storage=storage)
         return Dataset(_named(node if shuffle is False else ops.shuffle.Shuffle(node, len(names), seed), name))
@@ -527,9 +531,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.load`.
         """
-        from distinput.data.saving import load
-
-        return Dataset(load(path, element_spec, compression, reader_func, wait))
+        return Dataset(saving.load(path, element_spec, compression, reader_func, wait))
 
     @overload
     @staticmethod
@@ -727,9 +729,7 @@ class Dataset(Transformations[T_co]):
 
         def __getattr__(self, name: str) -> Any:
             """The method of an op that the extension of an installed package adds; see `distinput.extend`."""
-            from distinput.data.registration import method_of_an_extension
-
-            return method_of_an_extension(self, name)
+            return placed("distinput.data.registration:method_of_an_extension")(self, name)
 
 
 DatasetSpec.value_type = Dataset

@@ -10,6 +10,7 @@ import numpy as np
 from distinput.columns.state import State
 from distinput.data.element import T_co
 from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, resumed
+from distinput.names.lazy import later
 from distinput.names.words import html
 from distinput.plan.check import at_least
 from distinput.plan.node import INFINITE, Node, allow_depth, cardinality_bounds
@@ -17,9 +18,23 @@ from distinput.rewrite import Running
 from distinput.run.run import OpCounters, Run
 
 if TYPE_CHECKING:
+    from distinput.data import by_position, loader, seal, stats
     from distinput.data.stats import Stats
-    from distinput.plan.options import AutoShardPolicy, Options, Policy
+    from distinput.plan import fingerprint as fingerprints
+    from distinput.plan import options as plan_options
+    from distinput.plan import text as texts
+    from distinput.plan.options import Options
+    from distinput.streaming import by_position as positions
     from distinput.streaming.by_position import Positions
+else:
+    texts = later("distinput.plan.text")  # lines about a step are for those who read them
+    loader = later("distinput.data.loader")  # what a DataLoader of PyTorch is told is for those who use one
+    by_position = later("distinput.data.by_position")  # keys and positions are for those who reach for single elements
+    positions = later("distinput.streaming.by_position")  # the same
+    fingerprints = later("distinput.plan.fingerprint")  # for those who ask for it
+    plan_options = later("distinput.plan.options")  # few pipelines have some
+    seal = later("distinput.data.seal")  # what makes and reads states is for those who save them
+    stats = later("distinput.data.stats")  # for those who ask for them
 
 __all__ = ["DatasetHandle"]
 
@@ -94,9 +109,9 @@ class DatasetHandle(Generic[T_co]):
         n = self.cardinality()
         if n >= 0:
             return n
-        from distinput.data.loader import advice
-
-        raise TypeError(("The dataset is infinite." if n == INFINITE else "The dataset length is unknown.") + advice())
+        raise TypeError(
+            ("The dataset is infinite." if n == INFINITE else "The dataset length is unknown.") + loader.advice()
+        )
 
     def __bool__(self) -> bool:
         return True
@@ -135,12 +150,10 @@ class DatasetHandle(Generic[T_co]):
 
         Source: Python's sequences; a dataset is none, since it can be infinite, and differ from pass to pass.
         """
-        from distinput.data.by_position import is_integer, row_of, rows_of
-
         found = self._by_position()
-        if is_integer(key):
-            return next(found.fetch(np.array((row_of(key, found.size),))).elements())
-        rows = rows_of(key, found.size)
+        if by_position.is_integer(key):
+            return next(found.fetch(np.array((by_position.row_of(key, found.size),))).elements())
+        rows = by_position.rows_of(key, found.size)
         return list(found.fetch(rows).elements()) if len(rows) else []
 
     def __getitems__(self, indices: "Sequence[int] | np.ndarray[Any, Any]") -> list[T_co]:
@@ -171,14 +184,10 @@ class DatasetHandle(Generic[T_co]):
         return whole.__array_struct__
 
     def _by_position(self) -> "Positions":
-        from distinput.streaming.by_position import positions_of
-
         self._runs()  # which takes over the seeds of a state
         if self._positions is None:
-            from distinput.data.loader import look_at_positions
-
-            look_at_positions(self._node)
-            self._positions = positions_of(self._node)
+            loader.look_at_positions(self._node)
+            self._positions = positions.positions_of(self._node)
         return self._positions
 
     def fingerprint(self) -> np.uint64:
@@ -194,9 +203,7 @@ class DatasetHandle(Generic[T_co]):
 
         Source: `tf.data.Dataset.fingerprint`.
         """
-        from distinput.plan.fingerprint import fingerprint_number
-
-        return np.uint64(fingerprint_number(self._node))
+        return np.uint64(fingerprints.fingerprint_number(self._node))
 
     def options(self) -> "Options":
         """The options of this pipeline: those of its inputs, overridden by later ones.
@@ -207,44 +214,10 @@ class DatasetHandle(Generic[T_co]):
 
         Source: `tf.data.Dataset.options`.
         """
-        from distinput.plan.options import options_of
-
-        return options_of(self._node)
-
-    def explain(
-        self,
-        num_workers: int | None = None,
-        replicas_per_worker: int = 1,
-        policy: "AutoShardPolicy | Policy | None" = None,
-    ) -> str:
-        """Explain the pipeline: as described, the rules that changed it, as it runs, and notes on how its functions are called.
-
-        Args:
-          num_workers: also show what each of this many workers would read if the dataset were distributed.
-          replicas_per_worker: replicas of each worker.
-          policy: the sharding policy to show; None for the one in the options.
-
-        >>> import distinput as di
-        >>> print(di.data.Dataset.range(9).repeat(2).take(5).take(3).explain())
-        described:
-          take(count=3)  int64  x3
-            take(count=5)  int64  x5
-              repeat(count=2)  int64  x18
-                range(first=0, stop=9)  int64  x9
-        rules: take_of_take
-        runs:
-          take(count=3)  int64  x3
-            repeat(count=2)  int64  x18
-              range(first=0, stop=9)  int64  x9
-        """
-        from distinput.data.export import explanation_of
-
-        return str(explanation_of(self._node, self._runs().node, num_workers, replicas_per_worker, policy))
+        return plan_options.options_of(self._node)
 
     def __repr__(self) -> str:
-        from distinput.plan.text import summary
-
-        return f"<{type(self).__name__} {summary(self._node)}>"
+        return f"<{type(self).__name__} {texts.summary(self._node)}>"
 
     def _repr_html_(self) -> str:
         """What notebooks show: the graph of the pipeline."""
@@ -300,9 +273,7 @@ class DatasetHandle(Generic[T_co]):
         >>> sorted(seen + list(ds.restore(it.state())))
         [np.int64(0), np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
         """
-        from distinput.data.seal import place_in
-
-        return self._goes_on(*place_in(self._node, self._runs(), state, may_differ))
+        return self._goes_on(*seal.place_in(self._node, self._runs(), state, may_differ))
 
     def _goes_on(self, place: State, running: Running) -> DatasetIterator[T_co]:
         """An iterator that begins at a position in this tree."""
@@ -349,9 +320,7 @@ class DatasetHandle(Generic[T_co]):
         >>> {step: told["rows"] for step, told in ds.stats().items()}
         {'0:range': 6, '1:batch': 3}
         """
-        from distinput.data.stats import stats_of
-
-        return stats_of(*self._counted)
+        return stats.stats_of(*self._counted)
 
     def _run_by(self, make_run: Callable[..., Run]) -> Self:
         """The same dataset, whose passes are counted with this one's, and run by what `make_run` makes.

@@ -16,6 +16,7 @@ from distinput.columns.state import State
 from distinput.data.element import T_co
 from distinput.data.optional import Optional
 from distinput.errors import AbortedError, CancelledError, OutOfRangeError, StateError, UnavailableError
+from distinput.names.lazy import later
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite.rules import Running
@@ -23,8 +24,16 @@ from distinput.run.run import OpCounters, Run
 from distinput.run.threads import Ending
 
 if TYPE_CHECKING:
+    from distinput.data import loader, seal
+    from distinput.data import stats as statistics
     from distinput.data.seal import Seal
     from distinput.data.stats import Stats
+    from distinput.plan import options as plan_options
+else:
+    loader = later("distinput.data.loader")  # processes that inherited a dataset, and passes with a number, are few
+    seal = later("distinput.data.seal")  # what makes and reads states is for those who save them
+    statistics = later("distinput.data.stats")  # for those who ask for them
+    plan_options = later("distinput.plan.options")  # few pipelines have some
 
 
 __all__ = ["NONE", "BlockIterator", "DatasetIterator", "Hand", "HandMark", "Iteration", "Passes", "resumed", "run_of"]
@@ -177,16 +186,12 @@ class Passes:
     def begin(self, node: Node, number: int | None = None) -> int:
         """The number of the pass over `node` that begins now: `number`, or the one after the latest pass."""
         if self.process != os.getpid():  # the counter of another process does not apply here
-            from distinput.data.loader import first_pass, look_around
-
             self.process = os.getpid()
-            look_around(node)
+            loader.look_around(node)
             if number is None:
-                self.begun = first_pass(node, self.begun)
+                self.begun = loader.first_pass(node, self.begun)
         elif number is not None and number == self.begun - 1:
-            from distinput.data.loader import look_again
-
-            look_again(node, number)
+            loader.look_again(node, number)
         self.begun = (self.begun if number is None else number) + 1
         return self.begun - 1
 
@@ -449,9 +454,7 @@ class DatasetIterator(Generic[T_co]):
     def sealed(self, place: State) -> State:
         """The state of a place that this iterator was at."""
         if self._made_seal is None:
-            from distinput.data.seal import Seal
-
-            self._made_seal = Seal(self._plan, self._running)
+            self._made_seal = seal.Seal(self._plan, self._running)
         return self._made_seal(place)
 
     def state_dict(self) -> State:
@@ -468,9 +471,7 @@ class DatasetIterator(Generic[T_co]):
         Raises:
           StateError: the state is of another pipeline or version.
         """
-        from distinput.data.seal import place_in
-
-        place, running = place_in(self._plan, self._running, state, may_differ)
+        place, running = seal.place_in(self._plan, self._running, state, may_differ)
         plan, running = resumed(self._plan, running, place)
         other: DatasetIterator[T_co] = DatasetIterator(plan, running, place, self._passes, self._make_run)
         self._passes.goes_on(place["epoch"])
@@ -496,9 +497,7 @@ class DatasetIterator(Generic[T_co]):
 
     def stats(self) -> "Stats":
         """Statistics of each step so far, the choices of AUTOTUNE, and the step that the others wait for."""
-        from distinput.data.stats import stats_of
-
-        return stats_of(*self.counted)
+        return statistics.stats_of(*self.counted)
 
     def _repr_html_(self) -> str:
         """What notebooks show: the statistics so far."""
@@ -575,9 +574,7 @@ def run_of(node: Node, make_run: Callable[..., Run] = Run) -> Run:
     """What one iteration of a tree shares, as its options say."""
     steps = list(walk(node))
     if any(step.own_options is not None for step in steps):
-        from distinput.plan.options import options_of
-
-        options = options_of(node)
+        options = plan_options.options_of(node)
         run = make_run(steps, run_ahead=options.run_ahead)
         run.ram_budget = options.autotune.ram_budget or run.ram_budget
         return run

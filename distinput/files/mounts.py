@@ -7,11 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distinput.errors import InvalidArgumentError
 from distinput.files.retries import DEFAULT, Retries
+from distinput.names.lazy import later
 from distinput.url_secrets import printed_without_secrets, without_secrets
+
+if TYPE_CHECKING:
+    from distinput.files import object_store as object_stores
+else:
+    object_stores = later("distinput.files.object_store")  # obstore is for those who read stores
 
 __all__ = ["Mount", "Storage", "bind", "mount", "mounted", "object_store", "stored", "unmount"]
 
@@ -193,12 +199,10 @@ def object_store(prefix: str, options: dict[str, Any], shown: str = "") -> Any:
     from obstore.exceptions import BaseError
     from obstore.store import from_url
 
-    from distinput.files.object_store import ObjectStoreFiles
-
     if prefix.startswith("http://"):  # whoever writes so says that it need not be encrypted
         options = {**options, "client_options": {"allow_http": True, **(options.get("client_options") or {})}}
     try:
-        return ObjectStoreFiles(from_url(prefix.rstrip("/"), **options), shown or prefix)
+        return object_stores.ObjectStoreFiles(from_url(prefix.rstrip("/"), **options), shown or prefix)
     except BaseError as error:
         if without_secrets(prefix) != prefix:  # of which obstore's text has each part by itself
             raise InvalidArgumentError(f"obstore cannot open {prefix}: {type(error).__name__}") from None
@@ -211,9 +215,7 @@ def _of_fsspec(system: Any, shown: str) -> Any:
     if type(system).__module__.startswith("pyarrow.") and hasattr(system, "open_input_file"):
         return _of_arrow(system)
     if any(kind.__module__.startswith("obstore.") for kind in type(system).__mro__):
-        from distinput.files.object_store import ObjectStoreFiles
-
-        return ObjectStoreFiles(system, shown)
+        return object_stores.ObjectStoreFiles(system, shown)
     raise TypeError(
         f"mount: file_system must be a file system of fsspec or of pyarrow.fs, or a store of obstore, got a "
         f"{type(system).__name__}; fsspec has wrappers for others"

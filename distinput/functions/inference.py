@@ -27,6 +27,7 @@ from distinput.values.leaves import STRING, as_leaf, zero
 from distinput.values.nest import Structure
 from distinput.values.ragged_rows import splits_of
 from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.sparse_tensor import SparseTensor
 from distinput.values.spec import (
     DatasetSpec,
     ElementsSpec,
@@ -154,8 +155,6 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
 
 def _made_up_sparse(leaf: TensorSpec, shape: tuple[int, ...], value: int, size: int, fill: str) -> Any:
     """A sparse tensor of a shape, with values on its diagonal."""
-    from distinput.values.sparse_tensor import SparseTensor
-
     places = np.repeat(np.arange(min(shape, default=0))[:, None], len(shape), axis=1)
     values = _made_up_leaf(TensorSpec((len(places),), leaf.dtype), value, size, fill)
     return SparseTensor(places, values, np.array(shape, np.int64))

@@ -15,11 +15,16 @@ from distinput.formats import format_named
 from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import Recognised, of_folder, recognise
+from distinput.names.lazy import later
 from distinput.url_secrets import printed_without_secrets
 from distinput.writers.manifest import WrittenFiles, read_written
 
 if TYPE_CHECKING:
     from distinput.data.dataset import Dataset
+    from distinput.data.file_datasets import file as file_datasets
+else:
+    # A look at a few records is over before datasets are loaded.
+    file_datasets = later("distinput.data.file_datasets.file")
 
 __all__ = ["Files", "open_files"]
 
@@ -59,10 +64,10 @@ class Files:
           NotFoundError: a file is not there.
           InvalidArgumentError: an option has an invalid value.
         """
-        from distinput.data.file_datasets.file import FileDataset
-
         told = {**self.recognised.options, **options}
-        return FileDataset(list(self.paths), self.recognised.format, partitioning=self.partitioning, **told)
+        return file_datasets.FileDataset(
+            list(self.paths), self.recognised.format, partitioning=self.partitioning, **told
+        )
 
 
 def open_files(

@@ -11,6 +11,14 @@ import sys
 import warnings
 from collections.abc import Collection
 from types import FunctionType
+from typing import TYPE_CHECKING
+
+from distinput.names.lazy import later
+
+if TYPE_CHECKING:
+    from distinput.kernels import own_folder
+else:
+    own_folder = later("distinput.kernels.own_folder")  # whose a folder is, is looked at when a kernel is compiled
 
 __all__ = ["CacheSlot", "holds", "may_hold", "place"]
 
@@ -75,10 +83,8 @@ def _folders(beside: str) -> list[str]:
     Never one that others may write to: its contents are executed.
     """
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        from distinput.kernels.own_folder import is_own
-
         folder = os.path.join(chosen, "distinput")
-        if is_own(folder):
+        if own_folder.is_own(folder):
             return [folder]
         _tell_of(chosen)
     folders = [os.path.join(beside, "__pycache__")]
@@ -96,9 +102,7 @@ def _folders(beside: str) -> list[str]:
 
 def may_hold(folder: str) -> bool:
     """True if kernels in a folder may be executed: nobody can write there who could not change the source of this library."""
-    from distinput.kernels.own_folder import is_own
-
-    return is_own(folder, _owners())
+    return own_folder.is_own(folder, _owners())
 
 
 @functools.cache

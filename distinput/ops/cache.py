@@ -3,7 +3,7 @@
 
 import threading
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -16,10 +16,16 @@ from distinput.columns.sizes import MOST_ROWS
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import as_paths
+from distinput.names.lazy import later
 from distinput.plan.check import at_least, normalized
 from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, Needs, Node
 from distinput.run.run import Run
+
+if TYPE_CHECKING:
+    from distinput.ops import disk_cache
+else:
+    disk_cache = later("distinput.ops.disk_cache")  # the cache that is kept in files
 
 __all__ = ["Cache"]
 
@@ -116,9 +122,7 @@ class Cache(SameElements):
         """The cache on disk, if there is to be one."""
         if not self.filename:
             return self
-        from distinput.ops.disk_cache import DiskCache
-
-        return DiskCache(self.input, self.filename, self.max_bytes, name=self.name, origin=self.origin)
+        return disk_cache.DiskCache(self.input, self.filename, self.max_bytes, name=self.name, origin=self.origin)
 
     @property
     def keeps(self) -> bool:

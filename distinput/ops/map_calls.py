@@ -19,6 +19,7 @@ from distinput.functions.compiled import Compiled
 from distinput.functions.executor_calls import called_by_executor
 from distinput.functions.parts import Calling
 from distinput.functions.workers import called_as_measured, called_in_processes, called_in_threads, trial, workforce_of
+from distinput.names.lazy import later
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.families import OneForOne
 from distinput.run.calls import MOST_CALLS, applied, element_text
@@ -29,7 +30,11 @@ from distinput.streaming.buffered import ThreadTrial
 from distinput.values.spec import Spec
 
 if TYPE_CHECKING:
+    from distinput.functions.vectorized import whole_block
     from distinput.functions.vectorized.whole_block import Vectorizer
+else:
+    # Whole blocks are for functions that are called often.
+    whole_block = later("distinput.functions.vectorized.whole_block")
 
 __all__ = ["Called", "MapCalls"]
 
@@ -103,11 +108,9 @@ class MapCalls(OneForOne):
             return ()
         if self.verdict.blocks or self.verdict.reason is not None:
             return (str(self.verdict),)
-        from distinput.functions.vectorized.whole_block import tried
-
         afresh = self._verdict()
         assert afresh is not None
-        return (tried(afresh, self.input),)
+        return (whole_block.tried(afresh, self.input),)
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         chain, given = self._chain(), self.input.fetch(rows, epoch)
@@ -148,8 +151,6 @@ class MapCalls(OneForOne):
         first, chain = self.maps[0], self._chain()
         if first.vectorize is False or isinstance(chain, Compiled):
             return None
-        from distinput.functions.vectorized.whole_block import Vectorizer
-
         reason = None
         if first.processes:
             reason = "processes=True has them called in worker processes"
@@ -157,7 +158,9 @@ class MapCalls(OneForOne):
             reason = "executor= has them called elsewhere"
         elif first.vectorize == "auto" and first.num_parallel_calls not in (None, 1, AUTOTUNE):
             reason = "num_parallel_calls has them called on threads; vectorize=True goes before it"
-        return Vectorizer(chain.functions, chain, measured=first.vectorize is True, reason=reason, said=chain.said)
+        return whole_block.Vectorizer(
+            chain.functions, chain, measured=first.vectorize is True, reason=reason, said=chain.said
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,9 +213,7 @@ class _Pass:
             if verdict is None or verdict.reason is not None:
                 yield from self.singly(every, state)
                 return
-            from distinput.functions.vectorized.whole_block import called_by_block
-
-            yield from called_by_block(every, state, verdict, self.calling, self.singly)
+            yield from whole_block.called_by_block(every, state, verdict, self.calling, self.singly)
             return
 
     def singly(self, upstream: Stream, state: State) -> Iterator[MadeBlock]:

@@ -26,6 +26,7 @@ from distinput.columns.sizes import MOST_ROWS
 from distinput.columns.state import State
 from distinput.columns.strings import Strings
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec, rows_from
 from distinput.plan.node import Node
 from distinput.run.run import Run
@@ -34,8 +35,15 @@ from distinput.values.nest import Structure, component, structure_of
 from distinput.values.spec import LeafSpec, Spec, array_spec, dense_shape_spec
 
 if TYPE_CHECKING:
+    from distinput.arrow import arrow
+    from distinput.columns import sparse_rows
+    from distinput.files import manifest
     from distinput.files.manifest import NamesFingerprint
     from distinput.files.mounts import Storage
+else:
+    manifest = later("distinput.files.manifest")  # what names of files say is for states
+    sparse_rows = later("distinput.columns.sparse_rows")  # few elements are sparse
+    arrow = later("distinput.arrow.arrow")  # arrays of Arrow are few of those that are sliced
 
 
 __all__ = ["Slices", "SlicesInTurn", "from_tensor_slices", "from_tensors", "rows_node", "slices_of"]
@@ -117,15 +125,13 @@ class Slices(Rows):
     @cached_property
     def names(self) -> "NamesFingerprint | None":
         """The texts that name files, if the first text of a component is the path of an existing file."""
-        from distinput.files.manifest import NamesFingerprint
-
         texts = [
             column for column in self.block.columnar().columns if isinstance(column, Strings) and column.starts.size
         ]
-        found = [column for column in texts if NamesFingerprint(column.rows(0, 1)).local]
+        found = [column for column in texts if manifest.NamesFingerprint(column.rows(0, 1)).local]
         if len(found) > 1:
             found = [Strings.of([text for column in found for text in texts_of(column)])]
-        return NamesFingerprint(found[0]) if found else None
+        return manifest.NamesFingerprint(found[0]) if found else None
 
 
 def _nodes_word(column: Datasets) -> str:
@@ -223,10 +229,8 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
 
 def _rows_of_sparse(leaf: Any, path: str, who: str) -> Any:
     """The rows of a sparse tensor, as a column."""
-    from distinput.columns.sparse_rows import SparseRows
-
     try:
-        return SparseRows(*[column_of([leaf_of(part)]) for part in leaf]).unstack()
+        return sparse_rows.SparseRows(*[column_of([leaf_of(part)]) for part in leaf]).unstack()
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{who}: {component(path)}: {error}") from None
 
@@ -311,17 +315,15 @@ def _of_arrow(value: Any, name: str, who: str) -> Any:
 
 
 def _from_arrow(array: Any, name: str, who: str, structs: bool = False) -> Any:
-    from distinput.arrow.arrow import ArrowDamageError, NullsError, UnsupportedTypeError, to_column, to_columns
-
     try:
-        return to_columns(array, name) if structs else to_column(array, name)
-    except NullsError as error:
+        return arrow.to_columns(array, name) if structs else arrow.to_column(array, name)
+    except arrow.NullsError as error:
         raise InvalidArgumentError(
             f"{who}: {error}; fill it, or cast it to another type; from_arrow has options for nulls"
         ) from None
-    except UnsupportedTypeError as error:
+    except arrow.UnsupportedTypeError as error:
         raise InvalidArgumentError(f"{who}: {error}; fill it, or cast it to another type") from None
-    except ArrowDamageError as error:
+    except arrow.ArrowDamageError as error:
         raise InvalidArgumentError(f"{who}: the array is damaged: {error}") from error
 
 

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,12 +20,18 @@ from distinput.columns.rows import Stream
 from distinput.columns.sizes import MOST_ROWS
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.plan.check import normalized
 from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.leaves import shape_of
 from distinput.values.shape import TensorShape
 from distinput.values.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_shapes
+
+if TYPE_CHECKING:
+    from distinput.plan import families
+else:
+    families = later("distinput.plan.families")  # elements that are datasets are few of those that are held
 
 __all__ = ["InMemory", "Rows", "datasets_spec", "leaf_spec", "rows_from"]
 
@@ -147,13 +153,11 @@ def datasets_spec(items: Sequence[Any]) -> DatasetSpec:
     Raises:
       InvalidArgumentError: their elements differ in structure or dtype.
     """
-    from distinput.plan.families import common_spec
-
     nodes = [node for item in items for node in (item if isinstance(item, tuple) else (item,))]
     shapes = {(len(item),) if isinstance(item, tuple) else () for item in items}
     shape: tuple[int | None, ...] = shapes.pop() if len(shapes) == 1 else (None,)
     try:
-        merged = common_spec("a list of datasets", tuple(nodes))
+        merged = families.common_spec("a list of datasets", tuple(nodes))
     except TypeError as error:
         raise InvalidArgumentError(str(error)) from None
     return DatasetSpec(merged.nest, TensorShape(shape))

@@ -24,13 +24,19 @@ from distinput.columns.digest import Digest
 from distinput.columns.failure import trouble_of
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
+from distinput.names.lazy import later
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.run.run import Run
 from distinput.url_secrets import without_secrets
 from distinput.values.spec import DatasetSpec, Spec, TensorSpec
 
 if TYPE_CHECKING:
+    from distinput.plan import binding
+    from distinput.plan import code as step_code
     from distinput.plan.binding import Captured
+else:
+    binding = later("distinput.plan.binding")  # functions are for pipelines that have some
+    step_code = later("distinput.plan.code")  # what identifies a step is for states
 
 
 __all__ = [
@@ -212,9 +218,7 @@ class Node(ABC):
     def with_functions_taken(self) -> "Node":
         """Itself, with its functions as they are now; the ops of the library see to that themselves."""
         if self.captured is None and self._calls:
-            from distinput.plan.binding import take_functions
-
-            take_functions(self, self.op, *[name for name, value in vars(self).items() if callable(value)])
+            binding.take_functions(self, self.op, *[name for name, value in vars(self).items() if callable(value)])
         return self
 
     def added(self) -> "Node":
@@ -384,9 +388,7 @@ class Node(ABC):
         kept = [f.name for f in dataclasses.fields(self)] + ["spec"] * ("spec" in vars(self))
         if self.captured is None:
             return {name: vars(self)[name] for name in kept}
-        from distinput.plan.binding import by_name
-
-        return {name: by_name(vars(self)[name]) for name in kept}
+        return {name: binding.by_name(vars(self)[name]) for name in kept}
 
     # --- its name, in words and as a hash
     @property
@@ -406,13 +408,11 @@ class Node(ABC):
     @cached_property
     def identity(self) -> dict[str, Any]:
         """What identifies this step, apart from its inputs: its op, and hashes of its arguments, functions and contents."""
-        from distinput.plan.code import PYTHON, ArgumentReader
-
-        reading = ArgumentReader()
+        reading = step_code.ArgumentReader()
         read = {name: reading.argument(v) for name, v in self.arguments().items() if name not in self.indifferent}
         found = {"step": f"{self.op}#{Digest(3).add(sorted(read.items())).word}"}
         if reading.code:
-            found["code"] = f"{PYTHON} {Digest().add(reading.code).word} {Digest(3).add(reading.names).word}"
+            found["code"] = f"{step_code.PYTHON} {Digest().add(reading.code).word} {Digest(3).add(reading.names).word}"
         if reading.held:
             found["held"] = Digest().add(reading.held).word
         if reading.data:

@@ -6,6 +6,8 @@ import platform
 from datetime import UTC, datetime
 from typing import Any
 
+from distinput import __version__
+from distinput.data.export import explanation_of
 from distinput.data.recording import Recording
 from distinput.data.stats import Stats
 from distinput.names.words import bytes_text, number_text, seconds_text
@@ -113,7 +115,7 @@ def page(recording: Recording, num_workers: int = 4) -> str:
         tag(
             "details",
             tag("summary", "As it was described, and the rules that changed it"),
-            tag("pre", dataset.explain()),
+            tag("pre", str(explanation_of(dataset.node, dataset._runs().node))),
         ),
     ]
     return "<!DOCTYPE html>\n" + tag(
@@ -132,8 +134,6 @@ def page(recording: Recording, num_workers: int = 4) -> str:
 
 
 def _circumstances() -> str:
-    from distinput import __version__
-
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     where = f"{platform.system()} {platform.machine()}, {cores()} cores"
     return f"{now}, distinput {__version__}, Python {platform.python_version()}, {where}"

@@ -10,11 +10,19 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from distinput.columns.digest import Digest
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.plan.families import Batching
 from distinput.plan.node import Node, walk
+from distinput.plan.seeds import placed
+
+if TYPE_CHECKING:
+    from distinput.plan import fingerprint as fingerprints
+else:
+    fingerprints = later("distinput.plan.fingerprint")  # layouts are for states
 
 __all__ = ["FIRST", "RULES", "Rule", "Running", "register_rule", "rewrite"]
 
@@ -215,8 +223,6 @@ class Running:
           only: names of the rules that may fire; None: all.
         """
         if any(step.differs_by_place for step in walk(plan)):
-            from distinput.plan.seeds import placed  # with what only such steps need
-
             plan = placed(plan)
         node, fired = rewrite(plan, only=only)
         return Running(node, tuple(sorted(set(fired))))
@@ -224,6 +230,4 @@ class Running:
     @cached_property
     def layout(self) -> str:
         """A hash of the layout of the states."""
-        from distinput.plan.fingerprint import layout
-
-        return Digest(6).add(layout(self.node)).word
+        return Digest(6).add(fingerprints.layout(self.node)).word

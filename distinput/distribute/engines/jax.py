@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,13 @@ from distinput.distribute.engines import too_old
 from distinput.distribute.engines.address import check_rank_and_size, is_loopback, split_address
 from distinput.distribute.engines.background import BackgroundThread, HostedStatusBoard, attempt_name
 from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
+from distinput.names.lazy import later
+
+if TYPE_CHECKING:
+    from distinput.distribute.engines import jax_devices
+else:
+    # The engine needs JAX's store alone; what moves arrays of JAX needs all of it.
+    jax_devices = later("distinput.distribute.engines.jax_devices")
 
 __all__ = ["JaxChannel", "is_running", "open_group"]
 
@@ -379,8 +386,7 @@ class JaxChannel:
         if ops.library != "jax":
             return None
         if self._devices is None:
-            made = import_module("distinput.distribute.engines.jax_devices")  # which loads all of JAX
-            self._devices = made.JaxDeviceOperations(self.rank, device.platform)
+            self._devices = jax_devices.JaxDeviceOperations(self.rank, device.platform)
         return self._devices
 
     def dup(self, name: str, timeout: float) -> "JaxChannel":

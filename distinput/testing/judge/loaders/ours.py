@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loaders of distinput."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distinput.data import Dataset, TextLineDataset
+from distinput.names.lazy import later
 from distinput.testing.judge.loaders.records import text_files
+
+if TYPE_CHECKING:
+    from distinput.interop import torch as torch_data
+else:
+    torch_data = later("distinput.interop.torch")  # PyTorch is for those who judge its loaders
 
 __all__ = ["filtered_lines", "numpy_steps", "torch_loader"]
 
@@ -22,8 +28,6 @@ def filtered_lines(records: int, rank: int, ranks: int, global_batch: int, seed:
 
 def torch_loader(records: int, rank: int, ranks: int, global_batch: int, seed: int, workers: int) -> Any:
     """Tensors from text files."""
-    from distinput.interop.torch import Loader
-
     lines = TextLineDataset(list(text_files(records))).map(int)
     dataset = lines.shuffle(max(1, records), seed=seed).batch(global_batch)
-    return Loader(dataset, rank=rank, world_size=ranks, num_workers=workers, tail="partial")
+    return torch_data.Loader(dataset, rank=rank, world_size=ranks, num_workers=workers, tail="partial")
