@@ -17,7 +17,7 @@ from inspect import Parameter
 from pathlib import Path
 
 from distinput.data.dataset import Dataset
-from distinput.data.transformations import Transformations
+from distinput.data.transformation import adds_an_op
 
 STUB = Path(__file__).parents[1] / "distinput" / "data" / "transformations.pyi"
 WIDTH = 120
@@ -26,18 +26,18 @@ LICENCE = Path(__file__).read_text(encoding="utf-8").splitlines()[0]
 
 HEAD = f"""{LICENCE}
 # Written by docs/make_stub.py from the ops; do not change it by hand.
-# `self` is a Dataset, the one class that has these methods; faces may overlap, the first that fits is taken.
+# `self` is a Dataset, the one class that has these methods, and at run time the only one; faces may overlap, the first that
+# fits is taken.
 # mypy: disable-error-code="misc, overload-overlap"
 # pyright: reportGeneralTypeIssues=false, reportOverlappingOverload=false
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Never, TypeAlias, TypeVar, TypeVarTuple, overload
+from typing import Any, Generic, Never, TypeAlias, TypeVar, TypeVarTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distinput.values.sparse_tensor import SparseTensor
-from distinput.data.actions import Actions
 from distinput.data.dataset import Dataset
 from distinput.data.element import T_co
 from distinput.formats.features import Feature
@@ -59,7 +59,7 @@ Leaf: TypeAlias = S | NDArray[S]  # a row of an array: a scalar or an array
 Python: TypeAlias = bool | int | float | complex | str | list[Any]  # these become NumPy's
 Truth: TypeAlias = bool | np.bool_
 
-class Transformations(Actions[T_co]):
+class Transformations(Generic[T_co]):
 """
 
 
@@ -178,7 +178,7 @@ FACES: dict[str, list[Face]] = {
 
 def written() -> str:
     """The text of the stub."""
-    names = [name for name in vars(Transformations) if not name.startswith("_")]
+    names = [name for name, method in vars(Dataset).items() if adds_an_op(method)]
     unknown = FACES.keys() - set(names)
     if unknown:
         raise KeyError(f"make_stub: no method has these names: {', '.join(sorted(unknown))}")

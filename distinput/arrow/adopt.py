@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of Arrow, pandas and polars become NumPy's where they come in: `adopt`, for whatever a user hands in.
 
-The border is here. `structure_of` and `as_leaf` know values of Python and of NumPy, and what shows NumPy an array. A table has
-columns and an array of Arrow has nulls, texts and lists, so these must be read by who knows them, before. A function's results
-pass `owned`, which adopts what it finds.
+The border is here. `structure_of` knows nests of Python, and a table has columns, so it must be made a nest before. Results of
+functions pass `owned`, which adopts what it finds. A single array of Arrow, with its nulls, texts and lists, is read by
+`array_of_others`, also for `as_leaf`, which knows the name of that function and no more.
 
 pyarrow is imported when the first such value comes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
+from itertools import chain
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ import numpy as np
 from distinput.arrow.tabular import array_of_one, arrow_array_of, is_arrow_array, is_table, library_of, table_of
 from distinput.columns.ragged import ragged_tensor
 from distinput.names.lazy import later
-from distinput.values.leaves import as_leaf
 from distinput.values.nest import map_leaves, structure_of
 
 if TYPE_CHECKING:
@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 else:
     arrow = later("distinput.arrow.arrow")  # few values are tables, and the types of Arrow are much to load
 
-__all__ = ["adopt", "arrays_of_table", "leaf_of"]
+__all__ = ["adopt", "all_known", "array_of_others", "arrays_of_table"]
 
 _OWN = frozenset((*np.sctypeDict.values(), np.ndarray, bool, int, float, complex, str, bytes, type(None)))
 """Classes of NumPy and Python, nearly all that there are."""
+_NESTS = frozenset((dict, list, tuple))
+_KNOWN = _OWN | _NESTS
+_LOOKED_INTO = 4
+"""Levels of nests in which values are looked at together; deeper ones one by one."""
 
 
 def adopt(value: Any) -> Any:
@@ -62,6 +66,29 @@ def adopt(value: Any) -> Any:
         raise error from None
 
 
+def all_known(values: Sequence[Any]) -> bool:
+    """Whether `adopt` would change none of these, as far as a quick look at all of them together can tell.
+
+    >>> all_known([(1, {"a": np.arange(2)}), (2, {"a": np.arange(2)})])
+    True
+    """
+    level = values
+    for _ in range(_LOOKED_INTO):
+        kinds = set(map(type, level))
+        if kinds <= _OWN:
+            return True
+        if not kinds <= _KNOWN:
+            return False
+        nests = level if kinds.isdisjoint(_OWN) else [value for value in level if type(value) in _NESTS]
+        inner = map(dict.values, nests) if kinds == {dict} else map(_items, nests) if dict in kinds else nests
+        level = list(chain.from_iterable(inner))
+    return False
+
+
+def _items(nest: Any) -> Any:
+    return nest.values() if type(nest) is dict else nest
+
+
 def _adopted(value: Any) -> Any:
     kind = type(value)
     if kind in _OWN:
@@ -88,25 +115,23 @@ def _adopted(value: Any) -> Any:
         return built if any(changed) else value
     if is_table(value):
         return arrays_of_table(value)
-    if is_arrow_array(value):
-        return _of_array(value)
-    if library_of(kind) == "pyarrow" and hasattr(value, "as_py"):
-        return _of_scalar(value)
-    return value
+    read = array_of_others(value)
+    return value if read is None else read
 
 
 def _member(value: Any) -> Any:
     return np.asarray(value) if is_table(value) else _adopted(value)
 
 
-def leaf_of(value: Any) -> Any:
-    """A leaf as users write it, of whatever library, as `as_leaf` makes it; a table is the array that NumPy sees.
+def array_of_others(value: Any) -> Any:
+    """An array of Arrow, pandas or polars, or a scalar of Arrow, as NumPy's; None of anything else, a table among it.
 
     Raises:
-      TypeError: the value cannot be an array.
-      InvalidArgumentError: an integer of Python does not fit into int64.
+      TypeError: it has nulls, or a type that no array has.
     """
-    return as_leaf(_member(value))
+    if is_arrow_array(value):
+        return _of_array(value)
+    return _of_scalar(value) if library_of(type(value)) == "pyarrow" and hasattr(value, "as_py") else None
 
 
 def arrays_of_table(table: Any) -> dict[str, Any]:

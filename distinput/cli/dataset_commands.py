@@ -14,7 +14,7 @@ from distinput.cli.loading import WHERE, add_dataset, is_name, load, load_datase
 from distinput.cli.output import Progress, print_json, print_table
 from distinput.cli.visible import visible
 from distinput.data.dataset import Dataset
-from distinput.data.export import explanation_of
+from distinput.data.explanation import explanation_of
 from distinput.data.recording import recorded
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.sink import Sink

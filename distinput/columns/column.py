@@ -14,7 +14,7 @@ Shapes below: n rows, b rows of a batch.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,4 +139,8 @@ class LazyColumn(Column):
 
     def grouped(self, size: int) -> "LazyColumn | None":
         """[n, ...] -> [n / size, size, ...], not made yet; None where the rows must be made first."""
+        return None
+
+    def followed_by(self, others: Sequence[Column]) -> "LazyColumn | None":
+        """These rows and then those of the others, not made yet; None where each must be made first."""
         return None

@@ -166,6 +166,16 @@ class Picked(LazyColumn):
         numbers = self.numbers
         return Picked(self.source, numbers.reshape(len(numbers) // size, size, *numbers.shape[1:]))
 
+    def followed_by(self, others: Sequence[Column]) -> "Picked | None":
+        numbers = [self.numbers]
+        for other in others:
+            if not isinstance(other, Picked) or other.source is not self.source or other._made is not None:
+                return None
+            numbers.append(other.numbers)
+        if self._made is not None or len({each.shape[1:] for each in numbers}) > 1:
+            return None
+        return Picked(self.source, np.concatenate(numbers))
+
     def lengths(self) -> int | None:
         return self.inner[0] if self.inner else None
 

@@ -82,15 +82,13 @@ def stack(column: Column, size: int) -> Column:
       StackError: rows of one group differ in shape.
       TypeError: they are datasets.
     """
+    if type(column) is Dense or type(column) is Strings:  # nearly always
+        return column.reshape((len(column) // size, size, *column.inner))
     if isinstance(column, LazyColumn):
         lazily = column.grouped(size)
-        if lazily is not None:
-            return lazily
-        column = column.materialize()
+        return stack(column.materialize(), size) if lazily is None else lazily
     if isinstance(column, SelfGrouped):
         return column.grouped_by(np.full(len(column) // size, size, np.int64))
-    if isinstance(column, Dense | Strings):
-        return column.reshape((len(column) // size, size, *column.inner))
     if isinstance(column, RaggedBatches) or (isinstance(column, Ragged) and column.loose):
         return batches_of(column, np.full(len(column) // size, size, np.int64))
     if isinstance(column, Ragged):
@@ -110,17 +108,15 @@ def split(column: Column, counts: Ints) -> Column:
       TypeError: they are datasets.
     """
     size = int(counts[0]) if len(counts) and (counts == counts[0]).all() else None
-    if isinstance(column, LazyColumn):
-        lazily = column.grouped(size) if size else None
-        if lazily is not None:
-            return lazily
-        column = column.materialize()
-    if isinstance(column, SelfGrouped):
-        return column.grouped_by(counts)
-    if isinstance(column, Dense | Strings):
+    if type(column) is Dense or type(column) is Strings:  # nearly always
         if size is not None:
             return column.reshape((len(counts), size, *column.inner))
         return Ragged(column, np.cumsum(counts) - counts, counts)
+    if isinstance(column, LazyColumn):
+        lazily = column.grouped(size) if size else None
+        return split(column.materialize(), counts) if lazily is None else lazily
+    if isinstance(column, SelfGrouped):
+        return column.grouped_by(counts)
     if isinstance(column, RaggedBatches) or (isinstance(column, Ragged) and column.loose):
         return batches_of(column, counts)
     items = list(column.values()) if isinstance(column, Ragged) else _items_of(column)
@@ -182,6 +178,9 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 def joined_columns(columns: Sequence[Column]) -> Column:
     """As `concat_columns`, of several columns that all have rows."""
+    joined = columns[0].followed_by(columns[1:]) if isinstance(columns[0], LazyColumn) else None
+    if joined is not None:  # gathered once, not part by part and then side by side
+        return joined.materialize()
     columns = [column.materialize() for column in columns]
     first = columns[0]
     dense = _concat_dense(columns)

@@ -7,7 +7,7 @@ from zlib import crc32
 
 from distinput.errors import StateError
 
-__all__ = ["READABLE", "VERSION", "Mark", "State", "opened", "sealed", "start_of"]
+__all__ = ["READABLE", "VERSION", "Mark", "State", "compact", "opened", "sealed", "spaced", "start_of"]
 
 
 # ----------------------------------------------------------------------------
@@ -37,26 +37,37 @@ Mark = dict[str, Any]
 
 
 @cache
-def _encoder() -> Any:
+def _encoder(item_separator: str, key_separator: str) -> Any:
     from json import JSONEncoder  # for states, which few first batches come with
 
-    return JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+    return JSONEncoder(sort_keys=True, separators=(item_separator, key_separator)).encode
+
+
+def compact(value: Any) -> str:
+    """JSON of a part of a state with sorted keys and no blanks, of which check words are made."""
+    text: str = _encoder(",", ":")(value)
+    return text
+
+
+def spaced(value: Any) -> str:
+    """JSON of a part of a state, as `json.dumps(value, sort_keys=True)` writes it."""
+    text: str = _encoder(", ", ": ")(value)
+    return text
 
 
 def start_of(plan: Any) -> int:
     """The checksum of a plan, with which that of a whole state begins; it is the same for all states of a pipeline."""
-    return crc32(_encoder()(plan).encode())
+    return crc32(compact(plan).encode())
 
 
-def sealed(place: State, plan: Any = None, start: int | None = None) -> State:
+def sealed(place: State, plan: Any = None) -> State:
     """The state of a place in a pipeline.
 
     Args:
       place: all of it but for its version, plan and check word.
       plan: a JSON value that stands for the pipeline; None: there is none.
-      start: `start_of(plan)`, where that is known.
     """
-    check = crc32(_encoder()(place).encode(), start_of(plan) if start is None else start)
+    check = crc32(compact(place).encode(), start_of(plan))
     if plan is None:
         return {"version": VERSION, "check": check, **place}
     return {"version": VERSION, "check": check, "plan": plan, **place}
@@ -88,8 +99,8 @@ def opened(state: Any, who: str, keys: set[str]) -> State:
 
     try:
         place = {key: value for key, value in state.items() if key not in ("version", "check", "plan")}
-        plan, text = state.get("plan"), _encoder()(place)
-        check, found = crc32(text.encode(), start_of(plan)), {**loads(text), "plan": loads(_encoder()(plan))}
+        plan, text = state.get("plan"), compact(place)
+        check, found = crc32(text.encode(), start_of(plan)), {**loads(text), "plan": loads(compact(plan))}
     except (TypeError, ValueError, RecursionError) as error:
         raise StateError(f"{who}: a state holds nothing but JSON values: {_short(error)}") from None
     if type(state["check"]) is not int or state["check"] != check:

@@ -1,32 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dataset for others: as Arrow, pandas and polars, and as text that explains it."""
+"""A pass over a dataset as tables: what `Dataset.__arrow_c_stream__`, `to_arrow`, `to_pandas` and `to_polars` do."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distinput.arrow.record_batches import Text, arrow_schema, record_batch
+from distinput.data.iterator import DatasetLike
 from distinput.errors import EngineMissing, InvalidArgumentError
-from distinput.plan.node import INFINITE, Node, walk
-from distinput.plan.options import AutoShardPolicy, Policy
-from distinput.plan.text import render
-from distinput.rewrite import rewrite
-from distinput.sharding.planning import shard_plan
-from distinput.sharding.shard_plan import ShardPlan
+from distinput.plan.node import INFINITE
 
-if TYPE_CHECKING:
-    from distinput.data.handle import DatasetHandle
+__all__ = ["arrow_reader", "arrow_table", "pandas_frame", "polars_frame"]
 
 
-__all__ = ["Explanation", "arrow_reader", "arrow_table", "explanation_of", "pandas_frame", "polars_frame"]
-
-
-# ----------------------------------------------------------------------------
-# What `Dataset.__arrow_c_stream__`, `to_arrow`, `to_pandas` and `to_polars` do.
-# ----------------------------------------------------------------------------
-
-
-def arrow_reader(dataset: "DatasetHandle[Any]", text: Text = False) -> Any:
+def arrow_reader(dataset: DatasetLike, text: Text = False) -> Any:
     """A pyarrow RecordBatchReader over a pass, which makes each batch when it is asked for."""
     import pyarrow as pa
 
@@ -34,14 +20,14 @@ def arrow_reader(dataset: "DatasetHandle[Any]", text: Text = False) -> Any:
     return pa.RecordBatchReader.from_batches(schema, _batches(dataset, schema))
 
 
-def _batches(dataset: "DatasetHandle[Any]", schema: Any) -> Iterator[Any]:
+def _batches(dataset: DatasetLike, schema: Any) -> Iterator[Any]:
     with dataset.iter_blocks() as blocks:
         for block in blocks:
             if block.size:
                 yield record_batch(block, schema)
 
 
-def arrow_table(dataset: "DatasetHandle[Any]", text: Text, who: str) -> Any:
+def arrow_table(dataset: DatasetLike, text: Text, who: str) -> Any:
     """All elements as a pyarrow Table."""
     import pyarrow as pa
 
@@ -51,7 +37,7 @@ def arrow_table(dataset: "DatasetHandle[Any]", text: Text, who: str) -> Any:
     return pa.Table.from_batches(list(_batches(dataset, schema)), schema)
 
 
-def pandas_frame(dataset: "DatasetHandle[Any]", text: Text) -> Any:
+def pandas_frame(dataset: DatasetLike, text: Text) -> Any:
     """All elements as a pandas DataFrame."""
     table = arrow_table(dataset, text, "to_pandas")
     try:
@@ -60,86 +46,10 @@ def pandas_frame(dataset: "DatasetHandle[Any]", text: Text) -> Any:
         raise EngineMissing("to_pandas: pandas is not installed; `pip install 'distinput[tables]'`") from error
 
 
-def polars_frame(dataset: "DatasetHandle[Any]", text: Text) -> Any:
+def polars_frame(dataset: DatasetLike, text: Text) -> Any:
     """All elements as a polars DataFrame."""
     try:
         import polars as pl
     except ImportError as error:
         raise EngineMissing("to_polars: polars is not installed; `pip install 'distinput[tables]'`") from error
     return pl.from_arrow(arrow_table(dataset, text, "to_polars"))
-
-
-# ----------------------------------------------------------------------------
-# What `Dataset.explain` says: the pipeline as described, the rules that changed it, as it runs, and who reads what.
-# ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """A pipeline in words.
-
-    Attributes:
-      described: the tree as the user described it, the last step first, a line each.
-      rules: the names of the rules that changed it, in the order in which they did.
-      runs: the tree that runs; that which was described if no rule changed it.
-      notes: on steps, such as how their functions are called.
-      shards: which worker reads what, if that was asked.
-    """
-
-    described: str
-    rules: tuple[str, ...]
-    runs: str
-    notes: tuple[str, ...]
-    shards: ShardPlan | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, the trees as lists of lines."""
-        return {
-            "described": self.described.splitlines(),
-            "rules": list(self.rules),
-            "runs": self.runs.splitlines(),
-            "notes": list(self.notes),
-            "shards": self.shards and self.shards.to_dict(),
-        }
-
-    def __str__(self) -> str:
-        lines = ["described:", *_indented(self.described), f"rules: {', '.join(self.rules) or 'none'}"]
-        if self.rules:
-            lines += ["runs:", *_indented(self.runs)]
-        if self.notes:
-            lines += ["notes:", *_indented("\n".join(self.notes))]
-        if self.shards is not None:
-            lines += str(self.shards).splitlines()
-        return "\n".join(lines)
-
-
-def explanation_of(
-    node: Node,
-    runs: Node,
-    num_workers: int | None = None,
-    replicas_per_worker: int = 1,
-    policy: AutoShardPolicy | Policy | None = None,
-) -> Explanation:
-    """What is to be said of a pipeline.
-
-    Args:
-      node: as the user described it.
-      runs: as the iterations of the dataset run it, whose steps have notes.
-      num_workers: as the other arguments, those of `Dataset.explain`.
-      replicas_per_worker: of each worker.
-      policy: how the workers share.
-
-    >>> import distinput as di
-    >>> node = di.data.Dataset.range(9).repeat(2).take(5).take(3).node
-    >>> explanation_of(node, node).rules
-    ('take_of_take',)
-    """
-    running, fired = rewrite(node)
-    described = render(node)
-    notes = tuple([f"{step}: {note}" for step in walk(runs) for note in step.notes])
-    plan = None if num_workers is None else shard_plan(node, num_workers, replicas_per_worker, policy)
-    return Explanation(described, tuple(fired), render(running) if fired else described, notes, plan)
-
-
-def _indented(text: str) -> list[str]:
-    return [f"  {line}" for line in text.splitlines()]

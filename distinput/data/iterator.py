@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import length_hint
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self
 
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.failure import Failure
@@ -22,21 +22,34 @@ from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite.rules import Running
 from distinput.run.run import OpCounters, Run
 from distinput.run.threads import Ending
+from distinput.values.buffers import forget_large
 
 if TYPE_CHECKING:
-    from distinput.data import loader, seal
+    from distinput.data import loader
+    from distinput.data import seal as seals
     from distinput.data import stats as statistics
     from distinput.data.seal import Seal
     from distinput.data.stats import Stats
     from distinput.plan import options as plan_options
 else:
     loader = later("distinput.data.loader")  # processes that inherited a dataset, and passes with a number, are few
-    seal = later("distinput.data.seal")  # what makes and reads states is for those who save them
+    seals = later("distinput.data.seal")  # what makes and reads states is for those who save them
     statistics = later("distinput.data.stats")  # for those who ask for them
     plan_options = later("distinput.plan.options")  # few pipelines have some
 
 
-__all__ = ["NONE", "BlockIterator", "DatasetIterator", "Hand", "HandMark", "Iteration", "Passes", "resumed", "run_of"]
+__all__ = [
+    "NONE",
+    "BlockIterator",
+    "DatasetIterator",
+    "DatasetLike",
+    "Hand",
+    "HandMark",
+    "Iteration",
+    "Passes",
+    "resumed",
+    "run_of",
+]
 
 
 # ----------------------------------------------------------------------------
@@ -67,6 +80,7 @@ class Iteration(Ending):
                 self.stream.close()  # type: ignore[attr-defined]
         finally:
             self.run.close(patience)
+            forget_large()
 
 
 # ----------------------------------------------------------------------------
@@ -453,9 +467,12 @@ class DatasetIterator(Generic[T_co]):
 
     def sealed(self, place: State) -> State:
         """The state of a place that this iterator was at."""
+        return (self._made_seal or self._seal())(place)
+
+    def _seal(self) -> "Seal":
         if self._made_seal is None:
-            self._made_seal = seal.Seal(self._plan, self._running)
-        return self._made_seal(place)
+            self._made_seal = seals.Seal(self._plan, self._running)
+        return self._made_seal
 
     def state_dict(self) -> State:
         """The same as `state()`, under the name that PyTorch's tools expect."""
@@ -471,7 +488,7 @@ class DatasetIterator(Generic[T_co]):
         Raises:
           StateError: the state is of another pipeline or version.
         """
-        place, running = seal.place_in(self._plan, self._running, state, may_differ)
+        place, running = seals.place_in(self._plan, self._running, state, may_differ)
         plan, running = resumed(self._plan, running, place)
         other: DatasetIterator[T_co] = DatasetIterator(plan, running, place, self._passes, self._make_run)
         self._passes.goes_on(place["epoch"])
@@ -481,10 +498,8 @@ class DatasetIterator(Generic[T_co]):
         other.close()
 
     def get_state(self) -> bytes:
-        """The same as `state()`, as the JSON text that Grain's tools expect."""
-        from json import dumps  # saved states are few
-
-        return dumps(self.state(), sort_keys=True).encode()
+        """The same as `state()`, as the JSON text that Grain's tools expect; quicker than `json.dumps(iterator.state())`."""
+        return self._seal().text(self.place()).encode()
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""
@@ -602,3 +617,30 @@ def resumed(plan: Node, running: Running, place: State) -> tuple[Node, Running]:
         if store.epoch is None:
             store.epoch = kept.get(index)
     return plan, running
+
+
+# ----------------------------------------------------------------------------
+# What makes passes.
+# ----------------------------------------------------------------------------
+
+
+class DatasetLike(Protocol):
+    """A dataset, as tables, writers and recordings need one; the class `Dataset` uses these, and so stands above them."""
+
+    _passes: Passes
+    _counted: tuple[Node, Mapping[Hashable, OpCounters]]
+
+    @property
+    def node(self) -> Node: ...
+
+    def cardinality(self) -> int: ...
+
+    def iter_blocks(self) -> BlockIterator: ...
+
+    def explain(self) -> str: ...
+
+    def stats(self) -> "Stats": ...
+
+    def _runs(self) -> Running: ...
+
+    def _watched(self, make_run: Callable[..., Run]) -> "tuple[DatasetLike, Any, int]": ...

@@ -9,12 +9,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from distinput.columns.failure import Step
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
-from distinput.data.handle import DatasetHandle
+from distinput.data.iterator import DatasetLike
 from distinput.data.stats import Stats
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.sink import Sink
@@ -295,10 +295,11 @@ def _nanoseconds(seconds: float) -> int:
 # ----------------------------------------------------------------------------
 
 
+@runtime_checkable
 class Watchable(Protocol):
     """A distributed dataset."""
 
-    def _watched(self, make_run: Callable[..., Run]) -> tuple[DatasetHandle[Any], Any, int]: ...
+    def _watched(self, make_run: Callable[..., Run]) -> tuple[DatasetLike, Any, int]: ...
 
     def _row_counts(self, step: Any) -> tuple[int, ...]: ...
 
@@ -332,8 +333,9 @@ class Recording:
     >>> recording.write_report("report.html")
     """
 
-    def __init__(self, dataset: "DatasetHandle[Any] | Watchable") -> None:
+    def __init__(self, dataset: DatasetLike | Watchable) -> None:
         self.given, self.trace, self.delivered, self.epoch = dataset, Trace(), 0, 0
+        self._distributed = dataset if isinstance(dataset, Watchable) else None
         self.rows: list[int] = []
         self._begin: float | None = None
         self._end: float | None = None
@@ -352,7 +354,7 @@ class Recording:
         self.trace.look(self._begin)
         elements = iter(self._iterated)
         self.epoch = self._passes.begun - 1
-        if isinstance(self.given, DatasetHandle):
+        if not isinstance(self.given, Watchable):
             self.given._counted = self.dataset._counted  # so that its `stats` are of the latest pass
         return self._delivered(elements)
 
@@ -361,8 +363,8 @@ class Recording:
             with elements:
                 for element in elements:
                     self.delivered += 1
-                    if self.rows and not isinstance(self.given, DatasetHandle):
-                        self._count(self.given, element)
+                    if self.rows and self._distributed is not None:
+                        self._count(self._distributed, element)
                     yield element
         finally:
             self._end = Run.clock()
@@ -379,7 +381,7 @@ class Recording:
     @property
     def distributed(self) -> bool:
         """Whether what is delivered are the steps of a distributed dataset."""
-        return not isinstance(self.given, DatasetHandle)
+        return self._distributed is not None
 
     @property
     def begin(self) -> float:
@@ -417,7 +419,7 @@ class Recording:
             sink.write(text.encode())
 
 
-def recorded(dataset: DatasetHandle[Any], seconds: float | None = None, elements: int | None = None) -> Recording:
+def recorded(dataset: DatasetLike, seconds: float | None = None, elements: int | None = None) -> Recording:
     """A recording of a pass that nothing is done with.
 
     Args:

@@ -7,35 +7,10 @@ from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.data.transformation import transformation
-from distinput.names.registry import Registry, failures, load_extensions
-from distinput.names.words import meant
+from distinput.names.registry import Registry
 from distinput.plan.node import Node
 
-__all__ = ["OPS", "dataset_of", "method_of_an_extension", "register_op", "step"]
-
-
-# ----------------------------------------------------------------------------
-# Methods of a dataset from the extensions of installed packages, which are loaded when an unknown one is named.
-# ----------------------------------------------------------------------------
-
-
-def method_of_an_extension(dataset: Any, name: str) -> Any:
-    """Load the extensions and look up an attribute that a dataset lacks.
-
-    Raises:
-      AttributeError: it still lacks it.
-    """
-    kind = type(dataset)
-    if not name.startswith("_"):
-        if load_extensions() and hasattr(kind, name):
-            return getattr(dataset, name)
-        known = sorted(known for known in dir(kind) if not known.startswith("_"))
-        raise AttributeError(
-            f"{kind.__name__} has no method {name!r}; {meant(name, known, 'it has')}{failures()}",
-            name=name,
-            obj=dataset,
-        )
-    raise AttributeError(f"{kind.__name__} has no attribute {name!r}", name=name, obj=dataset)
+__all__ = ["OPS", "dataset_of", "register_op", "step"]
 
 
 OPS: Registry[Callable[..., Node]] = Registry("op", {})

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from distinput.data.handle import DatasetHandle
+from distinput.data.iterator import DatasetLike
 from distinput.data.writing import Request, write
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.paths import as_paths
@@ -24,7 +24,7 @@ _PAUSE = 0.05
 
 
 def save(
-    dataset: DatasetHandle[Any],
+    dataset: DatasetLike,
     path: Any,
     compression: str | None,
     shard_func: Callable[..., Any] | None,

@@ -5,8 +5,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
+from zlib import crc32
 
-from distinput.columns.state import State, opened, sealed, start_of
+from distinput.columns.state import VERSION, State, compact, opened, spaced, start_of
 from distinput.errors import StateError
 from distinput.ops.shard_batches import ShardBatches
 from distinput.plan.fingerprint import difference, fingerprint, is_count, is_fingerprint, misfit
@@ -18,6 +19,9 @@ __all__ = ["Seal", "place_in"]
 _PLACE = {"plan", "epoch", "at", "skip"}
 _WHEN = "when the state was saved"
 _LAST_PASS = (1 << 63) - 1
+
+_USUAL = 3
+"""A place has its `at`, `epoch` and `skip`; others have more, of errors, seeds and passes that are kept."""
 
 _RULES_OF_VERSION_2 = (
     "batch_then_unbatch", "concatenate_of_slices", "map_of_map", "map_rows_of_map_rows", "own_shares", "part_of_range",
@@ -37,6 +41,9 @@ class Seal:
 
     def __init__(self, plan: Node, running: Running) -> None:
         self._plan, self._running = plan, running
+        # Positions within one block have the state of the tree in common, so its text is kept for the next of them.
+        self._compact: tuple[Any, str] = None, "null"
+        self._spaced: tuple[Any, str] = None, "null"
 
     @cached_property
     def _facts(self) -> tuple[Any, int]:
@@ -44,9 +51,34 @@ class Seal:
         plan = {"steps": fingerprint(self._plan), "layout": running.layout, "rules": list(running.rules)}
         return plan, start_of(plan)
 
+    @cached_property
+    def _plan_text(self) -> str:
+        return spaced(self._facts[0])
+
     def __call__(self, place: State) -> State:
         """The state for a position."""
-        return sealed(place, *self._facts)
+        return {"version": VERSION, "check": self._check(place), "plan": self._facts[0], **place}
+
+    def text(self, place: State) -> str:
+        """The state for a position, as `json.dumps(state, sort_keys=True)` writes it."""
+        check, at = self._check(place), place["at"]
+        if len(place) > _USUAL:
+            return spaced({"version": VERSION, "check": check, "plan": self._facts[0], **place})
+        known = self._spaced
+        if known[0] is not at:
+            known = self._spaced = at, spaced(at)
+        epoch, plan, skip = place["epoch"], self._plan_text, place["skip"]
+        return f'{{"at": {known[1]}, "check": {check}, "epoch": {epoch}, "plan": {plan}, "skip": {skip}, "version": {VERSION}}}'
+
+    def _check(self, place: State) -> int:
+        """The check word of a position, as `columns.state.sealed` makes it."""
+        if len(place) > _USUAL:
+            return crc32(compact(place).encode(), self._facts[1])
+        known, at = self._compact, place["at"]
+        if known[0] is not at:
+            known = self._compact = at, compact(at)
+        text = f'{{"at":{known[1]},"epoch":{place["epoch"]},"skip":{place["skip"]}}}'
+        return crc32(text.encode(), self._facts[1])
 
 
 def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collection[str] = ()) -> tuple[State, Running]:

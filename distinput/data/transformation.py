@@ -6,12 +6,12 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
-from distinput.data.handle import DatasetHandle
 from distinput.names.words import meant
 from distinput.plan.check import taken
 from distinput.plan.node import Node
+from distinput.values.spec import DatasetSpec
 
-__all__ = ["Arguments", "method_of", "transformation"]
+__all__ = ["Arguments", "adds_an_op", "method_of", "transformation"]
 
 
 # ----------------------------------------------------------------------------
@@ -113,12 +113,13 @@ class Arguments:
         return arguments
 
     def _node(self, name: str, value: Any) -> Node:
-        if not isinstance(value, DatasetHandle):
+        if not isinstance(value, DatasetSpec.value_type):
             raise TypeError(
                 f"{self.op}: {name} must be a Dataset, got {value!r}; Dataset.from_tensors and Dataset.from_tensor_slices "
                 "make one of values"
             )
-        return value.node
+        node: Node = value.node
+        return node
 
     def _meant(self, name: str) -> str:
         ours = [each for each in _ELSEWHERE.get(name, ()) if each in self.known]
@@ -139,6 +140,11 @@ def transformation(load: Callable[[], Callable[..., Node]], *, reshuffles: bool 
     return _Transformation(load, reshuffles)
 
 
+def adds_an_op(method: Any) -> bool:
+    """Whether a method, as it stands in its class, is one that `transformation` made."""
+    return isinstance(method, _Transformation) or hasattr(method, "op")
+
+
 def method_of(name: str, op: Callable[..., Node], *, reshuffles: bool = False) -> Callable[..., Any]:
     """A function that can be set as a method of `Dataset`.
 
@@ -157,6 +163,7 @@ def method_of(name: str, op: Callable[..., Node], *, reshuffles: bool = False) -
     method.__signature__ = arguments.signature  # type: ignore[attr-defined]
     method.__name__, method.__qualname__, method.__doc__ = name, f"Dataset.{name}", op.__doc__
     method.__module__ = "distinput.data.dataset"
+    method.op = op  # type: ignore[attr-defined]
     return method
 
 
@@ -166,10 +173,10 @@ class _Transformation:
     def __init__(self, load: Callable[[], Callable[..., Node]], reshuffles: bool) -> None:
         self.load, self.reshuffles = load, reshuffles
 
-    def __set_name__(self, owner: type[DatasetHandle], name: str) -> None:
+    def __set_name__(self, owner: type[Any], name: str) -> None:
         self.owner, self.name = owner, name
 
-    def __get__(self, dataset: DatasetHandle | None, _: type[DatasetHandle]) -> Callable[..., Any]:
+    def __get__(self, dataset: Any, _: type[Any]) -> Callable[..., Any]:
         made = method_of(self.name, self.load(), reshuffles=self.reshuffles)
         setattr(self.owner, self.name, made)
         return made if dataset is None else MethodType(made, dataset)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by docs/make_stub.py from the ops; do not change it by hand.
-# `self` is a Dataset, the one class that has these methods; faces may overlap, the first that fits is taken.
+# `self` is a Dataset, the one class that has these methods, and at run time the only one; faces may overlap, the first that
+# fits is taken.
 # mypy: disable-error-code="misc, overload-overlap"
 # pyright: reportGeneralTypeIssues=false, reportOverlappingOverload=false
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Never, TypeAlias, TypeVar, TypeVarTuple, overload
+from typing import Any, Generic, Never, TypeAlias, TypeVar, TypeVarTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distinput.values.sparse_tensor import SparseTensor
-from distinput.data.actions import Actions
 from distinput.data.dataset import Dataset
 from distinput.data.element import T_co
 from distinput.formats.features import Feature
@@ -33,7 +33,7 @@ Leaf: TypeAlias = S | NDArray[S]  # a row of an array: a scalar or an array
 Python: TypeAlias = bool | int | float | complex | str | list[Any]  # these become NumPy's
 Truth: TypeAlias = bool | np.bool_
 
-class Transformations(Actions[T_co]):
+class Transformations(Generic[T_co]):
     @overload
     def batch(
         self: Dataset[Never],

@@ -18,8 +18,7 @@ import numpy as np
 from distinput.columns.block import Block
 from distinput.columns.sizes import rows_within
 from distinput.columns.state import State
-from distinput.data.handle import DatasetHandle
-from distinput.data.iterator import Iteration, resumed, run_of
+from distinput.data.iterator import DatasetLike, Iteration, resumed, run_of
 from distinput.data.seal import Seal, place_in
 from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
@@ -58,7 +57,7 @@ class BlockPass:
       StateError: the state is of another pipeline.
     """
 
-    def __init__(self, dataset: DatasetHandle[Any], state: State | None = None) -> None:
+    def __init__(self, dataset: DatasetLike, state: State | None = None) -> None:
         plan, running = dataset.node, dataset._runs()
         if state is None:
             epoch = dataset._passes.begin(plan)
@@ -220,7 +219,7 @@ def request_of(
     )
 
 
-def write(dataset: DatasetHandle[Any], request: Request) -> WrittenFiles:
+def write(dataset: DatasetLike, request: Request) -> WrittenFiles:
     """Write a pass, or go on where one that was interrupted stood."""
     if dataset.cardinality() == INFINITE:
         raise InvalidArgumentError(f"{request.who}: the dataset is infinite; take(n) elements of it")
@@ -253,7 +252,7 @@ class Writing:
       stage: where.
     """
 
-    def __init__(self, dataset: DatasetHandle[Any], request: Request, stage: Stage) -> None:
+    def __init__(self, dataset: DatasetLike, request: Request, stage: Stage) -> None:
         self.dataset, self.request, self.stage = dataset, request, stage
         self.spec = dataset.node.spec
         self.pipeline = fingerprint(dataset.node)

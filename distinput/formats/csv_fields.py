@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.adopt import leaf_of
 from distinput.errors import InvalidArgumentError
-from distinput.values.leaves import STRING
+from distinput.values.leaves import STRING, as_leaf
 
 __all__ = ["FieldError", "decode_csv", "fields_of", "record_values", "splits_as_tensorflow"]
 
@@ -241,7 +240,7 @@ def _shaped(values: list[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
 
 
 def _default(place: int, value: Any) -> np.ndarray[Any, Any]:
-    leaf = leaf_of(value)
+    leaf = as_leaf(value)
     found = np.asarray(leaf, STRING) if isinstance(leaf, bytes) else np.asarray(leaf)
     if found.dtype not in _DTYPES or found.size > 1:
         raise InvalidArgumentError(

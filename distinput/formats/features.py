@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import leaf_of
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
-from distinput.values.leaves import STRING, as_dtype
+from distinput.values.leaves import STRING, as_dtype, as_leaf
 from distinput.values.spec import Spec, TensorSpec
 
 __all__ = [
@@ -403,7 +402,7 @@ def as_feature_array(value: Any, dtype: np.dtype[Any]) -> Array:
       InvalidArgumentError: it is of another type.
     """
     what, kinds = _DEFAULTS[dtype]
-    made = np.asarray(leaf_of(value) if dtype == STRING else value)
+    made = np.asarray(as_leaf(value) if dtype == STRING else value)
     if made.size and made.dtype.kind not in kinds:
         shown = "string" if dtype == STRING else dtype
         raise InvalidArgumentError(f"default_value must be {what} for a feature of {shown}, got {value!r}")
@@ -412,7 +411,7 @@ def as_feature_array(value: Any, dtype: np.dtype[Any]) -> Array:
     if made.dtype == STRING:
         return made
     out = np.empty((), object)  # NumPy's own kind of text cuts off zeros at the end
-    out[()] = leaf_of(value)
+    out[()] = as_leaf(value)
     return out
 
 

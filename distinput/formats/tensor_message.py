@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.adopt import leaf_of
 from distinput.errors import InvalidArgumentError
 from distinput.formats.decoded_example import message_of
 from distinput.formats.example_encoding import field, varint
 from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
-from distinput.values.leaves import STRING, as_dtype
+from distinput.values.leaves import STRING, as_dtype, as_leaf
 from distinput.values.sparse_tensor import SparseTensor
 
 __all__ = ["deserialize_many_sparse", "parse_tensor", "serialize_many_sparse", "serialize_sparse", "serialize_tensor"]
@@ -59,7 +58,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> bytes:
     Source: `tf.io.serialize_tensor`.
     """
     del name
-    leaf = leaf_of(tensor)
+    leaf = as_leaf(tensor)
     array = np.asarray(leaf, object) if isinstance(leaf, bytes) else np.asarray(leaf)
     shape = b"".join([field(2, b"\x08" + varint(size) if size else b"") for size in array.shape])
     if array.dtype == STRING:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
-from distinput.arrow.adopt import adopt
+from distinput.arrow.adopt import adopt, all_known
 from distinput.arrow.owned import Promise, owned
 from distinput.columns.block import Block
 from distinput.columns.failure import Failure, of_all
@@ -52,8 +52,8 @@ class Reads:
         self.source, self.length, self.copy, self.said = source, length, copy, said
         plain = type(source) in (list, tuple)  # no function runs that could change an item
         self.lends = plain or not copy
-        self._looked_at: Callable[[Any], Any] = (
-            adopt if plain else owned if copy else Promise("from_source: the source")
+        self._looked_at: Callable[[Any], Any] | None = (
+            None if plain else owned if copy else Promise("from_source: the source")
         )
         self._many: Callable[[list[int]], Sequence[Any]] | None = getattr(source, "__getitems__", None)
 
@@ -68,9 +68,12 @@ class Reads:
     def results(self, rows: Block) -> Iterator[Any]:
         """The items at these positions, read as they are requested; an array that the source may still change is copied."""
         self.check_length()
-        indices = [int(index) for index in rows.elements()]
+        indices = list(map(int, rows.elements()))
         items = map(self.source.__getitem__, indices) if self._many is None else self._together(indices)
-        return map(self._looked_at, items)
+        if self._looked_at is not None:
+            return map(self._looked_at, items)
+        listed = list(items)  # of a list, so that no function runs
+        return iter(listed) if all_known(listed) else map(adopt, listed)
 
     def check_length(self) -> None:
         """Refuse a source that has another length than it had when the dataset was made.

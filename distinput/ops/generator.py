@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, leaf_of
+from distinput.arrow.adopt import adopt, all_known
 from distinput.arrow.owned import Promise, kept, lent, owned
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column
@@ -30,7 +30,7 @@ from distinput.plan.node import Node
 from distinput.run.begun import Begun
 from distinput.run.calls import bytes_of
 from distinput.run.run import Run
-from distinput.values.leaves import STRING, dtype_of, is_ragged, shape_of
+from distinput.values.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.shape import Dims
@@ -254,10 +254,10 @@ class Generator(Node):
             next(islice(iterator, row, row), None)
             return iterator
 
-        for elements, error in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS)):
-            if isinstance(error, _HeldBack):
+        for elements, ending in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS)):
+            error = ending.told() if isinstance(ending, _HeldBack) else ending
+            if error is not ending:
                 self.__dict__["waits"] = True  # the next pass asks for one element at a time
-                error = error.told()
             while elements:
                 block, misfit = self._block(elements, row)
                 row += block.size
@@ -283,9 +283,10 @@ class Generator(Node):
         if components and len(columns) == len(components):
             return ColumnBlock(structure, columns, len(elements)), None
         held: list[list[Any]] = []
+        known = all_known(elements)
         try:
             for element in elements:
-                held.append(self._leaves(element, row + len(held)))
+                held.append(self._leaves(element, row + len(held), known))
         except Exception as error:  # noqa: BLE001 - what came before it is sent first
             return Block.of(structure, held), error
         return Block.of(structure, held), None
@@ -303,11 +304,12 @@ class Generator(Node):
                 return [[element[key] for element in elements] for key in structure.keys]
         return []
 
-    def _leaves(self, element: Any, row: int) -> list[Any]:
-        """The leaves of an element, cast and checked."""
+    def _leaves(self, element: Any, row: int, known: bool) -> list[Any]:
+        """The leaves of an element, cast and checked; `known` if it need not be adopted."""
         structure = self.signature.structure
         try:
-            element = adopt(_as_nest(element, structure))
+            element = _as_nest(element, structure)
+            element = element if known else adopt(element)
         except TypeError as error:
             raise TypeError(
                 f"from_generator: `generator` yielded an element that could not be converted: {error} (element {row})"
@@ -343,12 +345,19 @@ class Generator(Node):
         return leaves
 
 
-class _HeldBack(Exception):
-    """The generator has waited in vain, while elements were there that the loop had not got yet."""
+@dataclass(frozen=True)
+class _HeldBack:
+    """The generator has waited in vain, while elements were there that the loop had not got yet.
 
-    def __init__(self, error: Exception, held: int, seconds: float) -> None:
-        super().__init__(error, held, seconds)
-        self.error, self.held, self.seconds = error, held, seconds
+    Args:
+      error: what the generator raised then.
+      held: how many elements were there.
+      seconds: how long it has waited.
+    """
+
+    error: Exception
+    held: int
+    seconds: float
 
     def told(self) -> Exception:
         """What the generator raised, with a note."""
@@ -360,14 +369,15 @@ class _HeldBack(Exception):
         return self.error
 
 
-def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[list[Any], Exception | None]]:
+def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[list[Any], Exception | _HeldBack | None]]:
     """The elements that come in a short time, at most `most` or what a core's cache holds, and the error after them.
 
     Elements are taken in strides, without Python code for each; how many lie between two looks at the clock depends on how long
     the last ones took. The first one comes alone and the next ones in small groups, since those that are there should not have
     to wait for others. All come alone once one of them had to be waited for.
     """
-    stride, error, ended, room = 1, None, False, 1
+    stride, ended, room = 1, False, 1
+    error: Exception | _HeldBack | None = None
     iterator: Iterator[Any] | None = None
     while not ended:
         elements: list[Any] = []
@@ -527,7 +537,7 @@ def _given(args: Any) -> tuple[Any, ...]:
     if not isinstance(args, tuple | list):
         raise TypeError(f"from_generator: args must be a tuple, got {args!r}")
     try:
-        return tuple([arg if getattr(arg, "nest_leaf", False) else leaf_of(arg) for arg in args])
+        return tuple([arg if getattr(arg, "nest_leaf", False) else as_leaf(arg) for arg in args])
     except TypeError as error:
         raise TypeError(
             f"from_generator: args must be numbers, text or arrays: {error}; bind others with a lambda"

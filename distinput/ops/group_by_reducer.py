@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import leaf_of
 from distinput.arrow.owned import owned
 from distinput.columns.block import Block
 from distinput.columns.failure import Failure
@@ -22,6 +21,7 @@ from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
 from distinput.run.calls import called
 from distinput.run.run import Run
+from distinput.values.leaves import as_leaf
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
@@ -139,7 +139,7 @@ class GroupByReducer(Node):
 
     def _final(self, value: Any) -> Any:
         result = calling(self.finalize_func)(value)
-        return leaf_of(result) if type(result) is list else result
+        return as_leaf(result) if type(result) is list else result
 
 
 def _failed(error: Exception, run: Run) -> Failure:

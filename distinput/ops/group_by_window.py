@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import leaf_of
 from distinput.columns.block import Block, ColumnBlock, concat_blocks
 from distinput.columns.column import Ints
 from distinput.columns.failure import Failure
@@ -33,7 +32,7 @@ from distinput.plan.seeds import drawn_seeds, with_seed
 from distinput.run.calls import called
 from distinput.run.run import Run
 from distinput.streaming.groups import Groups
-from distinput.values.leaves import STRING, shape_of
+from distinput.values.leaves import STRING, as_leaf, shape_of
 from distinput.values.nest import LEAF
 from distinput.values.random import fresh_seed, key_of, unseeded
 from distinput.values.spec import DatasetSpec, Spec
@@ -322,7 +321,7 @@ class BucketBySequenceLength(Keyed):
         late = run.late(self) if run.by_element else None
 
         def bucket_of(result: Any) -> int:
-            length = leaf_of(result)
+            length = as_leaf(result)
             if shape_of(length):
                 raise InvalidArgumentError(
                     f"bucket_by_sequence_length: element_length_func must return one number, got {length!r}"

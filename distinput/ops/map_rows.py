@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from distinput.arrow.adopt import leaf_of
 from distinput.arrow.owned import owned
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Ints
@@ -30,7 +29,7 @@ from distinput.plan.families import Fused, Neighbours, OneForOne
 from distinput.plan.node import Node
 from distinput.plan.skip_errors import SkipErrors
 from distinput.run.run import Run
-from distinput.values.leaves import STRING, is_ragged, shape_of
+from distinput.values.leaves import STRING, as_leaf, is_ragged, shape_of
 from distinput.values.nest import component, structure_of
 from distinput.values.spec import ElementsSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
@@ -115,7 +114,7 @@ class MapRows(OneForOne):
         columns: list[Column] = []
         plain = () if self.signature is None else [type(leaf) is TensorSpec for leaf in self.signature.leaves]
         for place, (leaf, path) in enumerate(zip(structure.flatten(result), structure.paths, strict=True)):
-            value = leaf_of(leaf)
+            value = as_leaf(leaf)
             shape = shape_of(value)
             if not shape or shape[0] != block.size:
                 raise of_all(

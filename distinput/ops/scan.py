@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, leaf_of
+from distinput.arrow.adopt import adopt
 from distinput.arrow.owned import kept, owned
 from distinput.columns.block import Block
 from distinput.columns.failure import Failure
@@ -24,7 +24,7 @@ from distinput.plan.node import Node
 from distinput.run.calls import MOST_CALLS, applied
 from distinput.run.run import Run
 from distinput.values.json_values import MalformedJson, items_of, member, of_kind
-from distinput.values.leaves import dtype_code, dtype_of
+from distinput.values.leaves import as_leaf, dtype_code, dtype_of
 from distinput.values.nest import structure_of
 from distinput.values.spec import Spec
 
@@ -43,7 +43,7 @@ class Carry:
         self.op = op
         initial = adopt(initial)
         self.structure = structure_of(initial)
-        leaves = [leaf_of(leaf) for leaf in self.structure.flatten(initial)]
+        leaves = [as_leaf(leaf) for leaf in self.structure.flatten(initial)]
         if any(getattr(leaf, "nest_leaf", False) for leaf in leaves):
             raise TypeError(f"{op}: the carried value must be a nest of arrays, got {initial!r}")
         self.dtypes = [dtype_of(leaf) for leaf in leaves]
@@ -61,7 +61,7 @@ class Carry:
         structure = structure_of(value)
         if structure != self.structure:
             raise TypeError(f"{self.op}: the carried value must keep its structure {self.structure}, got {structure}")
-        leaves = [leaf_of(leaf) for leaf in structure.flatten(value)]
+        leaves = [as_leaf(leaf) for leaf in structure.flatten(value)]
         for leaf, dtype, path in zip(leaves, self.dtypes, structure.paths, strict=True):
             if dtype_of(leaf) != dtype:
                 raise TypeError(
@@ -129,7 +129,7 @@ class Scan(Node):
     def _parts(self, result: Any) -> tuple[Any, Any]:
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(f"scan: scan_func must return (state, output), got {result!r}")
-        output = leaf_of(result[1]) if type(result[1]) is list else result[1]
+        output = as_leaf(result[1]) if type(result[1]) is list else result[1]
         return self.carry.checked(result[0]), output
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, leaf_of
+from distinput.arrow.adopt import adopt
 from distinput.arrow.owned import look_of
 from distinput.arrow.tabular import arrow_array_of, is_arrow_array, is_table, library_of, table_of
 from distinput.columns.block import Block, ColumnBlock
@@ -30,7 +30,7 @@ from distinput.names.lazy import later
 from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec, rows_from
 from distinput.plan.node import Node
 from distinput.run.run import Run
-from distinput.values.leaves import STRING, as_leaves, is_ragged, shape_of
+from distinput.values.leaves import STRING, as_leaf, as_leaves, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
 from distinput.values.spec import LeafSpec, Spec, array_spec, dense_shape_spec
 
@@ -160,7 +160,7 @@ def from_tensors(tensors: Any) -> Slices:
         if listed is not None:
             columns.append(Datasets([listed], STRING))
             continue
-        value = leaf_of(leaf)
+        value = as_leaf(leaf)
         columns.append(column_of([value.copy() if isinstance(value, np.ndarray) or is_ragged(value) else value]))
     made = Slices(ColumnBlock(structure, columns, 1), "1 element")
     return replace(made, leaves=_with_sizes(structure, columns, made.spec.leaves)) if structure.sparse else made
@@ -204,7 +204,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
             columns.append(Datasets(list(listed), STRING))
             sizes.append(len(listed))
             continue
-        value = leaf_of(leaf)
+        value = as_leaf(leaf)
         held = getattr(value, "nest_leaf", False)
         if held or not shape_of(value):
             raise InvalidArgumentError(
@@ -230,7 +230,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
 def _rows_of_sparse(leaf: Any, path: str, who: str) -> Any:
     """The rows of a sparse tensor, as a column."""
     try:
-        return sparse_rows.SparseRows(*[column_of([leaf_of(part)]) for part in leaf]).unstack()
+        return sparse_rows.SparseRows(*[column_of([as_leaf(part)]) for part in leaf]).unstack()
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{who}: {component(path)}: {error}") from None
 

@@ -3,9 +3,8 @@
 
 import string
 from dataclasses import dataclass
-from typing import Any
 
-from distinput.data.handle import DatasetHandle
+from distinput.data.iterator import DatasetLike
 from distinput.plan.node import Node, given, walk
 from distinput.plan.text import bounds_text, spec_text_of
 from distinput.rewrite.rules import Running
@@ -74,7 +73,7 @@ class Graph:
         return [source for source, step in self.edges if step == number]
 
 
-def graph_of(what: "DatasetHandle[Any] | Node", running: bool = False) -> Graph:
+def graph_of(what: DatasetLike | Node, running: bool = False) -> Graph:
     """The graph of a dataset.
 
     Specs that are not known yet are inferred, for which functions may be called with made-up elements, as `element_spec` does.

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from distinput import __version__
-from distinput.data.export import explanation_of
 from distinput.data.recording import Recording
 from distinput.data.stats import Stats
 from distinput.names.words import bytes_text, number_text, seconds_text
@@ -115,7 +114,7 @@ def page(recording: Recording, num_workers: int = 4) -> str:
         tag(
             "details",
             tag("summary", "As it was described, and the rules that changed it"),
-            tag("pre", str(explanation_of(dataset.node, dataset._runs().node))),
+            tag("pre", dataset.explain()),
         ),
     ]
     return "<!DOCTYPE html>\n" + tag(

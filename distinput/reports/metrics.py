@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from distinput.data.handle import DatasetHandle
+from distinput.data.dataset import Dataset
 from distinput.data.stats import Stats
 from distinput.errors import EngineMissing
 
@@ -67,13 +67,13 @@ _OUTSIDE = Metric("consumer", "seconds", True, "Time that the loop spent on the 
 _SLOWEST = Metric("slowest_step", "", False, "1 for the step that the others wait for.", lambda _: None)
 
 
-def points(what: "DatasetHandle[Any] | Stats | Mapping[str, DatasetHandle[Any] | Stats]") -> Iterator[MetricPoint]:
+def points(what: "Dataset[Any] | Stats | Mapping[str, Dataset[Any] | Stats]") -> Iterator[MetricPoint]:
     """All values now.
 
     Args:
       what: a dataset, for its latest pass; statistics; or several of them by their names.
     """
-    named = {"": what} if isinstance(what, DatasetHandle | Stats) else what
+    named = {"": what} if isinstance(what, Dataset | Stats) else what
     for dataset, each in named.items():
         stats = each if isinstance(each, Stats) else each.stats()
         for step, told in stats.items():
@@ -92,7 +92,7 @@ def points(what: "DatasetHandle[Any] | Stats | Mapping[str, DatasetHandle[Any] |
 # ----------------------------------------------------------------------------
 
 
-def prometheus_text(what: "DatasetHandle[Any] | Stats | Mapping[str, DatasetHandle[Any] | Stats]") -> str:
+def prometheus_text(what: "Dataset[Any] | Stats | Mapping[str, Dataset[Any] | Stats]") -> str:
     r"""What a server answers at `/metrics`, or a job writes for the textfile collector; no package is needed.
 
     Args:
@@ -143,7 +143,7 @@ except ImportError:
     ) from None
 
 
-def observe(datasets: "Mapping[str, DatasetHandle[Any]]", meter: Any = None) -> None:
+def observe(datasets: "Mapping[str, Dataset[Any]]", meter: Any = None) -> None:
     """Let a meter ask for the metrics of the latest pass of some datasets.
 
     Instruments are called `distinput.step_elements` and so on, with the attributes "dataset", "step" and "op".
@@ -161,7 +161,7 @@ def observe(datasets: "Mapping[str, DatasetHandle[Any]]", meter: Any = None) -> 
         make(f"distinput.{metric.name}", callbacks=[_observed(metric, datasets)], unit=unit, description=metric.help)
 
 
-def _observed(metric: Metric, datasets: "Mapping[str, DatasetHandle[Any]]") -> Callable[[Any], Iterable[Any]]:
+def _observed(metric: Metric, datasets: "Mapping[str, Dataset[Any]]") -> Callable[[Any], Iterable[Any]]:
     def observed(options: Any) -> Iterable[Any]:  # noqa: ARG001 - what OpenTelemetry calls it with
         return [metrics.Observation(p.value, p.labels) for p in points(datasets) if p.metric is metric]
 

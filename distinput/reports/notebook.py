@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distinput.data.handle import DatasetHandle
+from distinput.data.dataset import Dataset
 from distinput.data.stats import Stats
 from distinput.reports.graph import graph_of
 from distinput.reports.markup import MONOSPACE, SANS, Markup, colours, tag
@@ -32,7 +32,7 @@ _STYLE = (
 _MOST_LETTERS = 70
 
 
-def dataset_html(dataset: DatasetHandle[Any]) -> str:
+def dataset_html(dataset: Dataset[Any]) -> str:
     """A dataset: its line, and its graph, for which specs that are not known yet are inferred."""
     picture = svg_of(graph_of(dataset), alone=False)  # after which `repr` knows the spec
     return _note(GRAPH_STYLE, tag("code", repr(dataset)), tag("div", Markup(picture)))

@@ -383,7 +383,7 @@ class KeptOnDisk(SameElements):
                 yield block, after
             self._publish(files, stage, epoch)
         except GeneratorExit:
-            if not run.cancelled.is_set():  # a step behind this one wants no more
+            if not run.cancelled.is_set() and not run.sampling:  # a step behind this one wants no more
                 if at == self.input.cardinality:  # as `take` of all of them
                     self._publish(files, stage, epoch)
                 else:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.adopt import leaf_of
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Array, Column, Ints, LazyColumn
 from distinput.columns.dense import Dense
@@ -24,7 +23,7 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.kernels.ragged import pad_spans
 from distinput.plan.node import Node
 from distinput.values.buffers import empty
-from distinput.values.leaves import STRING, dtype_name, dtype_of, shape_of, zero
+from distinput.values.leaves import STRING, as_leaf, dtype_name, dtype_of, shape_of, zero
 from distinput.values.nest import Structure, component
 from distinput.values.spec import Spec, TensorSpec
 
@@ -289,7 +288,7 @@ def _fill(op: str, given: Any, leaf: TensorSpec, path: str) -> Any:
     if isinstance(given, tuple | dict):
         raise TypeError(f"{op}: padding_values must be nested as the element, got {given!r} for {path}")
     try:
-        value = leaf_of(given)
+        value = as_leaf(given)
     except TypeError as error:
         raise TypeError(f"{op}: the padding value of {path} must be a scalar: {error}") from None
     if isinstance(value, Node):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, leaf_of
+from distinput.arrow.adopt import adopt
 from distinput.arrow.owned import kept
 from distinput.arrow.tabular import Reading
 from distinput.columns.block import Block
@@ -33,7 +33,7 @@ from distinput.sharding.batches import rebatch_for
 from distinput.sharding.decision import auto_shard
 from distinput.sharding.planning import shard_plan as _shard_plan
 from distinput.sharding.shard_plan import ShardPlan
-from distinput.values.leaves import STRING
+from distinput.values.leaves import STRING, as_leaf
 from distinput.values.nest import Structure, map_leaves, structure_of
 from distinput.values.spec import TensorSpec
 
@@ -459,7 +459,7 @@ def from_list(elements: list[Any], name: str | None = None) -> Dataset[Any]:
 
 
 def _leaf(value: Any) -> Any:
-    return leaf_of(getattr(value, "node", value))
+    return as_leaf(getattr(value, "node", value))
 
 
 def sample_from_datasets(

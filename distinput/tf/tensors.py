@@ -12,9 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from distinput.arrow.adopt import leaf_of
 from distinput.distribute.devices.names import device_name as checked_device
-from distinput.values.leaves import STRING, as_dtype
+from distinput.values.leaves import STRING, as_dtype, as_leaf
 
 __all__ = [
     "Tensor",
@@ -132,9 +131,9 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
         return value if dtype is None else value.astype(np.dtype(getattr(dtype, "as_numpy_dtype", dtype)))
     wanted = dtype if dtype is not None else dtype_hint
     if wanted is None:
-        return leaf_of(value)
+        return as_leaf(value)
     to = as_dtype(wanted)
-    made = np.asarray(value, to)[()] if _beyond_int64(value, to) else leaf_of(value)
+    made = np.asarray(value, to)[()] if _beyond_int64(value, to) else as_leaf(value)
     have = STRING if isinstance(made, bytes) else made.dtype
     if have == to:
         return made

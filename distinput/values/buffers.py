@@ -7,6 +7,9 @@ neither it nor a view of it is alive. Whatever looks at an array (a slice, a `me
 PyTorch or JAX over the same memory) refers to it, and a view refers to the buffer, so a batch that anybody keeps is never
 overwritten; a new buffer is made instead.
 
+Large arrays have a pool of their own, so that they do not evict the others. It is emptied whenever an iteration ends: what
+waits in it is there for the next batches, and goes back to the system when there are none.
+
 Where reference counts are not exact (free-threaded builds; see `references`) nothing is recycled: every array is fresh.
 """
 
@@ -21,6 +24,7 @@ import numpy as np
 __all__ = [
     "ALIGNMENT",
     "FEWEST_BYTES",
+    "LARGE_MOST_BYTES",
     "MOST_BYTES",
     "Buffers",
     "Bytes",
@@ -30,6 +34,7 @@ __all__ = [
     "copy_of",
     "counts_are_exact",
     "empty",
+    "forget_large",
     "is_pooled",
 ]
 
@@ -74,6 +79,10 @@ FEWEST_BYTES = 1 << 16
 MOST_BYTES = 1 << 26
 """The most memory that a pool remembers, all of which may wait for a next batch that never comes."""
 
+LARGE_MOST_BYTES = 1 << 28
+"""The same for the pool of arrays of which that one remembers no four: arrays of up to 64 MiB, of which a loop holds one while
+the next one is filled, and a prefetch two more."""
+
 ALIGNMENT = 64
 """Buffers begin at a multiple of so many bytes: JAX uses such memory without a copy, and a cache line belongs to one array."""
 
@@ -91,10 +100,13 @@ class Buffers:
     Args:
       most_bytes: the most memory that is remembered; beyond that everything is forgotten, which frees what nobody holds.
       step_bits: between a power of two and the next there are 2**step_bits sizes of buffers.
+      larger: the pool for arrays of more than a quarter of `most_bytes`; None: their memory is always fresh.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES, step_bits: int = _STEP_BITS) -> None:
-        self._step_bits = step_bits
+    def __init__(
+        self, most_bytes: int = MOST_BYTES, step_bits: int = _STEP_BITS, larger: "Buffers | None" = None
+    ) -> None:
+        self._step_bits, self._larger = step_bits, larger
         self.most_bytes = most_bytes if counts_are_exact() else 0
         self._shelves: dict[int, deque[list[Bytes]]] = {}  # each buffer in a list of its own, so that `alone` can tell
         self._bytes = 0
@@ -113,7 +125,7 @@ class Buffers:
         if size < FEWEST_BYTES or dtype.hasobject:
             return np.empty(shape, dtype)
         if size > self.most_bytes // 4:
-            return np.ndarray(shape, dtype, _fresh(size))
+            return np.ndarray(shape, dtype, _fresh(size)) if self._larger is None else self._larger.empty(shape, dtype)
         grain = 1 << max(0, size.bit_length() - 1 - self._step_bits)
         capacity = -(-size // grain) * grain
         shelf = self._shelves.get(capacity)
@@ -142,7 +154,7 @@ class Buffers:
         # Without a lock, which a fork could leave closed: where two threads meet here, a buffer may be forgotten too early or
         # its bytes not be counted, until everything is forgotten the next time.
         if self._bytes + capacity > self.most_bytes:
-            self._shelves, self._bytes = {}, 0
+            self.forget()
         self._bytes += capacity
         self._shelves.setdefault(capacity, deque()).appendleft([buffer])
         return buffer
@@ -153,7 +165,12 @@ class Buffers:
         False for a moment while another thread looks whether it is free.
         """
         shelf = self._shelves.get(buffer.nbytes)
-        return shelf is not None and any(held[0] is buffer for held in list(shelf))
+        here = shelf is not None and any(held[0] is buffer for held in list(shelf))
+        return here or (self._larger is not None and self._larger.remembers(buffer))
+
+    def forget(self) -> None:
+        """Remember nothing: what nobody holds is freed, and the rest once nobody holds it."""
+        self._shelves, self._bytes = {}, 0
 
     @property
     def nbytes(self) -> int:
@@ -169,9 +186,10 @@ def _fresh(size: int) -> Bytes:
     return np.frombuffer(memory.data[start : start + size], np.uint8)
 
 
-_BUFFERS = Buffers()
+_LARGE = Buffers(LARGE_MOST_BYTES)
+_BUFFERS = Buffers(larger=_LARGE)
 
-empty, is_pooled = _BUFFERS.empty, _BUFFERS.remembers
+empty, is_pooled, forget_large = _BUFFERS.empty, _BUFFERS.remembers, _LARGE.forget
 
 
 def copy_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:

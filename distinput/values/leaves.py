@@ -6,9 +6,11 @@ scalars keep their dtype.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from enum import Enum
+from functools import cache
+from importlib import import_module
 from numbers import Number
 from typing import Any
 
@@ -338,25 +340,26 @@ def _of_others(item: Any) -> Any:
 
 
 def array_of(value: Any) -> Any:
-    """What Python has as an array, and whatever shows NumPy one; without a copy wherever NumPy can look at the same memory.
+    """What other libraries, and Python itself, have as an array; without a copy wherever NumPy can look at the same memory.
 
-    A bytearray and a memoryview of bytes are text, as bytes are; every other buffer is an array of its numbers. Arrays and
-    tables of Arrow, pandas and polars, which have more types than NumPy and nulls, are for `adopt` to read.
+    A bytearray and a memoryview of bytes are text, as bytes are; every other buffer is an array of its numbers.
 
     Returns:
       None: it is no array.
 
     Raises:
-      TypeError: an array that is not on the host, or one that holds nulls.
+      TypeError: an array that is not on the host, or a column that cannot be an array.
 
-    Source: NumPy's interoperability protocols, the DLPack interface, PEP 3118.
+    Source: NumPy's interoperability protocols, the DLPack and Arrow PyCapsule interfaces, PEP 3118.
     """
     if isinstance(value, bytearray) or (isinstance(value, memoryview) and value.format in _BYTES and value.ndim == 1):
         return bytes(value)
     if type(value).__module__.partition(".")[0] == "torch":
         return _from_torch(value)
+    read = _reader_of_others()(value)
+    if read is not None:
+        return read
     if any(hasattr(value, name) for name in _ARRAYS):
-        _check_nulls(value)
         return np.asarray(value)
     if hasattr(value, "__dlpack__"):
         try:
@@ -369,19 +372,19 @@ def array_of(value: Any) -> Any:
         return None
 
 
+READER = "distinput.arrow.adopt:array_of_others"
+"""What reads arrays of libraries that have nulls and more types than NumPy: above, and loaded when a stranger's value comes."""
+
+
+@cache
+def _reader_of_others() -> Callable[[Any], Any]:
+    module, _, name = READER.partition(":")
+    reader: Callable[[Any], Any] = getattr(import_module(module), name)
+    return reader
+
+
 _BYTES = ("B", "b", "c", "@B", "<B")
 _ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
-
-
-def _check_nulls(value: Any) -> None:
-    """Refuse what NumPy would change: it makes floats of the integers of Arrow beside nulls, and objects of the rest."""
-    count = getattr(value, "null_count", 0)
-    nulls = count() if callable(count) else count
-    if hasattr(value, "__arrow_array__") and hasattr(value, "isna"):  # an array of pandas
-        nulls = int(value.isna().sum())
-    kind = str(getattr(value, "type", None) or getattr(value, "dtype", ""))
-    if isinstance(nulls, int) and nulls and not kind.lower().startswith(("float", "double", "halffloat")):
-        raise TypeError(f"cannot make an array of a {type(value).__name__}: it has {nulls} nulls; fill them first")
 
 
 def _from_torch(value: Any) -> Any:

@@ -765,7 +765,7 @@ def _as_values(values: Any) -> Any:
     if is_ragged(values):
         return values
     made = as_leaf(values)
-    if not isinstance(made, np.ndarray):
+    if not isinstance(made, np.ndarray) and not is_ragged(made):  # as an array of lists of Arrow is
         raise InvalidArgumentError(f"RaggedTensor: values must be an array with a first axis, got {values!r}")
     return made
 

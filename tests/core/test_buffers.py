@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch that anybody keeps is never overwritten, in whatever form it is kept; what nobody keeps is used again."""
 
+import itertools
 import sys
 import threading
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import distinput as di
+from distinput.values import buffers
 from distinput.values.buffers import ALIGNMENT, FEWEST_BYTES, MOST_BYTES, Buffers, aligned
 
 INT64 = np.dtype(np.int64)
@@ -218,3 +221,32 @@ def test_a_pool_knows_its_buffers() -> None:
     assert not pool.remembers(array)
     assert not pool.remembers(np.zeros(array.base.nbytes, np.uint8))  # type: ignore[union-attr]
     assert not Buffers().remembers(array.base)
+
+
+def test_arrays_too_large_for_one_pool_have_memory_of_the_larger_one_until_it_is_forgotten() -> None:
+    larger = Buffers(most_bytes=64 * FEWEST_BYTES)
+    pool = Buffers(most_bytes=2 * FEWEST_BYTES, larger=larger)
+
+    def address() -> int:
+        found: int = pool.empty((4, ROWS), INT64).__array_interface__["data"][0]
+        return found
+
+    first, kept = address(), pool.empty((4, ROWS), INT64)
+    assert kept.__array_interface__["data"][0] == first
+    assert (pool.nbytes, larger.nbytes > 0) == (0, True)
+    assert pool.remembers(kept.base)
+    larger.forget()
+    kept[...] = 7
+    assert larger.nbytes == 0
+    assert not pool.remembers(kept.base)
+    assert address() != first
+    assert (kept == 7).all()
+
+
+def test_large_batches_are_given_back_when_an_iteration_ends() -> None:
+    rows = np.zeros((32, 1 << 17))
+    with iter(di.data.Dataset.from_tensor_slices(rows).shuffle(32).repeat().batch(24)) as it:  # 24 MiB
+        addresses = {element.__array_interface__["data"][0] for element in itertools.islice(it, 8)}
+        assert len(addresses) <= 2
+        assert buffers._LARGE.nbytes > 0
+    assert buffers._LARGE.nbytes == 0

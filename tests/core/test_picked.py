@@ -16,7 +16,7 @@ from distinput.columns.block import ColumnBlock, concat_blocks
 from distinput.columns.column import Column, LazyColumn
 from distinput.columns.dense import Dense
 from distinput.columns.picked import Memory, Picked, picked, put_in_order
-from distinput.columns.regroup import split, stack
+from distinput.columns.regroup import concat_columns, split, stack
 from distinput.values.nest import LEAF
 
 INNER = [(), (3,), (2, 2), (0,)]
@@ -158,3 +158,13 @@ def test_what_is_gathered_now_is_not_gathered_again() -> None:
     first, _ = batches.materialize().elements()
     again, _ = batches.elements()
     assert np.shares_memory(first, again)
+
+
+def test_rows_of_one_source_are_gathered_together() -> None:
+    source = np.arange(6 * 4000.0).reshape(6, 4000)
+    parts = [Picked(source, np.array(numbers)) for numbers in ([4, 1], [0], [5, 5])]
+    found = concat_columns(parts)
+    assert all(part._made is None for part in parts)
+    assert (found.materialize().array == source[[4, 1, 0, 5, 5]]).all()
+    other = concat_columns([*parts, Picked(source.copy(), np.array([2]))])
+    assert (other.materialize().array == source[[4, 1, 0, 5, 5, 2]]).all()

@@ -4,7 +4,7 @@
 import json
 
 import distinput as di
-from distinput.data.export import explanation_of
+from distinput.data.explanation import explanation_of
 
 
 def test_its_parts_are_those_that_are_printed() -> None:

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A state says which pipeline it is of, and a place is taken from it only for that one."""
 
+import contextlib
+import json
 from typing import Any
 
 import pytest
 
 import distinput as di
+from distinput.columns.state import sealed
 from distinput.data.seal import Seal, place_in
 from distinput.errors import StateError
 from distinput.rewrite import Running
@@ -60,3 +63,26 @@ def test_what_is_no_state_is_refused(value: Any) -> None:
     node = pipeline().node
     with pytest.raises(StateError, match=r"^restore: "):
         place_in(node, Running.of(node), value)
+
+
+def test_the_text_of_a_state_is_its_json_and_its_check_word_is_that_of_the_whole() -> None:
+    def broken(x: Any) -> Any:
+        if x == 4:
+            raise ValueError
+        return x
+
+    pipelines = [
+        Dataset.range(19).shuffle(4, seed=1).batch(2),
+        Dataset.range(9).shuffle(4).repeat(2),
+        Dataset.range(9).map(broken),
+        Dataset.range(9).scan('\u00e9"', lambda kept, x: (kept, x)),
+    ]
+    for dataset in pipelines:
+        with iter(dataset) as it:
+            for _ in range(6):
+                with contextlib.suppress(ValueError, StopIteration):
+                    next(it)
+                state = it.state()
+                assert it.get_state() == json.dumps(state, sort_keys=True).encode()
+                where = {key: value for key, value in state.items() if key not in ("version", "check", "plan")}
+                assert state == sealed(where, state["plan"])

@@ -147,8 +147,6 @@ def test_the_data_never_decide(source: str, then: str) -> None:
     assert len(seen) == 1
 
 
-# Only a first element is asked for, so that a pass ends early.
-@pytest.mark.filterwarnings("ignore:.* wants no more after .* elements:distinput.errors.InputWarning")
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("how", ["save", "snapshot", "cache", "processes"])
 def test_nor_does_the_way(source: str, how: str, tmp_path: Path) -> None:

@@ -73,6 +73,16 @@ def test_only_a_whole_pass_is_kept(tmp_path: Path) -> None:
     assert calls == []
 
 
+@pytest.mark.filterwarnings("error")  # as it is for all tests; what is said while a stream is closed is found too
+def test_nobody_is_told_of_a_look_at_the_first_elements(tmp_path: Path) -> None:
+    """Which tells what a function makes of them."""
+    words = in_blocks([]).map(str, output_signature=di.TensorSpec([], "string"))
+    dataset = words.cache(tmp_path / "c").map(len)
+    assert dataset.element_spec.shape == ()
+    assert len(dataset.to_list()) == 20
+    assert MANIFEST in os.listdir(tmp_path / "c")
+
+
 @pytest.mark.parametrize("behind", [lambda ds: ds.take(100), lambda ds: di.data.Dataset.zip((ds, RANGE(100)))])
 def test_a_pass_that_nobody_asks_for_its_end_is_kept(tmp_path: Path, behind: Any) -> None:
     """As `take` of all elements does not, and whoever counts its steps."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.plan.families import Stacking
+from distinput.run.run import Run
 
 RANGE = di.data.Dataset.range
 SIZES = st.integers(0, 12), st.integers(1, 5), st.booleans()
@@ -30,7 +31,7 @@ def test_the_state_at_a_batch_leads_to_it_and_the_rest(n: int, size: int, drop: 
     row = data.draw(st.integers(0, node.cardinality))
     state = node.start_at(row, 0)
     assert state is not None
-    with di.core.run.Run() as run:
+    with Run() as run:
         found = [batch.tolist() for block, _ in node.open(state, run) for batch in block.elements()]
     assert found == [batch.tolist() for batch in Dataset(node)][row:]
 

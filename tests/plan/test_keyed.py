@@ -9,6 +9,7 @@ import pytest
 import distinput as di
 from distinput.ops.group_by_window import Keyed
 from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.run.run import Run
 
 RANGE = di.data.Dataset.range
 
@@ -22,7 +23,7 @@ def grouped(dataset: di.data.Dataset) -> Node:
 def test_every_state_that_comes_is_accepted() -> None:
     node = grouped(RANGE(11))
     assert node.state_misfit(node.start(3)) is None
-    with di.core.run.Run() as run:
+    with Run() as run:
         states = [state for _, state in node.open(node.start(0), run)]
     assert states
     assert [node.state_misfit(state) for state in states] == [None] * len(states)

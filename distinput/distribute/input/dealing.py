@@ -208,10 +208,14 @@ class Cutter:
             )
         cut, replicas, mine = balanced_slices if self._balanced else equal_slices, self._replicas, self._mine
         if self._rows is not None:
-            slices = equal_slices(self._rows, replicas)[mine]
-            return self._structure.build(list(chain.from_iterable([_parts(leaf, slices) for leaf in leaves])))
-        each = [_parts(leaf, cut(shape[0], replicas)[mine]) for leaf, shape in zip(leaves, shapes, strict=True)]
-        return self._structure.build(list(chain.from_iterable(each)))
+            slices = [equal_slices(self._rows, replicas)[mine]] * len(leaves)
+        else:
+            slices = [cut(shape[0], replicas)[mine] for shape in shapes]
+        if self._structure.sparse:
+            return self._structure.build(list(chain.from_iterable(map(_parts, leaves, slices))))
+        return self._structure.build(
+            [PerReplica([leaf[rows] for rows in each]) for leaf, each in zip(leaves, slices, strict=True)]
+        )
 
     def spec(self, spec: Spec) -> Spec:
         """The spec of a replica's part: the rows divided by R if that is exact, else unknown."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from distinput.columns.state import State
-from distinput.data.handle import DatasetHandle
+from distinput.data.dataset import Dataset
 from distinput.distribute.core.parts import part
 from distinput.distribute.core.values import row_counts
 from distinput.distribute.input.cut_batches import CutBatches
@@ -65,17 +65,17 @@ def _end(source: StepSource) -> str:
 # ---- The same steps from input pipelines whose runs are made by somebody else, such as a recording that takes notes
 
 
-def watched(source: StepSource, make_run: Callable[..., Run]) -> tuple[StepSource, list[DatasetHandle[Any]]]:
+def watched(source: StepSource, make_run: Callable[..., Run]) -> tuple[StepSource, list[Dataset[Any]]]:
     """The source, and the datasets that this worker reads for it; those of other packages are not watched.
 
     Args:
       source: of the steps.
       make_run: makes the runs of the datasets; see `DatasetIterator`.
     """
-    handles: list[DatasetHandle[Any]] = []
+    handles: list[Dataset[Any]] = []
 
     def same(dataset: Any) -> Any:
-        if not isinstance(dataset, DatasetHandle):
+        if not isinstance(dataset, Dataset):
             return dataset
         handles.append(dataset._run_by(make_run))
         return handles[-1]
@@ -291,7 +291,7 @@ class DistributedDataset:
                 state = reduce_func(state, step.get_value())
         return state
 
-    def _watched(self, make_run: Callable[..., Run]) -> tuple[DatasetHandle[Any], Self, int]:
+    def _watched(self, make_run: Callable[..., Run]) -> tuple[Dataset[Any], Self, int]:
         """What of it is recorded: the dataset whose steps are, what is iterated, and how many replicas get rows."""
         source, inputs = watched(self._source, make_run)
         if not inputs:

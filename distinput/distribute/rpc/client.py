@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from distinput.arrow.adopt import leaf_of
 from distinput.distribute.rpc.encoding import OK, StatusOrResult, code_of, decoded, encoded, error_of
 from distinput.distribute.rpc.server import METHODS, address_of, key_of
 from distinput.errors import (
@@ -23,7 +22,7 @@ from distinput.errors import (
     InvalidArgumentError,
     UnavailableError,
 )
-from distinput.values.leaves import STRING, dtype_name
+from distinput.values.leaves import STRING, as_leaf, dtype_name
 from distinput.values.nest import structure_of
 from distinput.values.spec import TensorSpec
 
@@ -239,7 +238,7 @@ def _arranged(method: str, outcome: Reply, specs: Any) -> Reply:
             None,
         )
     for leaf, spec in zip(leaves, each, strict=True):
-        array = np.asarray(leaf_of(leaf))
+        array = np.asarray(as_leaf(leaf))
         dtype = STRING if array.dtype.kind in "SUO" else array.dtype
         if isinstance(spec, TensorSpec) and not spec.fits(array.shape, dtype):
             given = f"{dtype_name(dtype)}{list(array.shape)}"

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from distinput import errors
-from distinput.arrow.adopt import leaf_of
 from distinput.distribute.collectives.array_bytes import as_array, describe, from_bytes, parse, to_bytes
 from distinput.errors import InvalidArgumentError
 from distinput.values.json_values import MalformedJson, items_of, json_value, member, of_kind
+from distinput.values.leaves import as_leaf
 
 __all__ = ["OK", "StatusOrResult", "code_of", "decoded", "encoded", "error_of"]
 
@@ -191,7 +191,7 @@ def _structure(value: Any, arrays: list[Array]) -> Any:
         return {"tuple": [_structure(part, arrays) for part in value]}
     if isinstance(value, list) and not _is_plain(value):
         return {"list": [_structure(part, arrays) for part in value]}
-    leaf = leaf_of(value)
+    leaf = as_leaf(value)
     if isinstance(leaf, bytes):
         made = np.empty((), object)
         made[()] = leaf

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.adopt import leaf_of
-from distinput.values.leaves import STRING, as_dtype, dtype_name
+from distinput.values.leaves import STRING, as_dtype, as_leaf, dtype_name
 
 __all__ = ["as_indices", "as_initial", "as_operand", "kind_of"]
 
@@ -33,7 +32,7 @@ def as_initial(value: Any, dtype: np.dtype[Any] | None, what: str) -> Any:
     Raises:
       TypeError: the value cannot become an array of this dtype.
     """
-    leaf = leaf_of(_without_gradient(value))
+    leaf = as_leaf(_without_gradient(value))
     array = np.asarray(leaf, STRING) if isinstance(leaf, bytes) else np.asarray(leaf)
     if dtype is None or dtype == array.dtype:
         return np.array(array)
@@ -51,10 +50,10 @@ def as_operand(value: Any, dtype: np.dtype[Any], what: str) -> Any:
     if type(value) is np.ndarray and value.dtype == dtype and dtype != STRING:
         return value
     if isinstance(value, _HOST):
-        leaf = leaf_of(value)
+        leaf = as_leaf(value)
         array = np.asarray(leaf, STRING) if isinstance(leaf, bytes) else np.asarray(leaf)
     elif not isinstance(getattr(value, "dtype", None), np.dtype) or not hasattr(value, "shape"):
-        array = np.asarray(leaf_of(_without_gradient(value)))
+        array = np.asarray(as_leaf(_without_gradient(value)))
     else:
         array = value  # of another library, or traced: it is not converted by way of NumPy
     if array.dtype == dtype:

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec
 
 import distinput as di
-from distinput.distribute.tpu.engine import LogicalDevices
+from distinput.distribute.tpu.engine import Engine
 from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh
 
 
-class Cores(LogicalDevices):
+class Cores(Engine):
     def __init__(self, cores: int, *, spmd: bool = False) -> None:
         count = len(jax.devices()) // cores * cores
-        self._mesh, self._spmd = ReplicaMesh.of(jax.devices()[:count], cores), spmd
+        super().__init__(None, ReplicaMesh.of(jax.devices()[:count], cores), compile=False, spmd=spmd)
 
 
 def traced(cores: Cores, function: Any, array: Any) -> Any:
