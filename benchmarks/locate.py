@@ -49,8 +49,8 @@ def cases(folder: Path, scale: float) -> list[Case]:
         return Work(once, lambda: str(once()))
 
     def permuted() -> Work:
-        from distinput.kernels.shuffle import permute
-        from distinput.values.random import key_of
+        from distinput.kernels.random_orders import permute
+        from distinput.values.randomness import key_of
 
         key = key_of(SEED, 0)
         ends, each = np.cumsum([0, *sizes]), STEP // REPLICAS

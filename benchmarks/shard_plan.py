@@ -33,8 +33,8 @@ def cases(folder: Path, scale: float) -> list[Case]:
 
 def table(n: int) -> Any:
     """Names and sizes as they come from a listing; the largest file is no larger than a tenth of a worker's mean load."""
-    from distinput.columns.strings import Strings
-    from distinput.files.table import FileTable
+    from distinput.columns.column import Strings
+    from distinput.files.manifest import FileTable
 
     sizes = np.random.default_rng(SEED).lognormal(15, 1.5, n).astype(np.int64)
     width = len(b"bucket/data/part-0000000.tfrecord")

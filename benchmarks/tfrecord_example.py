@@ -95,12 +95,11 @@ def _by_kernels(files: list[str], padded: bool) -> Work:
 
     Nothing can stop or be saved here, and no record may be damaged, long or lack a feature.
     """
-    from distinput.columns.strings import objects_between
-    from distinput.kernels.example import locate_features
-    from distinput.kernels.example_columns import ANY
-    from distinput.kernels.example_values import BYTES, FLOAT, INT64
-    from distinput.kernels.ragged import pad_spans
-    from distinput.kernels.tfrecord import scan_records
+    from distinput.columns.column import objects_between
+    from distinput.kernels.checksums import scan_records
+    from distinput.kernels.example_messages import locate_features
+    from distinput.kernels.example_values import ANY, BYTES, FLOAT, INT64
+    from distinput.kernels.spans import pad_spans
 
     rows = 8 * BATCH
     columns, places, size = [], [], 0

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from distinput.tf.tensors import reduce_mean as reduce_mean
     from distinput.tf.tensors import reduce_sum as reduce_sum
     from distinput.tf.tensors import reshape as reshape
+    from distinput.values.leaves import TensorShape as TensorShape
     from distinput.values.ragged_tensor import RaggedTensor as RaggedTensor
-    from distinput.values.shape import TensorShape as TensorShape
     from distinput.values.sparse_tensor import SparseTensor as SparseTensor
     from distinput.values.spec import OptionalSpec as OptionalSpec
     from distinput.values.spec import RaggedTensorSpec as RaggedTensorSpec

@@ -13,7 +13,7 @@ from typing import Any
 
 from distinput import __version__
 from distinput.kernels.kernel import cached_kernels
-from distinput.run.cores import cores
+from distinput.run.threads import cores
 
 __all__ = ["Advice", "Diagnosis", "Machine", "Package", "diagnose", "packages", "this_machine"]
 

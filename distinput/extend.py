@@ -9,13 +9,11 @@ entry point of the group `distinput.extensions`: it is imported when somebody fi
 from typing import Any
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column
-from distinput.columns.dense import Dense
+from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.columns.regroup import split, stack
 from distinput.columns.rows import RowQueue, Stream, passing_over
 from distinput.columns.state import State
-from distinput.columns.strings import Strings
 from distinput.data.registration import dataset_of, register_op, step
 from distinput.distribute.collectives.channel import Channel, ChannelLost, Handle
 from distinput.distribute.collectives.collectives import Collectives

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from distinput.files.whole_files import write_file as write_file
     from distinput.formats import write_index as write_index
     from distinput.formats.arrow_ipc import write_arrow as write_arrow
-    from distinput.formats.csv_fields import decode_csv as decode_csv
-    from distinput.formats.decoded_example import decode_example as decode_example
-    from distinput.formats.decoded_example import decode_json_example as decode_json_example
+    from distinput.formats.csv_tuples import decode_csv as decode_csv
     from distinput.formats.example import parse_example as parse_example
     from distinput.formats.example import parse_single_example as parse_single_example
+    from distinput.formats.example_encoding import decode_example as decode_example
+    from distinput.formats.example_encoding import decode_json_example as decode_json_example
     from distinput.formats.example_encoding import encode_example as encode_example
     from distinput.formats.example_encoding import encode_sequence_example as encode_sequence_example
     from distinput.formats.features import FixedLenFeature as FixedLenFeature

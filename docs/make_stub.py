@@ -39,10 +39,10 @@ from numpy.typing import NDArray
 
 from distinput.values.sparse_tensor import SparseTensor
 from distinput.data.dataset import Dataset
-from distinput.data.element import T_co
+from distinput.data.optional import T_co
 from distinput.formats.features import Feature
 from distinput.plan.options import Options
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 
 A = TypeVar("A")
 B = TypeVar("B")

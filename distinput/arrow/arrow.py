@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.block import ColumnBlock
-from distinput.columns.column import Array, Column, Ints
-from distinput.columns.dense import Dense
+from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
-from distinput.columns.strings import Strings
 from distinput.values.buffers import empty
 from distinput.values.nest import Structure
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec

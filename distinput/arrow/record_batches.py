@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.block import Block
-from distinput.columns.column import Column
-from distinput.columns.dense import Dense
+from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
-from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import STRING, is_ragged, shape_of
 from distinput.values.nest import Structure

@@ -12,7 +12,7 @@ import distinput as di
 from distinput.cli.arguments import at_least
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.distribute.cluster_resolver import TFConfigClusterResolver
-from distinput.distribute.engines.address import is_loopback
+from distinput.distribute.engines.background import is_loopback
 from distinput.distribute.seats.dask import check_installed, chief_address, configured_security, temporary_security
 from distinput.distribute.seats.local_cluster import LocalCluster, SeatProcess, run
 from distinput.errors import InvalidArgumentError

@@ -15,7 +15,15 @@ from distinput.cluster.launchers import (
     SimpleClusterResolver,
     TorchrunClusterResolver,
 )
-from distinput.cluster.resolver import ClusterResolver, Environ, LaunchedClusterResolver, current, text, workers_of
+from distinput.cluster.resolver import (
+    ClusterResolver,
+    Environ,
+    LaunchedClusterResolver,
+    UnionResolver,
+    current,
+    text,
+    workers_of,
+)
 from distinput.cluster.slurm import SlurmClusterResolver
 from distinput.cluster.tf_config import TFConfigClusterResolver
 from distinput.cluster.topology import (
@@ -28,7 +36,6 @@ from distinput.cluster.topology import (
     worker_addresses,
     worker_count,
 )
-from distinput.cluster.union import UnionResolver
 
 __all__ = ["RESOLVERS", "SOURCES", "contradicts", "resolve", "resolver_of"]
 

@@ -9,10 +9,9 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Array, Column, Ints, LazyColumn
-from distinput.columns.dense import Dense
+from distinput.columns.column import Array, Column, Dense, Ints, LazyColumn
 from distinput.columns.regroup import concat_columns
-from distinput.kernels.gather import gather_rows, place_rows
+from distinput.kernels.spans import gather_rows, place_rows
 from distinput.values.buffers import empty
 
 __all__ = ["Memory", "Picked", "RowArray", "check_rows", "chosen", "in_order", "joined", "picked", "put_in_order"]

@@ -10,8 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from distinput.columns.column import Array, Column, Ints, SelfGrouped, StackError
-from distinput.columns.dense import Dense
+from distinput.columns.column import Array, Column, Dense, Ints, SelfGrouped, StackError
 from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import as_ragged, concat_columns
 from distinput.errors import InvalidArgumentError

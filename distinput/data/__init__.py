@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from distinput.data.file_datasets.tf_record import TFRecordDataset as TFRecordDataset
     from distinput.data.file_datasets.web import WebDataset as WebDataset
     from distinput.data.iterator import DatasetIterator as DatasetIterator
-    from distinput.data.iterator_spec import IteratorSpec as IteratorSpec
+    from distinput.data.iterator import IteratorSpec as IteratorSpec
     from distinput.data.numpy_iterator import NumpyIterator as NumpyIterator
     from distinput.data.stats import Stats as Stats
     from distinput.plan.check import AUTOTUNE as AUTOTUNE
     from distinput.plan.node import INFINITE, UNKNOWN
     from distinput.plan.options import Options as Options
+    from distinput.plan.options import SkipErrors as SkipErrors
     from distinput.plan.options import ThreadingOptions as ThreadingOptions
-    from distinput.plan.skip_errors import SkipErrors as SkipErrors
     from distinput.values.spec import DatasetSpec as DatasetSpec
     from distinput.values.spec import TensorSpec as TensorSpec
 

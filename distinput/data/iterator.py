@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators of a dataset, whose position can be saved after any element."""
+"""Iterators of a dataset, whose position can be saved after any element, and their spec."""
 
 import os
 import sys
@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import length_hint
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, Self
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, ColumnBlock, Failure
 from distinput.columns.state import State
-from distinput.data.element import T_co
-from distinput.data.optional import Optional
+from distinput.data.optional import Optional, T_co
 from distinput.errors import AbortedError, CancelledError, OutOfRangeError, StateError, UnavailableError
 from distinput.names.lazy import later
 from distinput.plan.node import Node, walk
@@ -23,6 +21,7 @@ from distinput.rewrite.rules import Running
 from distinput.run.run import OpCounters, Run
 from distinput.run.threads import Ending
 from distinput.values.buffers import forget_large
+from distinput.values.spec import ElementsSpec
 
 if TYPE_CHECKING:
     from distinput.data import loader
@@ -46,10 +45,16 @@ __all__ = [
     "Hand",
     "HandMark",
     "Iteration",
+    "IteratorSpec",
     "Passes",
     "resumed",
     "run_of",
 ]
+
+
+# ----------------------------------------------------------------------------
+# Iterators of a dataset, whose position can be saved after any element.
+# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------
@@ -644,3 +649,26 @@ class DatasetLike(Protocol):
     def _runs(self) -> Running: ...
 
     def _watched(self, make_run: Callable[..., Run]) -> "tuple[DatasetLike, Any, int]": ...
+
+
+# ----------------------------------------------------------------------------
+# The spec of iterators.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IteratorSpec(ElementsSpec):
+    """The spec of an iterator of a dataset; the counterpart of `tf.data.IteratorSpec`.
+
+    Args:
+      element_spec: the spec nest of its elements.
+
+    >>> import distinput as di
+    >>> di.data.IteratorSpec.from_value(iter(di.data.Dataset.range(3)))
+    IteratorSpec(element_spec=TensorSpec(shape=(), dtype=int64))
+
+    Source: `tf.data.IteratorSpec`.
+    """
+
+    value_type: ClassVar[type] = DatasetIterator
+    called: ClassVar[str] = "an iterator"

@@ -8,7 +8,7 @@ import warnings
 from distinput.errors import InputWarning
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import walk_made
-from distinput.run.cores import LoaderWorker, loader_worker
+from distinput.run.threads import LoaderWorker, loader_worker
 
 __all__ = ["advice", "first_pass", "look_again", "look_around", "look_at_positions"]
 

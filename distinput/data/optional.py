@@ -1,17 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Optional`: the next element of an iterator, or nothing at its end."""
+"""`Optional`: the next element of an iterator, or nothing at its end; and the type of elements for type checkers."""
 
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from distinput.arrow.adopt import adopt
-from distinput.data.element import T_co
 from distinput.errors import InvalidArgumentError
 from distinput.values.buffers import copy_of
 from distinput.values.leaves import as_leaves
 from distinput.values.nest import structure_of
 from distinput.values.spec import OptionalSpec, Spec
 
-__all__ = ["Optional"]
+__all__ = ["Optional", "T_co"]
+
+
+# ----------------------------------------------------------------------------
+# The type of a dataset's elements, for editors and type checkers; it is not used at run time.
+# ----------------------------------------------------------------------------
+
+
+if TYPE_CHECKING:
+    import typing_extensions  # comes with every type checker
+
+    T_co = typing_extensions.TypeVar("T_co", covariant=True, default=Any)
+    """The type of the elements; Any where a program says `Dataset` alone."""
+else:
+    T_co = TypeVar("T_co", covariant=True)
+
+
+# ----------------------------------------------------------------------------
+# `Optional`: the next element of an iterator, or nothing at its end.
+# ----------------------------------------------------------------------------
+
 
 _NOTHING: Any = object()
 

@@ -11,7 +11,7 @@ from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar, runtime_checkable
 
-from distinput.columns.failure import Step
+from distinput.columns.block import Step
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.data.iterator import DatasetLike

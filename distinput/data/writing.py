@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `Dataset.write` and `Dataset.save` do: a pass is written to a hidden stage, and published as a whole.
-
-Each file that is complete is recorded in a journal, with the state of the pipeline. A writer that finds a journal of the same
-pipeline and the same request goes on from there.
-"""
+"""What `Dataset.write`, `save` and `load` do: a pass is written to a hidden stage, and published as a whole."""
 
 import errno
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -15,30 +12,47 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.block import Block
-from distinput.columns.sizes import rows_within
+from distinput.columns.block import Block, rows_within
 from distinput.columns.state import State
 from distinput.data.iterator import DatasetLike, Iteration, resumed, run_of
 from distinput.data.seal import Seal, place_in
-from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError, StateError
+from distinput.errors import (
+    DataLossError,
+    DistinputError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    StateError,
+)
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.files.paths import as_paths, local_path
-from distinput.ops.saved import saved_elements
+from distinput.formats.elements import Elements
+from distinput.ops.snapshot import saved_elements
+from distinput.plan.check import callable_argument
 from distinput.plan.code import function_word
 from distinput.plan.fingerprint import difference, fingerprint
-from distinput.plan.node import INFINITE
+from distinput.plan.node import INFINITE, Node
 from distinput.plan.seeds import drawn_seeds, stores
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 from distinput.values.spec_json import spec_json
 from distinput.writers import WRITERS
-from distinput.writers.elements import ElementsWriter
+from distinput.writers.elements import ElementsWriter, codec_of
 from distinput.writers.manifest import MANIFEST, Journal, WrittenFile, WrittenFiles, read_written
 from distinput.writers.open_file import Cut, KeptFiles, OpenFile, Pieces, file_numbers
 from distinput.writers.stage import Stage, WriteJob, merging, parts_of, publish, remove_data, tidy
 from distinput.writers.writer import Writer
 
-__all__ = ["BlockPass", "Request", "Spool", "request_of", "write"]
+__all__ = ["BlockPass", "Request", "Spool", "load", "request_of", "save", "write"]
+
+
+# ----------------------------------------------------------------------------
+# What `Dataset.write` and `Dataset.save` do: a pass is written to a hidden stage, and published as a whole.
+#
+# Each file that is complete is recorded in a journal, with the state of the pipeline. A writer that finds a journal of the
+# same
+# pipeline and the same request goes on from there.
+# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------
@@ -534,3 +548,74 @@ class Writing:
         finally:
             pieces.discard()
         return pieces
+
+
+# ----------------------------------------------------------------------------
+# What `Dataset.save` and `Dataset.load` do: elements of any spec in a folder, exactly as they are.
+# ----------------------------------------------------------------------------
+
+
+_PAUSE = 0.05
+"""Seconds from one look for a dataset that another process saves to the next."""
+
+
+def save(
+    dataset: DatasetLike,
+    path: Any,
+    compression: str | None,
+    shard_func: Callable[..., Any] | None,
+    checkpoint_args: Mapping[str, Any] | None,
+) -> WrittenFiles:
+    """Save a pass, in the place of what was saved there before."""
+    if checkpoint_args is not None and not isinstance(checkpoint_args, Mapping):
+        raise TypeError(f"save: checkpoint_args must be a dict of arguments, got {checkpoint_args!r}")
+    if shard_func is not None:
+        callable_argument("save", "shard_func", shard_func)
+    codec = codec_of("save", compression)
+    request = Request(
+        "save",
+        as_paths(path)[0],
+        ElementsWriter(codec),
+        prefix="elements",
+        overwrite=True,
+        shard_func=shard_func,
+        more={"compression": codec},
+    )
+    return write(dataset, request)
+
+
+def load(
+    path: Any,
+    element_spec: Any,
+    compression: str | None,
+    reader_func: Callable[[Any], Any] | None,
+    wait: bool,
+) -> Node:
+    """The step that reads the saved elements."""
+    directory = as_paths(path)[0]
+    if reader_func is not None:
+        callable_argument("load", "reader_func", reader_func)
+    manifest = read_written(directory)
+    while manifest is None and wait:
+        time.sleep(_PAUSE)
+        manifest = read_written(directory)
+    if manifest is None:
+        raise NotFoundError(
+            f"load: {directory} holds no complete dataset ({MANIFEST} is missing); save one there, or give wait=True if another"
+            " process saves it"
+        )
+    if manifest.format != Elements.name:
+        raise InvalidArgumentError(
+            f"load: {directory} holds files of format {manifest.format!r}, which save did not write; read them with "
+            "FileDataset(directory)"
+        )
+    kept = manifest.more.get("compression")
+    if compression is not None and codec_of("load", compression) != kept:
+        raise InvalidArgumentError(
+            f"load: {directory} was saved with compression {kept!r}, got {compression!r}; leave compression out"
+        )
+    given = None if element_spec is None else Spec.of(element_spec)
+    try:
+        return saved_elements(manifest, given, reader_func)
+    except (DataLossError, InvalidArgumentError, TypeError) as error:
+        raise type(error)(f"load: {directory}: {error}") from error

@@ -12,30 +12,32 @@ if TYPE_CHECKING:
     from distinput.distribute import cluster_resolver as cluster_resolver
     from distinput.distribute import coordinator as coordinator
     from distinput.distribute import experimental as experimental
-    from distinput.distribute.collectives.strategy import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
+    from distinput.distribute.collectives.multi_worker_strategy import (
+        MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
+    )
     from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy as ParameterServerStrategy
-    from distinput.distribute.core.cross_device import CrossDeviceOps as CrossDeviceOps
-    from distinput.distribute.core.cross_device import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
-    from distinput.distribute.core.cross_device import NcclAllReduce as NcclAllReduce
-    from distinput.distribute.core.cross_device import ReductionToOneDevice as ReductionToOneDevice
+    from distinput.distribute.core.arithmetic import ReduceOp as ReduceOp
+    from distinput.distribute.core.contexts import ReplicaContext as ReplicaContext
+    from distinput.distribute.core.contexts import ValueContext as ValueContext
     from distinput.distribute.core.current import experimental_set_strategy as experimental_set_strategy
     from distinput.distribute.core.current import get_replica_context as get_replica_context
     from distinput.distribute.core.current import get_strategy as get_strategy
     from distinput.distribute.core.current import has_strategy as has_strategy
     from distinput.distribute.core.current import in_cross_replica_context as in_cross_replica_context
-    from distinput.distribute.core.extended import StrategyExtended as StrategyExtended
     from distinput.distribute.core.mirrored import CentralStorageStrategy as CentralStorageStrategy
+    from distinput.distribute.core.mirrored import CrossDeviceOps as CrossDeviceOps
+    from distinput.distribute.core.mirrored import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
     from distinput.distribute.core.mirrored import MirroredStrategy as MirroredStrategy
+    from distinput.distribute.core.mirrored import NcclAllReduce as NcclAllReduce
+    from distinput.distribute.core.mirrored import ReductionToOneDevice as ReductionToOneDevice
     from distinput.distribute.core.one_device import OneDeviceStrategy as OneDeviceStrategy
     from distinput.distribute.core.options import InputContext as InputContext
     from distinput.distribute.core.options import InputOptions as InputOptions
     from distinput.distribute.core.options import InputReplicationMode as InputReplicationMode
     from distinput.distribute.core.options import RunOptions as RunOptions
-    from distinput.distribute.core.reduction import ReduceOp as ReduceOp
-    from distinput.distribute.core.replica_context import ReplicaContext as ReplicaContext
-    from distinput.distribute.core.replica_context import ValueContext as ValueContext
-    from distinput.distribute.core.sliced import IndexedSlices as IndexedSlices
+    from distinput.distribute.core.reduce import IndexedSlices as IndexedSlices
     from distinput.distribute.core.strategy import Strategy as Strategy
+    from distinput.distribute.core.strategy import StrategyExtended as StrategyExtended
     from distinput.distribute.core.values import DistributedValues as DistributedValues
     from distinput.distribute.core.values import Mirrored as Mirrored
     from distinput.distribute.core.values import PerReplica as PerReplica
@@ -44,9 +46,9 @@ if TYPE_CHECKING:
     from distinput.distribute.input.distributed_dataset import (
         DistributedDatasetsFromFunction as DistributedDatasetsFromFunction,
     )
-    from distinput.distribute.input.distributed_iterator import DistributedIterator as DistributedIterator
-    from distinput.distribute.server import Server as Server
-    from distinput.distribute.server import ServerDef as ServerDef
+    from distinput.distribute.input.distributed_dataset import DistributedIterator as DistributedIterator
+    from distinput.distribute.seats.local_cluster import Server as Server
+    from distinput.distribute.seats.local_cluster import ServerDef as ServerDef
     from distinput.distribute.tpu.strategy import TPUStrategy as TPUStrategy
     from distinput.distribute.variables import DistributedVariable as DistributedVariable
     from distinput.distribute.variables import Variable as Variable

@@ -20,12 +20,11 @@ from distinput.cluster.launchers import (
     TorchrunClusterResolver,
 )
 from distinput.cluster.resolve import RESOLVERS, resolve
-from distinput.cluster.resolver import ClusterResolver
+from distinput.cluster.resolver import ClusterResolver, UnionResolver
 from distinput.cluster.slurm import SlurmClusterResolver
 from distinput.cluster.tf_config import TFConfigClusterResolver
 from distinput.cluster.topology import Cluster, collective_leader, id_in_cluster, is_chief, worker_count
 from distinput.cluster.tpu import TPUClusterResolver
-from distinput.cluster.union import UnionResolver
 
 __all__ = [
     "RESOLVERS",

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from distinput.data.dataset import Dataset
-from distinput.distribute.collectives.strategy import MultiWorkerMirroredStrategy
+from distinput.distribute.collectives.multi_worker_strategy import MultiWorkerMirroredStrategy
 from distinput.distribute.core.mirrored import MirroredStrategy
 from distinput.distribute.engines.local import open_groups
 from distinput.distribute.input.distributed_dataset import DistributedDataset

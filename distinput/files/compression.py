@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, cast
 import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
-from distinput.kernels.crc32c import masked_crc32c
+from distinput.kernels.checksums import masked_crc32c
 
 __all__ = [
     "CUT_SHORT",

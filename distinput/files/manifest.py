@@ -1,29 +1,113 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of files: their names, sizes and versions, in a manifest or as a fingerprint of a few words."""
+"""Lists of files: their names, sizes and versions, as a few arrays, in a manifest, or as a fingerprint of a few words."""
 
 import json
 import os
 import stat
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from distinput.arrow.arrow import ArrowDamageError, NullsError, UnsupportedTypeError, to_column
-from distinput.columns.column import Ints
-from distinput.columns.dense import Dense
-from distinput.columns.digest import Digest, common_folder, evenly, texts_of
-from distinput.columns.strings import Strings
+from distinput.columns.column import Dense, Ints, Strings
+from distinput.columns.state import Digest, common_folder, evenly, texts_of
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import Paths, ask_each, file_system, list_matching, local_path
 from distinput.files.range_requests import is_web
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
-from distinput.files.table import FileTable
 from distinput.url_secrets import public_url
-from distinput.values.json_values import MalformedJson, json_value, member
+from distinput.values.spec_json import MalformedJson, json_value, member
 
-__all__ = ["MOST_REMOTE", "MOST_STAMPS", "NamesFingerprint", "load_manifest", "save_manifest"]
+__all__ = ["MOST_REMOTE", "MOST_STAMPS", "FileTable", "NamesFingerprint", "load_manifest", "save_manifest"]
+
+
+# ----------------------------------------------------------------------------
+# Many files as a few arrays: a million names take no more memory than their characters.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FileTable:
+    """An ordered list of files.
+
+    Args:
+      names: [n] paths or URLs over one buffer.
+      sizes: [n] in bytes; 0 also where unknown.
+      rows: [n] number of records, -1 where unknown; None: unknown for all files.
+      stamps: [n] strings that identify the version of each file; None: unknown.
+    """
+
+    names: Strings
+    sizes: Ints
+    rows: Ints | None = None
+    stamps: Strings | None = None
+
+    @staticmethod
+    def of(paths: Sequence[str], sizes: Any = None) -> "FileTable":
+        """Make a table from paths; sizes are looked up unless they are given.
+
+        Raises:
+          NotFoundError: a file is not there.
+        """
+        known: Iterable[int] = ask_each(size_of, paths) if sizes is None else sizes
+        return FileTable(Strings.of([path.encode() for path in paths]), np.fromiter(known, np.int64, len(paths)))
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def path(self, index: int) -> str:
+        """The path of one file."""
+        name: bytes = self.names.row(index)
+        return name.decode()
+
+    def index(self, path: str) -> int:
+        """The index of the file with this path, for names in ascending order; -1 if there is none."""
+        name = path.encode()
+        place = bisect_left(range(len(self)), name, key=self.names.row)
+        return place if place < len(self) and self.names.row(place) == name else -1
+
+    def check(self, index: int) -> None:
+        """Reject a file that has changed since it was listed.
+
+        Raises:
+          NotFoundError: it is gone.
+          DataLossError: it has changed.
+        """
+        if self.stamps is None or index < 0:
+            return
+        path, listed = self.path(index), self.stamps.row(index).decode()
+        found = version_of(path)
+        if found != listed:
+            raise DataLossError(
+                f"{path}: has changed since the manifest was written (version {found}, listed {listed}); write the "
+                "manifest again"
+            )
+
+    def take(self, indices: Ints) -> "FileTable":
+        """The files at these indices, as copies."""
+        return FileTable(
+            _alone(self.names.take(indices)),
+            self.sizes.take(indices),
+            None if self.rows is None else self.rows.take(indices),
+            None if self.stamps is None else _alone(self.stamps.take(indices)),
+        )
+
+
+def _alone(texts: Strings) -> Strings:
+    """A compact copy of the strings; made with NumPy, since loading a kernel takes longer than copying a few names."""
+    sizes = texts.sizes
+    before = np.cumsum(sizes) - sizes
+    places = np.arange(int(sizes.sum())) + np.repeat(texts.starts - before, sizes)
+    return Strings(texts.data.take(places), before, sizes)
+
+
+# ----------------------------------------------------------------------------
+# Lists of files: their names, sizes and versions, in a manifest or as a fingerprint of a few words.
+# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------
@@ -206,6 +290,14 @@ class NamesFingerprint:
         """The name at this index."""
         name: bytes = self._texts.row(index)
         return os.fsdecode(name)
+
+    def local_size(self, index: int) -> int:
+        """The size in bytes of the local file of this name; -1 where there is none."""
+        path = local_path(self.path(index))
+        try:
+            return -1 if path is None else os.stat(path).st_size
+        except OSError:
+            return -1
 
     def stamps(self) -> dict[str, Any]:
         """The words derived from current sizes and times; those that are unknown are left out."""

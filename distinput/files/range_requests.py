@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges of a file that fsspec opens: requests for exactly these bytes, several at a time, until all are there."""
+"""Ranges of a file that fsspec opens: requests for exactly these bytes, of one version of the file, several at a time."""
 
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from distinput.errors import DataLossError, UnimplementedError
 from distinput.files.local_cache import local_cache
 from distinput.files.mounts import mounted
 from distinput.files.paths import file_system
 from distinput.files.retries import DEFAULT, ShortAnswerError, persistently
-from distinput.files.version import FileMetadata, changed, facts_in
 from distinput.run.threads import mapped
 from distinput.url_secrets import public_url
 
@@ -20,14 +19,91 @@ __all__ = [
     "AT_A_TIME",
     "PIECE_BYTES",
     "BytesLike",
+    "FileMetadata",
     "asked",
+    "changed",
     "described_ranges",
+    "facts_in",
     "facts_of",
     "fetch",
     "is_web",
     "ranges_of",
     "remote_size",
 ]
+
+
+# ----------------------------------------------------------------------------
+# Which version of a remote file an answer is of, so that what is read of a file is of one version.
+# ----------------------------------------------------------------------------
+
+
+_VERSIONS = ("ETag", "etag", "md5Hash", "content_md5", "version", "generation")
+_TIMES = ("LastModified", "Last-Modified", "last_modified", "mtime")
+"""Where file systems tell which version of a file it is, and when it was written."""
+
+
+class FileMetadata(NamedTuple):
+    """What a server says of a file.
+
+    Args:
+      size: in bytes; None if it says none, or only sends whole files.
+      version: changes when the file does, as far as the server tells.
+      etag: the entity tag; "" if it says none.
+      written: when it was written; "" if it does not say.
+    """
+
+    size: int | None
+    version: str = ""
+    etag: str = ""
+    written: str = ""
+
+
+def facts_in(found: Any) -> FileMetadata:
+    """What a file system's `info` says.
+
+    >>> facts_in({"size": 3, "ETag": '"a"', "LastModified": None})
+    FileMetadata(size=3, version='3 "a"', etag='"a"', written='')
+    """
+    size = found.get("size")
+    known = [str(found[key]) for key in (*_VERSIONS, *_TIMES) if found.get(key) is not None]
+    written = [str(found[key]) for key in _TIMES if found.get(key) is not None]
+    return FileMetadata(
+        None if size is None or not found.get("partial", True) else int(size),
+        " ".join([str(size), *known]),
+        str(found.get("ETag") or found.get("etag") or ""),
+        written[0] if written else "",
+    )
+
+
+def changed(path: str, before: FileMetadata, now: FileMetadata) -> DataLossError | None:
+    """What is wrong where two answers are of two versions of a file; None where the server does not tell them apart.
+
+    Entity tags decide where both answers have one. A weak tag counts as the strong one: some servers send both for one version.
+
+    >>> changed("a", FileMetadata(3, etag='W/"1"', written="Monday"), FileMetadata(3, etag='"1"', written="Sunday"))
+    >>> print(changed("a", FileMetadata(3, etag='"1"'), FileMetadata(4, etag='"2"')))
+    a: changed while it was read: it was '3 bytes, ETag "1"', and is '4 bytes, ETag "2"'; write another file instead ...
+    """
+    sizes = None not in (before.size, now.size) and before.size != now.size
+    if before.etag and now.etag:
+        other = before.etag.removeprefix("W/") != now.etag.removeprefix("W/")
+    else:
+        other = bool(before.written and now.written) and before.written != now.written
+    if not sizes and not other:
+        return None
+    return DataLossError(
+        f"{path}: changed while it was read: it was {_told(before)!r}, and is {_told(now)!r}; write another file instead "
+        "of replacing it"
+    )
+
+
+def _told(facts: FileMetadata) -> str:
+    return f"{facts.size} bytes, {f'ETag {facts.etag}' if facts.etag else f'written at {facts.written}'}"
+
+
+# ----------------------------------------------------------------------------
+# Ranges of a file that fsspec opens: requests for exactly these bytes, several at a time, until all are there.
+# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------

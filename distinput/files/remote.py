@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from distinput.files.local_cache import local_cache
-from distinput.files.range_requests import AT_A_TIME, PIECE_BYTES, BytesLike, asked, facts_of, fetch
-from distinput.files.version import FileMetadata
+from distinput.files.range_requests import AT_A_TIME, PIECE_BYTES, BytesLike, FileMetadata, asked, facts_of, fetch
 from distinput.run.threads import Pool, Task
 
 __all__ = ["RemoteFile", "RemoteStream", "near"]

@@ -17,10 +17,10 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, Deflater, compression_of
-from distinput.files.lock import has_name, locked
+from distinput.files.local_cache import has_name, locked
 from distinput.files.paths import UNFINISHED, file_system, local_path
 from distinput.files.source import naming
-from distinput.kernels.crc32 import crc32
+from distinput.kernels.checksums import crc32
 from distinput.run.threads import Ending
 
 __all__ = ["WRITTEN_ALONE", "Sink", "Unfinished", "Upload"]

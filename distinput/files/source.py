@@ -12,17 +12,16 @@ from typing import Any, BinaryIO, Self, TypeAlias, cast
 
 import numpy as np
 
+from distinput.columns.block import note_open_files
 from distinput.columns.column import Ints
-from distinput.columns.failure import note_open_files
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.local_cache import LocalFile, local_cache
 from distinput.files.paths import file_system, local_path
-from distinput.files.range_requests import BytesLike, asked, facts_of, fetch
+from distinput.files.range_requests import BytesLike, FileMetadata, asked, facts_in, facts_of, fetch
 from distinput.files.remote import RemoteFile, RemoteStream
 from distinput.files.retries import what_failed
-from distinput.files.version import FileMetadata, facts_in
-from distinput.kernels.ragged import gather_spans
+from distinput.kernels.spans import gather_spans
 from distinput.url_secrets import scrub
 from distinput.values.buffers import Buffers, Bytes
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole files at once: `read_file`, `write_file` and `matching_files`."""
+"""Whole files at once: `read_file`, `write_file` and `matching_files`; and files mapped into memory."""
 
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,15 @@ import numpy as np
 from distinput.errors import InvalidArgumentError, NoMatchError
 from distinput.files.paths import as_paths, list_matching, local_path
 from distinput.files.sink import Sink
-from distinput.files.source import open_binary
+from distinput.files.source import EMPTY, naming, open_binary, stamp_of
+from distinput.values.buffers import Bytes
 
-__all__ = ["matching_files", "read_file", "write_file"]
+__all__ = ["mapped", "matching_files", "read_file", "write_file"]
+
+
+# ----------------------------------------------------------------------------
+# Whole files at once: `read_file`, `write_file` and `matching_files`.
+# ----------------------------------------------------------------------------
 
 
 def read_file(filename: Any, name: str | None = None) -> bytes:
@@ -95,3 +102,36 @@ def _one(op: str, filename: Any) -> str:
     if len(paths) != 1:
         raise InvalidArgumentError(f"{op}: filename must be one path, got {filename!r:.80}")
     return paths[0]
+
+
+# ----------------------------------------------------------------------------
+# Local files mapped into memory: only the pages that are accessed are read from disk.
+#
+# A mapping shows the current contents of the file. Replacing a file by another one (as renaming does) leaves mappings of
+# the old one intact; truncating a file in place while it is mapped kills the process on the next access to the missing
+# part. Therefore `check_unchanged` or `stamp_of` must be called before every use; a truncation between that call and the
+# use goes undetected.
+# ----------------------------------------------------------------------------
+
+
+def mapped(path: str) -> Bytes:
+    """The bytes of a local file as a read-only array; no file descriptor stays open.
+
+    Args:
+      path: a path of the operating system, not a URL.
+
+    Raises:
+      NotFoundError: it is not there.
+    """
+    return _mapped(path, stamp_of(path))
+
+
+@lru_cache(maxsize=1024)
+def _mapped(path: str, stamp: str) -> Bytes:
+    del stamp  # only part of the cache key: it identifies the version of the file
+    import pyarrow as pa
+
+    with naming(path):
+        file: Any = pa.memory_map(path, "r")
+    with file:  # the mapping lives as long as it is referenced; Python's mmap would keep the file open too
+        return np.frombuffer(file.read_buffer(), np.uint8) if file.size() else EMPTY

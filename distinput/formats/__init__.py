@@ -8,8 +8,7 @@ from distinput.files.paths import as_paths
 from distinput.formats.format import Format
 from distinput.names.lazy import lazy
 from distinput.names.registry import Registry
-from distinput.run.cores import cores
-from distinput.run.threads import mapped
+from distinput.run.threads import cores, mapped
 
 if not TYPE_CHECKING:  # which would take every name for one that is there
     __getattr__, __dir__, __all__ = lazy(__name__, own=("FORMATS", "format_named", "register_format", "write_index"))

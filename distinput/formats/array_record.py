@@ -10,15 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Ints
+from distinput.columns.block import Block, ColumnBlock, rows_within
+from distinput.columns.column import Ints, Strings
 from distinput.columns.picked import check_rows
-from distinput.columns.sizes import rows_within
-from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, EngineMissing, InvalidArgumentError, UnimplementedError
+from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each, local_path
 from distinput.files.source import stamp_of
-from distinput.files.table import FileTable
 from distinput.formats.format import BLOCK_ROWS, Position, cut_rows
 from distinput.formats.tables import TableFormat
 from distinput.values.nest import LEAF

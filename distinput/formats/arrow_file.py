@@ -14,9 +14,9 @@ import numpy as np
 from distinput.columns.column import Ints
 from distinput.columns.picked import RowArray
 from distinput.errors import DataLossError
-from distinput.files.mapping import mapped
 from distinput.files.paths import local_path
 from distinput.files.source import check_unchanged, open_ranges, read_range, read_spans, size_of
+from distinput.files.whole_files import mapped
 from distinput.formats.tables import check_columns, checked_batch, naming_damage, table_spec
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec

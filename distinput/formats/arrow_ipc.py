@@ -10,22 +10,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.arrow.arrow import without_rows
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column, Ints
-from distinput.columns.dense import Dense
+from distinput.columns.block import Block, ColumnBlock, block_rows
+from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.picked import Memory, RowArray, check_rows, chosen
 from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import concat_columns
-from distinput.columns.sizes import block_rows
-from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import size_of, stamp_of
 from distinput.formats.arrow_file import ArrowFile, Batches, arrow_file, reading_batch
-from distinput.formats.conforming import Conforming
 from distinput.formats.format import Fragment, Position, cut_rows
 from distinput.formats.tables import (
+    Conforming,
     LruCache,
     TableFormat,
     arrays_of,

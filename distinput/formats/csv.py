@@ -17,7 +17,7 @@ from distinput.formats.row_schema import INFERRED, RowSchema, changed, inferred_
 from distinput.formats.tables import as_columns, as_nulls
 from distinput.formats.text_records import MARK, MOST_RECORD_BYTES, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
-from distinput.kernels.csv_records import BLANKS, MULTILINE, csv_records
+from distinput.kernels.lines import BLANKS, MULTILINE, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, OK, TEXT, plain_csv
 from distinput.plan.check import normalized
 

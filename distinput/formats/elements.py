@@ -11,13 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column, Ints
-from distinput.columns.dense import Dense
-from distinput.columns.objects import Arrays, Datasets, Objects
+from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.picked import RowArray
-from distinput.columns.ragged import Ragged, RaggedBatches, column_of_ragged
+from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, RaggedBatches, column_of_ragged
 from distinput.columns.regroup import column_of, loose_rows
-from distinput.columns.strings import Strings
 from distinput.errors import DataLossError
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.format import Fragment, Position

@@ -14,9 +14,9 @@ from distinput.columns.block import Block
 from distinput.columns.column import Ints
 from distinput.columns.picked import RowArray
 from distinput.errors import DataLossError, InvalidArgumentError, StateError
-from distinput.files.directory import without_notes
+from distinput.files.folder import without_notes
+from distinput.files.manifest import FileTable
 from distinput.files.source import read_range, size_of
-from distinput.files.table import FileTable
 from distinput.values.spec import Spec
 
 __all__ = ["BLOCK_ROWS", "END", "Format", "Fragment", "Fragments", "Portion", "Position", "check_position", "cut_rows"]

@@ -21,16 +21,16 @@ from distinput.columns.column import Ints
 from distinput.decoders.arrays import MalformedArray, npy_array, npy_header
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.folder import join_path, make_folder, split_path
+from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import EMPTY, naming, open_binary, read_spans, size_of, version_of
-from distinput.files.table import FileTable
 from distinput.formats.format import Format, Fragment, Position
-from distinput.kernels.own_folder import is_own
-from distinput.kernels.tfrecord import FOOTER, HEADER
+from distinput.kernels.cache import is_own
+from distinput.kernels.checksums import FOOTER, HEADER
 from distinput.url_secrets import public_url
 from distinput.values.buffers import Bytes
-from distinput.values.json_values import MalformedJson, json_value
+from distinput.values.spec_json import MalformedJson, json_value
 
 __all__ = [
     "CURE",

@@ -11,14 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Ints
-from distinput.columns.dense import Dense
+from distinput.columns.block import Block, ColumnBlock, block_rows
+from distinput.columns.column import Dense, Ints
 from distinput.columns.picked import RowArray, check_rows, chosen
-from distinput.columns.sizes import block_rows
 from distinput.decoders.arrays import MalformedArchive, MalformedArray, content_of, npy_header, reading_archive
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
-from distinput.files.mapping import mapped
+from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each, local_path
 from distinput.files.source import (
     EMPTY,
@@ -31,7 +29,7 @@ from distinput.files.source import (
     size_of,
     stamp_of,
 )
-from distinput.files.table import FileTable
+from distinput.files.whole_files import mapped
 from distinput.formats.format import Position, cut_rows
 from distinput.formats.tables import TableFormat, as_columns
 from distinput.plan.check import normalized

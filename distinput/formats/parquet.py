@@ -12,13 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.arrow.arrow import takeable, without_rows
-from distinput.columns.block import Block, concat_blocks
-from distinput.columns.sizes import MOST_ROWS
+from distinput.arrow.expression import ColumnBounds, possible
+from distinput.columns.block import MOST_ROWS, Block, concat_blocks
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import stamp_of
-from distinput.formats.conforming import Conforming
 from distinput.formats.format import Fragment, Portion, Position, cut_rows
 from distinput.formats.parquet_file import (
     Compact,
@@ -38,8 +37,8 @@ from distinput.formats.parquet_file import (
     reading,
     rows_of,
 )
-from distinput.formats.possible import ColumnBounds, possible
 from distinput.formats.tables import (
+    Conforming,
     TableFormat,
     arrays_of,
     as_columns,

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 from distinput.errors import DataLossError
 from distinput.files.paths import local_path
-from distinput.files.range_requests import asked, facts_of
+from distinput.files.range_requests import FileMetadata, asked, facts_of
 from distinput.files.remote import RemoteFile
 from distinput.files.source import ending, naming, open_binary, read_range, size_of, stamp_of
-from distinput.files.version import FileMetadata
 from distinput.formats.tables import LruCache, naming_damage
 
 __all__ = [

@@ -13,14 +13,12 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from distinput.arrow.expression import ColumnBounds, possible
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column, Ints
-from distinput.columns.dense import Dense
-from distinput.columns.strings import Strings
+from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.errors import InvalidArgumentError, UnimplementedError
-from distinput.files.table import FileTable
+from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, Portion, Position
-from distinput.formats.possible import ColumnBounds, possible
 from distinput.values.nest import Structure, structure_of
 from distinput.values.spec import Spec, TensorSpec
 

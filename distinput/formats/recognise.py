@@ -10,10 +10,10 @@ from typing import Any
 
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.compression import CODECS, Compression, compression_of
-from distinput.files.directory import without_notes
+from distinput.files.folder import without_notes
 from distinput.files.source import EMPTY, FileStream
 from distinput.formats import FORMATS
-from distinput.kernels.crc32c import masked_crc32c_of_bytes
+from distinput.kernels.checksums import masked_crc32c_of_bytes
 from distinput.values.buffers import Bytes
 
 __all__ = ["Recognised", "of_folder", "recognise"]

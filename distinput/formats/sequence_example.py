@@ -14,13 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.column import Column
-from distinput.columns.dense import Dense
+from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
-from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError, UnimplementedError
-from distinput.formats.example import ExampleParser, Messages, batch_value, contiguous
-from distinput.formats.example_lists import KINDS, Lists, fixed_values, variable_values
+from distinput.formats.example import (
+    KINDS,
+    ExampleParser,
+    Lists,
+    Messages,
+    batch_value,
+    contiguous,
+    fixed_values,
+    variable_values,
+)
 from distinput.formats.features import (
     Feature,
     Features,
@@ -32,9 +38,8 @@ from distinput.formats.features import (
     features_spec,
     message_key,
 )
-from distinput.kernels.example_columns import NO_ROOM
-from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, OK, WRONG_COUNT, WRONG_KIND
-from distinput.kernels.sequence_example import ABSENT, locate_steps
+from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, NO_ROOM, OK, WRONG_COUNT, WRONG_KIND
+from distinput.kernels.sequence_messages import ABSENT, locate_steps
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 __all__ = ["SequenceExampleParser", "parse_sequence_example", "parse_single_sequence_example"]

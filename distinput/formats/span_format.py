@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import DataLossError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.source import EMPTY, FileStream, size_of, wanted_until

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
-from distinput.formats.decoded_example import message_of
-from distinput.formats.example_encoding import field, varint
+from distinput.formats.example_encoding import field, message_of, varint
 from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
 from distinput.values.leaves import STRING, as_dtype, as_leaf
 from distinput.values.sparse_tensor import SparseTensor

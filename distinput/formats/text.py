@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.files.compression import as_compression
+from distinput.files.manifest import FileTable
 from distinput.files.source import FileStream, size_of
-from distinput.files.table import FileTable
 from distinput.formats.format import Fragment, Position, check_position
 from distinput.formats.indexed import Indexed
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat

@@ -13,8 +13,8 @@ import numpy as np
 
 from distinput.errors import DataLossError, DistinputError
 from distinput.files.compression import Compression, as_compression
+from distinput.files.manifest import FileTable
 from distinput.files.source import EMPTY, FileStream, size_of, stamp_of
-from distinput.files.table import FileTable
 from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
 
 __all__ = ["MARK", "MOST_RECORD_BYTES", "Bytes", "Head", "LineStarts", "TextPiece", "TextRecords", "count_newlines"]

@@ -16,9 +16,7 @@ import numpy as np
 
 from distinput.arrow.arrow import FillError, NullsError, block_of
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column
-from distinput.columns.dense import Dense
-from distinput.columns.strings import Strings
+from distinput.columns.column import Column, Dense, Strings
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.source import stamp_of
 from distinput.formats.format import Fragment, Portion, Position, check_position

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression, compression_of
 from distinput.files.paths import as_paths
@@ -19,8 +19,17 @@ from distinput.files.source import read_range, size_of
 from distinput.formats.format import Position
 from distinput.formats.indexed import CURE, Indexed, index_beside, index_sink
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
-from distinput.kernels.crc32c import masked_crc32c, masked_crc32c_of_bytes
-from distinput.kernels.tfrecord import BAD_DATA, BAD_LENGTH, FOOTER, HEADER, INCOMPLETE, frame_records, scan_records
+from distinput.kernels.checksums import (
+    BAD_DATA,
+    BAD_LENGTH,
+    FOOTER,
+    HEADER,
+    INCOMPLETE,
+    frame_records,
+    masked_crc32c,
+    masked_crc32c_of_bytes,
+    scan_records,
+)
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 

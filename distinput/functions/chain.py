@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt
-from distinput.arrow.owned import is_plain, kept, owned
+from distinput.arrow.adopt import adopt, is_plain, kept, owned
 from distinput.columns.block import Block
 from distinput.functions.claim import Claim, described, unlike
 from distinput.plan.binding import by_name
-from distinput.run.calls import calls_of, element_text
+from distinput.run.run import calls_of, element_text
 from distinput.values.leaves import as_leaves, dtype_of
 from distinput.values.nest import structure_of
 from distinput.values.spec import (

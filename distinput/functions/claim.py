@@ -14,17 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Array, Column
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
-from distinput.columns.objects import Arrays, Datasets, Objects
-from distinput.columns.ragged import Ragged, frozen_rows, ragged_spec
-from distinput.columns.regroup import loose_rows
+from distinput.columns.block import Block, ColumnBlock, Failure
+from distinput.columns.column import Array, Column, Dense
+from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, frozen_rows, ragged_spec
+from distinput.columns.regroup import as_nest, as_stated_leaves, leaves_for, loose_rows
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark
 from distinput.errors import FailedPreconditionError
-from distinput.run.calls import element_text
+from distinput.run.run import element_text
 from distinput.values.leaves import STRING, dtype_name, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, structure_of
 from distinput.values.spec import (
@@ -39,7 +36,6 @@ from distinput.values.spec import (
     opened,
     shape_fits,
 )
-from distinput.values.stated import as_nest, as_stated_leaves, leaves_for
 
 __all__ = [
     "Claim",

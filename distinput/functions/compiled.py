@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure, sound_parts
+from distinput.columns.block import Block, ColumnBlock, Failure, sound_parts
+from distinput.columns.column import Dense
 from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import State
 from distinput.functions.claim import MadeBlock, behind
 from distinput.kernels.row_loop import RowLoop, row_loop
-from distinput.run.calls import element_text
-from distinput.run.run import Run
+from distinput.run.run import Run, element_text
 from distinput.values.buffers import empty
 from distinput.values.nest import LEAF, Structure, tuple_of
 from distinput.values.spec import LeafSpec, Spec, TensorSpec

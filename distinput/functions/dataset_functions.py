@@ -10,18 +10,17 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from distinput.columns.failure import Failure, trouble_of
+from distinput.columns.block import Failure, trouble_of
 from distinput.columns.rows import RowQueue
 from distinput.functions.chain import calling
 from distinput.functions.inference import infer, parts_of
 from distinput.plan.families import Seeded
 from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.plan.seeds import placed, with_drawn_seeds
-from distinput.run.calls import note_element
-from distinput.run.run import Run
+from distinput.run.run import Run, note_element
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
-from distinput.values.random import key_of, unseeded
+from distinput.values.randomness import key_of, unseeded
 from distinput.values.spec import DatasetSpec, Spec
 
 __all__ = [

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from distinput.arrow.adopt import adopt
-from distinput.columns.block import ColumnBlock
-from distinput.columns.failure import Failure
+from distinput.columns.block import ColumnBlock, Failure
 from distinput.columns.regroup import column_of
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import SelfReferenceError
-from distinput.plan.families import SameElements
-from distinput.plan.in_memory import InMemory, Rows
+from distinput.plan.families import InMemory, Rows, SameElements
 from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.leaves import STRING, as_leaf, zero

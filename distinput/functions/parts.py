@@ -8,19 +8,15 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
-from distinput.arrow.adopt import adopt, all_known
-from distinput.arrow.owned import Promise, owned
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure, of_all
+from distinput.arrow.adopt import Promise, adopt, all_known, owned
+from distinput.columns.block import MOST_BYTES, Block, Failure, of_all, rows_within
 from distinput.columns.rows import Stream, passing_over
-from distinput.columns.sizes import MOST_BYTES, rows_within
 from distinput.columns.state import Mark, State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.functions.chain import Chain, Kinds
 from distinput.functions.claim import MadeBlock, behind, formed
 from distinput.functions.compiled import Compiled
-from distinput.run.calls import stopped
-from distinput.run.run import OpCounters, Run
+from distinput.run.run import OpCounters, Run, stopped
 from distinput.values.spec import Spec
 
 __all__ = ["Calling", "Calls", "Done", "Lanes", "Note", "PartFailure", "Parts", "Reads", "Results", "in_order", "work"]

@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.source import stamp_of
-from distinput.formats.decoded_example import decode_example
-from distinput.formats.example import Messages, contiguous
-from distinput.formats.example_encoding import lists_of
-from distinput.formats.example_lists import KINDS, Lists
+from distinput.formats.example import KINDS, Lists, Messages, contiguous
+from distinput.formats.example_encoding import decode_example, lists_of
 from distinput.formats.features import FixedLenFeature, VarLenFeature
 from distinput.inspect.files import Files
-from distinput.kernels.example import locate_features
-from distinput.kernels.example_unknown import UNKNOWN, unknown_key
+from distinput.kernels.example_messages import UNKNOWN, locate_features, unknown_key
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, OK
 from distinput.kernels.kernel import brief
 from distinput.kernels.protobuf import MalformedError

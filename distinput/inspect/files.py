@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from distinput.errors import InvalidArgumentError
-from distinput.files.directory import MANIFEST, named_files
+from distinput.files.folder import MANIFEST, named_files
 from distinput.files.mounts import Storage, stored
 from distinput.files.paths import as_paths, local_path
 from distinput.formats import format_named

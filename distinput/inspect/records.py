@@ -12,8 +12,7 @@ from pyarrow import types
 
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.source import stamp_of
-from distinput.formats.decoded_example import decode_example, decode_sequence_example
-from distinput.formats.example_encoding import fields_of
+from distinput.formats.example_encoding import decode_example, decode_sequence_example, fields_of
 from distinput.formats.table_batches import is_table, table_batches
 from distinput.inspect.columns import times_of
 from distinput.inspect.files import Files, open_files

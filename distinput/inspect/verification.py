@@ -15,14 +15,13 @@ from distinput.arrow.arrow import UnsupportedTypeError, schema_spec
 from distinput.arrow.tabular import zero_of
 from distinput.data.dataset import Dataset
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
-from distinput.files.directory import MANIFEST
-from distinput.files.folder import names_in
+from distinput.files.folder import MANIFEST, names_in
 from distinput.files.manifest import load_manifest
 from distinput.files.source import naming, open_binary, size_of, version_of
 from distinput.formats.table_batches import is_table, schema_of_table, table_batches
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import Record, records_of
-from distinput.sharding.decision import auto_shard
+from distinput.sharding.own_rows import auto_shard
 from distinput.url_secrets import without_secrets
 from distinput.values.nest import structure_of
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from distinput.columns.digest import Digest
+from distinput.columns.state import Digest
 from distinput.data.dataset import Dataset
 from distinput.errors import EngineMissing
 from distinput.plan.fingerprint import fingerprint

@@ -7,14 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.owned import frozen
-from distinput.arrow.tabular import Reading, is_hugging_face
-from distinput.columns.block import Block
-from distinput.columns.digest import Digest
-from distinput.columns.sizes import block_rows
+from distinput.arrow.adopt import frozen, is_hugging_face
+from distinput.arrow.tabular import Reading
+from distinput.columns.block import Block, block_rows
+from distinput.columns.state import Digest
 from distinput.data.dataset import Dataset
 from distinput.errors import DataLossError, EngineMissing, InvalidArgumentError
-from distinput.files.table import FileTable
+from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, Position
 from distinput.interop.rank_steps import ShardNames
 from distinput.ops.reader import Reader

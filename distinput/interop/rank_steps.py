@@ -11,10 +11,10 @@ from distinput.columns.state import State, opened, sealed
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator, HandMark, resumed
 from distinput.data.seal import Seal, place_in
-from distinput.distribute.input.tail import StepPadding
+from distinput.distribute.input.dealing import StepPadding
 from distinput.errors import InvalidArgumentError, StateError
-from distinput.files.table import FileTable
-from distinput.ops.files import FileNames
+from distinput.files.manifest import FileTable
+from distinput.ops.reader import FileNames
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.unbatch import row_counts
@@ -23,8 +23,7 @@ from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import walk_made
 from distinput.rewrite.rules import Running
-from distinput.sharding.batches import batch_size_of, with_common_order
-from distinput.sharding.own_rows import own_steps
+from distinput.sharding.own_rows import batch_size_of, own_steps, with_common_order
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec, TensorSpec
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.owned import frozen
+from distinput.arrow.adopt import frozen
 from distinput.arrow.tabular import Reading
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Ints
@@ -19,7 +19,7 @@ from distinput.columns.picked import put_in_order
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import EngineMissing, FailedPreconditionError, InputWarning, InvalidArgumentError
-from distinput.files.table import FileTable
+from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, Position, cut_rows
 from distinput.interop.rank_steps import RankPosition as Steps
 from distinput.interop.rank_steps import RankSteps, ShardNames, ShortSteps, StepIterator, empty_words

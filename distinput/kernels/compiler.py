@@ -26,8 +26,7 @@ from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload, register_jitable
 
 from distinput.kernels import machine
-from distinput.kernels.cache import CacheSlot, may_hold
-from distinput.kernels.own_folder import is_own_file
+from distinput.kernels.cache import CacheSlot, is_own_file, may_hold
 
 if sys.byteorder != "little":
     raise ImportError("the kernels need a little-endian machine; the references are used instead")

@@ -1,23 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`@kernel(reference)`: a compiled loop that never makes its first caller wait.
-
-The decorated function is the source that numba compiles; `reference` is its specification in plain NumPy. The signature
-is derived from the annotations, whose names are the types below; input arrays may be read-only. The environment
-variable `DISTINPUT_KERNELS` determines what happens at the first call:
-
-* `auto` (the default): the reference is used while a background thread gets the compiled kernel. If that is in the cache
-  on disk, the second call waits for it, briefly, while numba is imported; if not, it is compiled, and the reference is
-  used until then. Once numba is imported, a kernel in the cache is loaded at once. Without numba the reference is always used.
-* `compiled`: the first call waits for the compiled kernel, and a kernel that cannot be compiled is an error.
-* `reference`: nothing is ever compiled.
-
-The cache is the folder `$NUMBA_CACHE_DIR` if that is set, else `__pycache__` beside the source, else the user's cache
-folder, and never one that others may write to; if none is left, each process compiles for itself. numba is not imported
-before the first call of a kernel.
-
-At the end of the program the background thread is interrupted and joined: no thread may be inside LLVM when the
-interpreter shuts down. An optimization pass of LLVM cannot be interrupted, but ends within a second or two.
-"""
+"""`@kernel(reference)`: a compiled loop that never makes its first caller wait; a flag that no interrupt leaves locked."""
 
 from __future__ import annotations
 
@@ -38,9 +20,77 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 import numpy as np
 
 from distinput.kernels import cache
-from distinput.kernels.flag import Flag
 
-__all__ = ["interrupted", "may_be_interrupted"]
+__all__ = ["Flag", "interrupted", "may_be_interrupted"]
+
+
+# ----------------------------------------------------------------------------
+# A flag between threads, which an interrupt cannot leave locked.
+# ----------------------------------------------------------------------------
+
+
+class Flag:
+    """Set once, and seen by all threads, as a `threading.Event`.
+
+    An event is written in Python, with a lock around it. An interrupt in the middle of it would leave the lock behind, and
+    every thread that looks at the event would wait for ever. Here threads wait in C code, each for a lock of its own.
+
+    >>> flag = Flag()
+    >>> flag.is_set(), flag.wait(0), flag.set(), flag.is_set(), flag.wait()
+    (False, False, None, True, True)
+    """
+
+    __slots__ = ("_set", "_waiting")
+
+    def __init__(self) -> None:
+        self._set = False
+        self._waiting: list[threading.Lock] = []
+
+    def is_set(self) -> bool:
+        """Whether it was set."""
+        return self._set
+
+    def set(self) -> None:
+        """Set it; may be called again."""
+        self._set = True
+        for waiting in self._waiting:
+            try:
+                waiting.release()
+            except RuntimeError:  # another thread has set it as well
+                pass
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set; False if it is not after so many seconds."""
+        if not self._set:
+            waiting = threading.Lock()
+            waiting.acquire()
+            self._waiting.append(waiting)  # before it is looked at again
+            if not self._set:
+                waiting.acquire(timeout=-1 if timeout is None else timeout)
+        return self._set
+
+
+# ----------------------------------------------------------------------------
+# `@kernel(reference)`: a compiled loop that never makes its first caller wait.
+#
+# The decorated function is the source that numba compiles; `reference` is its specification in plain NumPy. The signature
+# is derived from the annotations, whose names are the types below; input arrays may be read-only. The environment
+# variable `DISTINPUT_KERNELS` determines what happens at the first call:
+#
+# * `auto` (the default): the reference is used while a background thread gets the compiled kernel. If that is in the cache
+#   on disk, the second call waits for it, briefly, while numba is imported; if not, it is compiled, and the reference is
+#   used until then. Once numba is imported, a kernel in the cache is loaded at once. Without numba the reference is always
+# used.
+# * `compiled`: the first call waits for the compiled kernel, and a kernel that cannot be compiled is an error.
+# * `reference`: nothing is ever compiled.
+#
+# The cache is the folder `$NUMBA_CACHE_DIR` if that is set, else `__pycache__` beside the source, else the user's cache
+# folder, and never one that others may write to; if none is left, each process compiles for itself. numba is not imported
+# before the first call of a kernel.
+#
+# At the end of the program the background thread is interrupted and joined: no thread may be inside LLVM when the
+# interpreter shuts down. An optimization pass of LLVM cannot be interrupted, but ends within a second or two.
+# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------
@@ -381,6 +431,11 @@ def _signature(source: FunctionType) -> str:
         raise TypeError(f"kernel {source.__name__}: the types must be among {', '.join(TYPES)}, got {unknown}")
     types = [TYPES[each] for name, each in source.__annotations__.items() if name != "return"]
     return f"{TYPES[source.__annotations__['return']]}({', '.join(types)})"
+
+
+def is_numba(function: Any) -> bool:
+    """True if a function was compiled by numba's `njit`."""
+    return type(function).__module__.startswith("numba.") and hasattr(function, "py_func")
 
 
 def _numba() -> Any:

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding the lines of text, and of JSON Lines."""
+"""Finding where the lines of text, of JSON Lines, and the records of CSV end."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, IntsOut, inlined, kernel
-from distinput.kernels.machine import equal_mask, trailing_zeros
+from distinput.kernels.machine import bit_count, equal_mask, trailing_zeros
+
+# ----------------------------------------------------------------------------
+# Finding the lines of text, and of JSON Lines.
+# ----------------------------------------------------------------------------
+
 
 # ----------------------------------------------------------------------------
 # Finding the start and length of each line of text.
@@ -116,7 +121,7 @@ def json_lines_reference(buffer: Bytes, start: int, end: int, until: int, rows: 
 
 
 @inlined
-def _kind(buffer: Bytes, begin: int, newline: int) -> int:
+def _kind_of_line(buffer: Bytes, begin: int, newline: int) -> int:
     """What the line is: blank, an object, or something else."""
     first, last = begin, newline - 1
     while first <= last and (buffer[first] == 32 or buffer[first] == 9 or buffer[first] == 13):
@@ -144,7 +149,7 @@ def json_lines(buffer: Bytes, start: int, end: int, until: int, rows: int) -> tu
             stop = at + 1
         while found != _NONE and begin < until and count < rows:
             newline = at + trailing_zeros(found)
-            kind = _kind(buffer, begin, newline)
+            kind = _kind_of_line(buffer, begin, newline)
             if kind == _OTHER:
                 return count, begin, lines, begin
             if kind == _OBJECT:
@@ -153,4 +158,190 @@ def json_lines(buffer: Bytes, start: int, end: int, until: int, rows: int) -> tu
             begin = newline + 1
             found &= found - _ONE
         at = stop
+    return count, begin, lines, -1
+
+
+# ----------------------------------------------------------------------------
+# Finding where the records of CSV end: a newline inside quotes is a part of a value.
+# ----------------------------------------------------------------------------
+
+
+_LAST = np.uint64(1 << 63)
+MULTILINE, RETURNS, BLANKS = 1, 2, 4
+_ORDINARY, _OPENING, _CLOSING, _DOUBLE, _END, _INSIDE, _MORE, _WRONG = range(8)
+
+
+def csv_records_reference(
+    buffer: Bytes, start: int, end: int, until: int, rows: int, delimiter: int, quote: int, rules: int
+) -> tuple[int, int, int, int]:
+    r"""Count the records of buffer[start:end], and find where the next one begins.
+
+    A quote opens a quoted value only where a value begins; two quotes inside one stand for a quote; what follows the
+    closing quote belongs to the value as it is. A line ends with "\n" or "\r\n" outside of quotes; an empty line is no
+    record. The scan stops where a line begins at or after `until`, and after `rows` records.
+
+    Args:
+      buffer: a piece of a file.
+      start: the offset at which a line begins, outside of quotes.
+      end: the offset at which to stop.
+      until: lines that begin here or later are not looked at.
+      rows: the most records.
+      delimiter: the byte between values.
+      quote: the byte around quoted values; -1: nothing is quoted.
+      rules: a sum of `MULTILINE`, quoted values may contain newlines; `RETURNS`, a "\r" without "\n" ends a line too; and
+        `BLANKS`, an empty line is a record.
+
+    Returns:
+      The number of records; the offset of the next line; the number of newlines before it; and the offset of a "\r"
+      without "\n", or of a newline in quotes where there must be none; -1: there is no such byte.
+
+    Source: RFC 4180.
+    """
+    if not 0 <= start <= end <= buffer.size:
+        raise ValueError("csv_records: 0 <= start <= end <= size of the buffer")
+    count = lines = inside = 0
+    begin, quoted, passed = start, False, -1
+    special = (buffer[start:end] == NEWLINE) | (buffer[start:end] == RETURN) | (buffer[start:end] == quote)
+    for position in (start + np.flatnonzero(special)).tolist():
+        if begin >= until or count >= rows:
+            break
+        byte = int(buffer[position])
+        if position == passed:  # the second of two quotes
+            continue
+        if quoted:
+            if byte == quote and position + 1 == end:
+                break
+            if byte == quote:
+                quoted = bool(buffer[position + 1] == quote)
+                passed = position + 1 if quoted else -1
+            elif byte == NEWLINE:
+                if not rules & MULTILINE:
+                    return count, begin, lines, position
+                inside += 1
+        elif byte == quote:
+            quoted = position == begin or int(buffer[position - 1]) == delimiter
+        elif byte == RETURN:
+            if position + 1 == end:
+                break
+            if buffer[position + 1] != NEWLINE:
+                if not rules & RETURNS:
+                    return count, begin, lines, position
+                lines, inside = lines + inside, 0
+                count, begin = count + (position > begin or rules & BLANKS > 0), position + 1
+        else:
+            lines, inside = lines + inside + 1, 0
+            blank = position == begin or (position == begin + 1 and buffer[begin] == RETURN)
+            count, begin = count + (not blank or rules & BLANKS > 0), position + 1
+    return count, begin, lines, -1
+
+
+@inlined
+def _within(quotes: np.uint64, quoted: bool) -> np.uint64:
+    """Bit i is set if an odd number of quotes is in bits 0 to i; if an even one where a value was quoted before."""
+    within = quotes
+    for shift in (_ONE, np.uint64(2), np.uint64(4), np.uint64(8), np.uint64(16), np.uint64(32)):
+        within ^= within << shift
+    return ~within if quoted else within
+
+
+@inlined
+def _kind_of_byte(buffer: Bytes, at: int, end: int, begin: int, quoted: bool, delimiter: int, quote: int) -> int:
+    """What the byte at `at` is, for a line that begins at `begin`."""
+    byte = buffer[at]
+    if quoted:
+        if byte != quote:
+            return _INSIDE if byte == NEWLINE else _ORDINARY
+        if at + 1 == end:
+            return _MORE
+        return _DOUBLE if buffer[at + 1] == quote else _CLOSING
+    if byte == quote:
+        return _OPENING if at == begin or buffer[at - 1] == delimiter else _ORDINARY
+    if byte != RETURN:
+        return _END if byte == NEWLINE else _ORDINARY
+    if at + 1 == end:
+        return _MORE
+    return _ORDINARY if buffer[at + 1] == NEWLINE else _WRONG
+
+
+@inlined
+def _is_plain(
+    buffer: Bytes,
+    at: int,
+    begin: int,
+    quotes: np.uint64,
+    within: np.uint64,
+    newlines: np.uint64,
+    delimiter: int,
+    quote: int,
+) -> bool:
+    """Whether all quotes among 64 bytes open or close a value, and there are no empty lines and no lone returns."""
+    ends, returns = newlines & ~within, equal_mask(buffer, at, RETURN) & ~within
+    begins = (ends << _ONE) | (_ONE if begin == at else _NONE)
+    if (ends | returns) & begins != _NONE or returns & ~(ends >> _ONE) != _NONE:
+        return False
+    if begin + 1 == at and buffer[begin] == RETURN:
+        return False
+    if quotes == _NONE:
+        return True
+    before = (equal_mask(buffer, at, delimiter) | newlines | quotes) << _ONE
+    if begin == at or buffer[at - 1] == delimiter:
+        before |= _ONE
+    if quotes & within & ~before != _NONE:  # a quote that neither opens a value nor is one of two
+        return False
+    return bool(quotes & ~within & _LAST == _NONE or buffer[at + LANES] != quote)
+
+
+@kernel(csv_records_reference)
+def csv_records(
+    buffer: Bytes, start: int, end: int, until: int, rows: int, delimiter: int, quote: int, rules: int
+) -> tuple[int, int, int, int]:
+    """See `csv_records_reference`."""
+    if start < 0 or start > end or end > buffer.size:
+        raise ValueError("csv_records: 0 <= start <= end <= size of the buffer")
+    count, lines, inside = 0, 0, 0
+    position, begin, quoted = start, start, False
+    while position < end and begin < until and count < rows:
+        if position + LANES < min(end, until):
+            quotes = equal_mask(buffer, position, quote) if quote >= 0 else _NONE
+            newlines = equal_mask(buffer, position, NEWLINE)
+            within = _within(quotes, quoted) if quoted or quotes != _NONE else _NONE
+            ends = newlines & ~within
+            fits = count + bit_count(ends) < rows and (rules & MULTILINE != 0 or newlines & within == _NONE)
+            if fits and _is_plain(buffer, position, begin, quotes, within, newlines, delimiter, quote):
+                count += bit_count(ends)
+                inside += bit_count(newlines)
+                if ends != _NONE:
+                    last = 0
+                    while ends != _NONE:
+                        last = trailing_zeros(ends) + 1
+                        ends &= ends - _ONE
+                    begin = position + last
+                    lines += inside
+                    inside = bit_count(newlines >> np.uint64(last)) if last < LANES else 0
+                    lines -= inside
+                quoted = within & _LAST != _NONE
+                position += LANES
+                continue
+        stop = min(position + LANES, end)
+        while position < stop:
+            kind = _kind_of_byte(buffer, position, end, begin, quoted, delimiter, quote)
+            if kind == _MORE:
+                return count, begin, lines, -1
+            if (kind == _WRONG and rules & RETURNS == 0) or (kind == _INSIDE and rules & MULTILINE == 0):
+                return count, begin, lines, position
+            if kind == _INSIDE:
+                inside += 1
+            elif kind in (_END, _WRONG):
+                lines += inside + (1 if kind == _END else 0)
+                inside = 0
+                if rules & BLANKS != 0 or (
+                    position != begin and not (position == begin + 1 and buffer[begin] == RETURN)
+                ):
+                    count += 1
+                begin = position + 1
+                if begin >= until or count >= rows:
+                    return count, begin, lines, -1
+            elif kind in (_OPENING, _CLOSING):
+                quoted = kind == _OPENING
+            position += 2 if kind == _DOUBLE else 1
     return count, begin, lines, -1

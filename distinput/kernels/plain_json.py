@@ -8,7 +8,6 @@ from typing import cast
 
 import numpy as np
 
-from distinput.kernels.decimals import NO_DECIMAL, decimal_prefix, whole_prefix
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
 from distinput.kernels.machine import load_u8, load_u64, store_u32, store_u64, trailing_zeros
 from distinput.kernels.plain_csv import (
@@ -18,11 +17,14 @@ from distinput.kernels.plain_csv import (
     INT32,
     INT64,
     LEFT_OUT,
+    NO_DECIMAL,
     TEXT,
+    decimal_prefix,
     is_kind,
     long_whole,
     nearest_float32,
     read_number,
+    whole_prefix,
 )
 
 # Kinds of column beside those of `plain_csv`.

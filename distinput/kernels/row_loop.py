@@ -13,15 +13,10 @@ import numpy as np
 
 from distinput.kernels import kernel
 
-__all__ = ["RowLoop", "is_numba", "row_loop"]
+__all__ = ["RowLoop", "row_loop"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Types = tuple[np.dtype[Any], ...]
-
-
-def is_numba(function: Any) -> bool:
-    """True if a function was compiled by numba's `njit`."""
-    return type(function).__module__.startswith("numba.") and hasattr(function, "py_func")
 
 
 class RowLoop:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.block import Block
-from distinput.columns.column import Ints
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError

@@ -9,11 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, concat_blocks
-from distinput.columns.column import Ints
-from distinput.columns.dense import Dense
+from distinput.columns.block import Block, ColumnBlock, block_rows, concat_blocks
+from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
-from distinput.columns.sizes import block_rows
 from distinput.columns.state import State
 from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.reader import Counts

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, concat_blocks
+from distinput.columns.block import Block, Failure, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
@@ -19,8 +18,7 @@ from distinput.kernels.dealing import deal_evenly
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import OneForOne
 from distinput.plan.node import Needs
-from distinput.run.calls import note_element
-from distinput.run.run import Run
+from distinput.run.run import Run, note_element
 from distinput.values.spec import Spec
 
 __all__ = ["BalanceRows"]

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.columns.block import rows_within
 from distinput.columns.column import Ints
 from distinput.columns.rows import RowQueue, Stream
-from distinput.columns.sizes import rows_within
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.dealing import LONGEST, WHOLE, choose_fairly

@@ -3,15 +3,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Ints
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure, sound_parts
+from distinput.columns.block import Block, ColumnBlock, Failure, sound_parts
+from distinput.columns.column import Dense, Ints
 from distinput.columns.regroup import column_of
 from distinput.columns.rows import Stream, loosened
 from distinput.columns.state import State
@@ -255,7 +253,7 @@ class SparseBatch(Stacking):
     def _sparse(self, block: Block) -> Block:
         batches = [self._of(batch) for batch in block.elements()]
         columns = [column_of(list(parts)) for parts in zip(*batches, strict=True)]
-        return ColumnBlock(_STRUCTURE, columns, block.size)
+        return ColumnBlock(_sparse_structure(), columns, block.size)
 
     def _of(self, batch: Any) -> SparseTensor:
         if not self.row_dims:
@@ -273,5 +271,10 @@ class SparseBatch(Stacking):
         return made._replace(dense_shape=np.array([count, *dims], np.int64))
 
 
-_STRUCTURE: Structure = structure_of(SparseTensor(0, 0, 0))
+@cache
+def _sparse_structure() -> Structure:
+    """The parts of a sparse tensor."""
+    return structure_of(SparseTensor(0, 0, 0))
+
+
 _ROWS_AND_SHAPES: Structure = structure_of((0, 0))

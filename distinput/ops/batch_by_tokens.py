@@ -8,24 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, concat_blocks
+from distinput.columns.block import MOST_ROWS, Block, Failure, concat_blocks, sound_parts
 from distinput.columns.column import Ints, StackError
-from distinput.columns.failure import Failure, sound_parts
-from distinput.columns.padded import Late
 from distinput.columns.rows import Stream, passing_over, stackable
-from distinput.columns.sizes import MOST_ROWS
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import between
-from distinput.kernels.packing import cut_by_tokens
+from distinput.kernels.sequence_packing import cut_by_tokens
 from distinput.ops.batch import ragged_row
 from distinput.plan.binding import take_functions
 from distinput.plan.check import at_least, refuse_sparse, without_sparse
 from distinput.plan.families import differing
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
-from distinput.run.calls import called, element_text
-from distinput.run.run import Run
-from distinput.streaming.padding import Padding, padding_fills
+from distinput.run.run import Run, called, element_text
+from distinput.streaming.padding import Late, Padding, padding_fills
 from distinput.values.nest import component
 from distinput.values.spec import Spec, TensorSpec
 

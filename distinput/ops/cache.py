@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from distinput.arrow.owned import frozen
-from distinput.columns.block import Block, concat_blocks
+from distinput.arrow.adopt import frozen
+from distinput.columns.block import MOST_ROWS, Block, Failure, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream
-from distinput.columns.sizes import MOST_ROWS
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import as_paths
@@ -23,9 +21,9 @@ from distinput.plan.node import INFINITE, Needs, Node
 from distinput.run.run import Run
 
 if TYPE_CHECKING:
-    from distinput.ops import disk_cache
+    from distinput.ops import snapshot
 else:
-    disk_cache = later("distinput.ops.disk_cache")  # the cache that is kept in files
+    snapshot = later("distinput.ops.snapshot")  # the cache that is kept in files
 
 __all__ = ["Cache"]
 
@@ -122,7 +120,7 @@ class Cache(SameElements):
         """The cache on disk, if there is to be one."""
         if not self.filename:
             return self
-        return disk_cache.DiskCache(self.input, self.filename, self.max_bytes, name=self.name, origin=self.origin)
+        return snapshot.DiskCache(self.input, self.filename, self.max_bytes, name=self.name, origin=self.origin)
 
     @property
     def keeps(self) -> bool:

@@ -9,12 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, concat_blocks
-from distinput.columns.column import Ints
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks, rows_within
+from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
-from distinput.columns.sizes import rows_within
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import integer
@@ -23,7 +20,7 @@ from distinput.plan.fingerprint import is_count
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.run.run import Run
 from distinput.values.nest import LEAF
-from distinput.values.random import uniform_at
+from distinput.values.randomness import uniform_at
 from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["Choose", "Draw", "choose_from_datasets", "gathered", "sample_from_datasets", "shares_of"]

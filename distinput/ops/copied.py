@@ -7,9 +7,8 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any, ClassVar, final
 
-from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.block import Block, ColumnBlock, Failure
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.plan.families import OneForOne

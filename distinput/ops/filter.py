@@ -10,17 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.arrow.expression import Term, check_expression, is_expression, rows_where, term_of
-from distinput.columns.block import Block
+from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.binding import take_functions
 from distinput.plan.families import SameElements
 from distinput.plan.node import Needs, Node
-from distinput.run.calls import MOST_CALLS, called, calls_of
-from distinput.run.run import Run
+from distinput.run.run import MOST_CALLS, Run, called, calls_of
 
 __all__ = ["Filter", "TakeWhile", "Where"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
-from distinput.columns.failure import Failure
+from distinput.columns.block import Failure
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.functions.claim import Claim, alike
@@ -24,7 +24,7 @@ from distinput.plan.binding import take_functions
 from distinput.plan.fingerprint import taken_up
 from distinput.plan.node import Needs, Node
 from distinput.run.run import Run
-from distinput.values.random import fresh_seed
+from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
 __all__ = ["FlatMap"]

@@ -10,9 +10,8 @@ import numpy as np
 
 from distinput.columns.block import Block
 from distinput.columns.column import Ints
-from distinput.columns.digest import Digest, common_folder, texts_of
 from distinput.columns.rows import RowQueue, Stream
-from distinput.columns.state import Mark, State
+from distinput.columns.state import Digest, Mark, State, common_folder, texts_of
 from distinput.errors import NotFoundError
 from distinput.files.manifest import NamesFingerprint
 from distinput.formats.format import END, Format, Fragment, Fragments, Portion, Position

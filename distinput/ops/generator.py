@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`from_generator`: the elements of a Python generator."""
+"""`from_generator`: the elements of a Python generator, and an iterator that a sample has begun."""
 
 import io
 import os
@@ -7,37 +7,93 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from time import perf_counter, sleep, thread_time
 from types import CodeType, ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, all_known
-from distinput.arrow.owned import Promise, kept, lent, owned
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
-from distinput.columns.regroup import column_of
+from distinput.arrow.adopt import Promise, adopt, all_known, kept, lent, owned
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure
+from distinput.columns.column import Column, Dense
+from distinput.columns.regroup import as_stated, column_of
 from distinput.columns.rows import PACE_SECONDS, Stream, stackable
-from distinput.columns.sizes import MOST_ROWS
 from distinput.columns.state import State
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
-from distinput.run.begun import Begun
-from distinput.run.calls import bytes_of
-from distinput.run.run import Run
-from distinput.values.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
+from distinput.run.run import Run, bytes_of
+from distinput.values.leaves import STRING, Dims, as_leaf, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
 from distinput.values.ragged_tensor import RaggedTensor
-from distinput.values.shape import Dims
 from distinput.values.spec import DatasetSpec, LeafSpec, OptionalSpec, Spec, TensorSpec, shape_fits
-from distinput.values.stated import as_stated
 
-__all__ = ["Generator", "from_generator", "may_wait"]
+__all__ = ["Begun", "Generator", "from_generator", "may_wait"]
+
+
+# ----------------------------------------------------------------------------
+# An iterator that a sample has begun, kept for the pass that reads on: some can be begun only once.
+# ----------------------------------------------------------------------------
+
+
+_MOST = 1000
+"""Items that are kept; a sample that has to go further is read again."""
+
+
+class Begun:
+    """What samples have read of something, and the iterator that goes on behind it.
+
+    >>> begun, numbers = Begun(), iter(range(4))
+    >>> sample = begun.items(lambda: numbers, int, sampling=True)
+    >>> next(sample), sample.close()
+    (0, None)
+    >>> list(begun.items(lambda: numbers, int, sampling=False))
+    [0, 1, 2, 3]
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[list[Any], Iterator[Any]]] = []  # at most one; who takes it has it alone
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_kept": []}  # another process begins anew
+
+    def items(
+        self, begin: Callable[[], Iterator[Any]], copied: Callable[[Any], Any], *, sampling: bool
+    ) -> Iterator[Any]:
+        """All items from the first one on.
+
+        Args:
+          begin: makes an iterator.
+          copied: a copy of an item, for a sample, which may change it.
+          sampling: whether they are read to see what they look like.
+        """
+        try:
+            read, rest = self._kept.pop()
+        except IndexError:
+            read, rest = [], begin()
+        if sampling:
+            return self._sampled(read, rest, copied)
+        return chain(read, rest) if read else rest
+
+    def _sampled(self, read: list[Any], rest: Iterator[Any], copied: Callable[[Any], Any]) -> Iterator[Any]:
+        try:
+            yield from map(copied, list(read))
+            for item in rest:
+                if len(read) <= _MOST:
+                    read.append(item)
+                yield copied(item)
+        except Exception:
+            read += [None] * (_MOST + 1)  # nothing follows the error, which comes again in a pass from the beginning
+            raise
+        finally:
+            if len(read) <= _MOST:
+                self._kept[:] = [(read, rest)]
+
+
+# ----------------------------------------------------------------------------
+# `from_generator`: the elements of a Python generator.
+# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------

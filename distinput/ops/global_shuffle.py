@@ -8,17 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, concat_blocks
-from distinput.columns.column import Column, Ints
-from distinput.columns.failure import sound_parts
+from distinput.columns.block import Block, ColumnBlock, concat_blocks, picked_rows, rows_within, sound_parts
+from distinput.columns.column import Column, Ints, Strings
 from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import joined_columns
 from distinput.columns.rows import Stream
-from distinput.columns.sizes import picked_rows, rows_within
 from distinput.columns.state import State
-from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
-from distinput.kernels.shuffle import permute
+from distinput.kernels.random_orders import permute
 from distinput.plan.families import SameElements, Seeded
 from distinput.plan.node import Latest, Node, walk
 from distinput.run.run import Run

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.owned import owned
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.arrow.adopt import owned
+from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.functions.chain import calling
@@ -19,8 +18,7 @@ from distinput.functions.inference import infer
 from distinput.ops.scan import Carry
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
-from distinput.run.calls import called
-from distinput.run.run import Run
+from distinput.run.run import Run, called
 from distinput.values.leaves import as_leaf
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec

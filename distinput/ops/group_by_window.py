@@ -9,12 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, concat_blocks
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
-from distinput.columns.objects import Datasets
+from distinput.columns.ragged import Datasets
 from distinput.columns.rows import Stream, passing_over
-from distinput.columns.sizes import MOST_ROWS
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
@@ -29,12 +27,11 @@ from distinput.plan.check import at_least, integer, normalized, without_sparse
 from distinput.plan.fingerprint import is_count, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.seeds import drawn_seeds, with_seed
-from distinput.run.calls import called
-from distinput.run.run import Run
+from distinput.run.run import Run, called
 from distinput.streaming.groups import Groups
 from distinput.values.leaves import STRING, as_leaf, shape_of
 from distinput.values.nest import LEAF
-from distinput.values.random import fresh_seed, key_of, unseeded
+from distinput.values.randomness import fresh_seed, key_of, unseeded
 from distinput.values.spec import DatasetSpec, Spec
 
 __all__ = ["BucketBySequenceLength", "GroupByWindow", "Keyed"]

@@ -10,10 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from distinput.columns.block import Block, concat_blocks
-from distinput.columns.failure import Failure
+from distinput.columns.block import MOST_BYTES, Block, Failure, concat_blocks
 from distinput.columns.rows import RowQueue, Stream
-from distinput.columns.sizes import MOST_BYTES
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.claim import Claim, alike
@@ -32,10 +30,10 @@ from distinput.plan.binding import take_functions
 from distinput.plan.check import AUTOTUNE, at_least, integer, parallel_calls
 from distinput.plan.fingerprint import is_mark, misfit, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
-from distinput.run.cores import cores
 from distinput.run.run import Run
+from distinput.run.threads import cores
 from distinput.streaming.buffered import Buffer, buffered
-from distinput.values.random import fresh_seed
+from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
 __all__ = ["Interleave", "default_cycle"]

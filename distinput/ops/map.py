@@ -1,31 +1,401 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`map`: call a function on every element."""
+"""`map`: call a function on every element, here, for whole blocks, on threads, in processes or compiled."""
 
-from collections.abc import Callable
+import functools
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, partial
+from itertools import chain as joined
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+from numpy.random.bit_generator import ISpawnableSeedSequence
+
+from distinput.columns.block import Block, Failure, concat_blocks
+from distinput.columns.column import Ints
+from distinput.columns.rows import Stream
+from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
-from distinput.functions.chain import calling
-from distinput.functions.claim import Claim
+from distinput.functions.chain import Chain, calling
+from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.compiled import Compiled, compiled
-from distinput.functions.executor_calls import check_executor
-from distinput.functions.generators import WithGenerator
 from distinput.functions.inference import infer
-from distinput.kernels.row_loop import is_numba
-from distinput.ops.map_calls import MapCalls
+from distinput.functions.parts import Calling
+from distinput.functions.workers import (
+    called_as_measured,
+    called_by_executor,
+    called_in_processes,
+    called_in_threads,
+    check_executor,
+    trial,
+    workforce_of,
+)
+from distinput.kernels.kernel import is_numba
+from distinput.names.lazy import later
 from distinput.ops.on_error import guarded
 from distinput.ops.random_keys import RandomKeys
-from distinput.plan.binding import take_functions
-from distinput.plan.check import normalized, parallel_calls
-from distinput.plan.families import Fused, Neighbours
+from distinput.plan.binding import by_name, take_functions
+from distinput.plan.check import AUTOTUNE, normalized, parallel_calls
+from distinput.plan.families import Fused, Neighbours, OneForOne
 from distinput.plan.node import Node
-from distinput.plan.skip_errors import SkipErrors
-from distinput.run.processes import check_sendable
+from distinput.plan.options import SkipErrors
+from distinput.run.processes import Workforce, check_sendable
+from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text
+from distinput.run.threads import cores
+from distinput.streaming.buffered import ThreadTrial
 from distinput.values.spec import Spec
 
-__all__ = ["FusedMap", "Map", "fused"]
+if TYPE_CHECKING:
+    from distinput.functions.vectorized import whole_block
+    from distinput.functions.vectorized.whole_block import Vectorizer
+else:
+    # Whole blocks are for functions that are called often.
+    whole_block = later("distinput.functions.vectorized.whole_block")
+
+
+__all__ = ["Called", "FusedMap", "KeySeed", "Map", "MapCalls", "WithGenerator", "fused"]
+
+
+# ----------------------------------------------------------------------------
+# Functions that get random numbers of their own for each element.
+# ----------------------------------------------------------------------------
+
+
+class WithGenerator:
+    """A function of (key, element), which calls another one with the element and a generator as its last argument.
+
+    The generator is NumPy's Philox, whose numbers are a function of its key alone.
+
+    Args:
+      function: called with the components of a tuple as arguments, with anything else as one argument; then the generator.
+
+    Raises:
+      TypeError: the function takes fewer than two arguments.
+
+    >>> draw = WithGenerator(lambda x, rng: x + rng.integers(100))
+    >>> bool(draw(np.array([1, 2], np.uint64), 0) == draw(np.array([1, 2], np.uint64), 0))
+    True
+
+    Source: Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        _check_takes_generator(function)
+        self.function = function
+        functools.update_wrapper(self, function, updated=())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WithGenerator, (by_name(self.function),)
+
+    def __call__(self, key: Any, element: Any) -> Any:
+
+        rng = np.random.Generator(np.random.Philox(KeySeed(key)))  # type: ignore[arg-type]  # any ISeedSequence
+        return self.function(*element, rng) if type(element) is tuple else self.function(element, rng)
+
+
+def _check_takes_generator(function: Callable[..., Any]) -> None:
+    """Refuse a function that is seen to take one argument alone, where an element and a generator are given.
+
+    Raises:
+      TypeError: it does.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of C, which does not tell
+        return
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return
+    taken = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    if len(taken) < 2:
+        raise TypeError(
+            f"map: with rng=True the function is called with a numpy.random.Generator as its last argument, so it must take "
+            f"two or more, got {getattr(function, '__name__', function)}({', '.join(taken)}); write "
+            f"lambda {', '.join([*taken, 'rng'])}: ..., or leave out rng=True"
+        )
+
+
+# ----------------------------------------------------------------------------
+# A key of Philox in the place of a seed.
+# ----------------------------------------------------------------------------
+
+
+class KeySeed(ISpawnableSeedSequence):
+    """What `Philox(key=...)` should be: that asks the operating system for a seed as well.
+
+    Which takes twice as long as all else, and generators that are spawned would follow from that seed.
+
+    Args:
+      key: uint64 [2].
+    """
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self._children: np.random.SeedSequence | None = None
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        """The key."""
+        return self.key
+
+    def spawn(self, n_children: int) -> Any:
+        """Seeds for more generators, others in each call."""
+        self._children = self._children or np.random.SeedSequence(np.asarray(self.key).tolist())
+        return self._children.spawn(n_children)
+
+
+# ----------------------------------------------------------------------------
+# How the functions of maps are called: here, for whole blocks, on threads, in processes, or by an executor of the user's.
+# ----------------------------------------------------------------------------
+
+
+_FEWEST_ROWS = 64
+"""With fewer elements in the first block, "auto" does not even load what makes whole blocks."""
+
+
+class Called(Protocol):
+    """What a map says of its calls; `Map` has the meaning of each."""
+
+    @property
+    def map_func(self) -> Callable[..., Any]: ...
+    @property
+    def num_parallel_calls(self) -> int | None: ...
+    @property
+    def processes(self) -> bool: ...
+    @property
+    def executor(self) -> Any: ...
+    @property
+    def vectorize(self) -> bool | str: ...
+    @property
+    def claim(self) -> Claim: ...
+    @property
+    def compiled(self) -> Compiled | None: ...
+    @property
+    def signature(self) -> Spec | None: ...
+    @property
+    def spec(self) -> Spec: ...
+    def where(self) -> str: ...
+    def decide(self, run: Run) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class MapCalls(OneForOne):
+    """A step that calls the functions of one map, or of several that run as one, on every element.
+
+    How they are called is what the first map says; what they may return is what the last one says.
+    """
+
+    @property
+    @abstractmethod
+    def maps(self) -> Sequence[Called]:
+        """The maps, the first one first; all are called in the same way."""
+
+    @property
+    def fails_in_place(self) -> bool:
+        return True
+
+    @cached_property
+    def workforce(self) -> Workforce | None:
+        """The worker processes, if it has them."""
+        first = self.maps[0]
+        if not first.processes:
+            return None
+        calls = first.num_parallel_calls
+        return workforce_of(self._chain(), cores() if calls in (None, AUTOTUNE) else int(calls))
+
+    @cached_property
+    def verdict(self) -> "Vectorizer | None":
+        """Whether whole blocks are made; None: it was never asked for."""
+        return self._verdict()
+
+    @cached_property
+    def found(self) -> ThreadTrial:
+        """What AUTOTUNE found out about threads, in all passes."""
+        return trial()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if self.verdict is None:
+            return ()
+        if self.verdict.blocks or self.verdict.reason is not None:
+            return (str(self.verdict),)
+        afresh = self._verdict()
+        assert afresh is not None
+        return (whole_block.tried(afresh, self.input),)
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        chain, given = self._chain(), self.input.fetch(rows, epoch)
+        if not given.size:
+            return Block.of(self.spec.structure, [])
+        made: Iterator[MadeBlock]
+        if isinstance(chain, Compiled):
+            made = iter([(chain.block(given), _no_mark, given)])
+        else:
+            made = _formed(list(chain.results(given)), given, _no_mark, _raised, chain.said)
+        checked = self._held(made, lambda _: None, tolerant=False)
+        return concat_blocks([block for block, _ in checked])
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for step in self.maps:
+            step.decide(run)
+        made = _Pass(self, self.maps, self._chain(), run, run.counter(self)).made(state)
+        return self._held(made, partial(run.annotate, where=self.maps[-1].where), tolerant=run.tolerant)
+
+    def _held(self, made: Iterator[MadeBlock], note: Callable[[Exception], None], *, tolerant: bool) -> Stream:
+        """Results, checked against the signature or the claim of the last map."""
+        last = self.maps[-1]
+        certain = last.signature or (None if last.compiled is None else last.compiled.spec)
+        return held("map", made, last.claim, certain, lambda: last.spec, note, tolerant=tolerant)
+
+    def _chain(self) -> Chain | Compiled:
+        """The functions as one."""
+        first, before = self.maps[0], self.maps[:-1]
+        if first.compiled is not None:
+            return first.compiled
+        asks = [partial(getattr, step, "spec") for step in before]
+        return Chain(
+            [step.map_func for step in self.maps], [step.claim for step in before], asks, self.maps[-1].signature
+        )
+
+    def _verdict(self) -> "Vectorizer | None":
+        """Whether the functions are called for whole blocks, as far as that is known before they are tried."""
+        first, chain = self.maps[0], self._chain()
+        if first.vectorize is False or isinstance(chain, Compiled):
+            return None
+        reason = None
+        if first.processes:
+            reason = "processes=True has them called in worker processes"
+        elif first.executor is not None:
+            reason = "executor= has them called elsewhere"
+        elif first.vectorize == "auto" and first.num_parallel_calls not in (None, 1, AUTOTUNE):
+            reason = "num_parallel_calls has them called on threads; vectorize=True goes before it"
+        return whole_block.Vectorizer(
+            chain.functions, chain, measured=first.vectorize is True, reason=reason, said=chain.said
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """The calls of one pass.
+
+    Args:
+      node: the step.
+      maps: its maps.
+      chain: their functions as one.
+      run: the pass.
+      counter: the step's figures in it.
+    """
+
+    node: MapCalls
+    maps: Sequence[Called]
+    chain: Chain | Compiled
+    run: Run
+    counter: OpCounters
+
+    @property
+    def calling(self) -> Calling:
+        """The functions, and the pass."""
+        return Calling(self.chain, self.run, self.counter, self.note)
+
+    def made(self, state: State) -> Iterator[MadeBlock]:
+        """Blocks of results from a state on, in the order of the elements."""
+        node, chain, run = self.node, self.chain, self.run
+        first, workforce = self.maps[0], node.workforce
+        elsewhere = workforce is not None or first.executor is not None
+        below = run.one_by_one() if elsewhere or (first.num_parallel_calls or 1) > 1 else run
+        by_block = elsewhere or isinstance(chain, Compiled)
+        upstream = node.input.open(state["input"], below.by_block() if by_block else below)
+        if workforce is not None:
+            return called_in_processes(upstream, state, workforce, self.calling)
+        if first.executor is not None:
+            calls = first.num_parallel_calls
+            most = None if calls in (None, AUTOTUNE) else int(calls)
+            return called_by_executor(upstream, state, first.executor, most, self.calling)
+        if first.vectorize is False or isinstance(chain, Compiled):
+            return self.singly(upstream, state)
+        return self.by_block(chain, upstream, state)
+
+    def by_block(self, chain: Chain, upstream: Stream, state: State) -> Iterator[MadeBlock]:
+        """Blocks of results of calls for whole blocks, as far as those are possible."""
+        for pair in upstream:
+            every = joined([pair], upstream)
+            few = self.maps[0].vectorize == "auto" and pair[0].size < _FEWEST_ROWS
+            verdict = None if few else self.node.verdict
+            if verdict is None or verdict.reason is not None:
+                yield from self.singly(every, state)
+                return
+            yield from whole_block.called_by_block(every, state, verdict, self.calling, self.singly)
+            return
+
+    def singly(self, upstream: Stream, state: State) -> Iterator[MadeBlock]:
+        """Blocks of results of calls for each element."""
+        calls, chain, run = self.maps[0].num_parallel_calls, self.chain, self.run
+        if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
+            return chain.stream(upstream, state, run, lambda error, element: self.note(error, 0, element_text(element)))
+        if calls == AUTOTUNE and run.run_ahead is None:
+            return called_as_measured(upstream, state, cores(), self.calling, self.node.found)
+        if calls is not None and calls > 1:
+            return called_in_threads(upstream, state, int(calls), self.calling)
+        return self.here(upstream, state)
+
+    def here(self, upstream: Stream, state: State) -> Iterator[MadeBlock]:
+        """Blocks of results of calls in the iterator's own thread."""
+        chain = self.chain
+
+        def place(error: Exception, element: Any) -> None:
+            index, given = chain.place(error, element)
+            self.note(error, index, element_text(given))
+
+        def refused(error: Exception, element: Any) -> Failure:
+            self.note(error, len(chain.functions) - 1, element_text(element))
+            if not self.run.tolerant:
+                raise error
+            return Failure(error)
+
+        before, most = state, self.run.at_once(MOST_CALLS)
+        for made, rows, first, mark in applied(upstream, state, chain.results, most, place, tolerant=self.run.tolerant):
+            if type(rows) is Failure:
+                yield rows, between(before, mark, 0), rows
+            else:
+                given = rows.rows(first, first + len(made))
+                yield from _formed(made, given, between(before, mark, len(made)), refused, chain.said)
+            before = mark
+
+    def note(self, error: Exception, index: int, element: str) -> None:
+        """Tell which element an error is about, and which map failed on it."""
+        if element:
+            error.add_note(f"on {element}")
+        self.run.annotate(error, self.maps[index].where)
+
+
+def _formed(
+    results: list[Any],
+    given: Block,
+    at: Callable[[int], Mark],
+    refused: Callable[[Exception, Any], Failure],
+    said: Spec | None,
+) -> Iterator[MadeBlock]:
+    """Results as blocks, with their arguments; `refused` raises, or returns a failure, for a result that is no element."""
+    for made, first, end in formed(results, said):
+        if isinstance(made, Block):
+            yield made, behind(at, first), given.rows(first, end)
+        else:
+            yield refused(made, given.row(first)), behind(at, end), given.rows(end, end)
+
+
+def _no_mark(_: int) -> Mark:
+    """No mark: elements that are fetched by position have none."""
+    return {}
+
+
+def _raised(error: Exception, element: Any) -> Failure:
+    error.add_note(f"on {element_text(element)}")
+    raise error
+
+
+# ----------------------------------------------------------------------------
+# `map`: call a function on every element.
+# ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

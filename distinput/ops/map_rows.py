@@ -6,17 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from distinput.arrow.owned import owned
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column, Ints
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure, of_all, sound_parts
-from distinput.columns.objects import Arrays
-from distinput.columns.ragged import Ragged, ragged_tensor, rows_column
+from distinput.arrow.adopt import owned
+from distinput.columns.block import Block, ColumnBlock, Failure, block_rows, of_all, sound_parts
+from distinput.columns.column import Column, Dense, Ints, Strings
+from distinput.columns.ragged import Arrays, Ragged, ragged_tensor, rows_column
 from distinput.columns.rows import Stream, passing_over, stackable
-from distinput.columns.sizes import block_rows
 from distinput.columns.state import State
-from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim, first_misfit, unlike, widened
@@ -27,7 +22,7 @@ from distinput.plan.binding import take_functions
 from distinput.plan.check import refuse_sparse
 from distinput.plan.families import Fused, Neighbours, OneForOne
 from distinput.plan.node import Node
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 from distinput.run.run import Run
 from distinput.values.leaves import STRING, as_leaf, is_ragged, shape_of
 from distinput.values.nest import component, structure_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, ClassVar
 
-from distinput.columns.failure import Failure, is_defect_within, trouble_of
+from distinput.columns.block import Failure, is_defect_within, trouble_of
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import (
@@ -25,8 +25,7 @@ from distinput.errors import (
 from distinput.plan.check import normalized
 from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
-from distinput.plan.options import options_of
-from distinput.plan.skip_errors import SkipErrors, as_policy, error_classes, is_mistake
+from distinput.plan.options import SkipErrors, as_policy, error_classes, is_mistake, options_of
 from distinput.run.run import Run
 from distinput.url_secrets import without_secrets
 
@@ -308,6 +307,8 @@ def guarded(step: Node, on_error: str | SkipErrors | None) -> Node:
       on_error: what its argument says; None: what the options of the pipeline say.
     """
     if on_error is None:
+        if all(each.own_options is None for each in walk(step)):  # nearly always
+            return step
         return _by_options(step, as_policy(step.op, options_of(step).on_error or "raise"))
     policy = as_policy(step.op, on_error)
     return step if policy is None else OnError(step, policy, origin=step.origin)

@@ -9,24 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, concat_blocks
-from distinput.columns.column import Array, Column, Ints
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
-from distinput.columns.objects import Arrays
-from distinput.columns.padded import as_bytes
-from distinput.columns.ragged import Ragged
+from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, Failure, concat_blocks
+from distinput.columns.column import Array, Column, Dense, Ints
+from distinput.columns.ragged import Arrays, Ragged
 from distinput.columns.rows import Stream, passing_over
-from distinput.columns.sizes import MOST_BYTES
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
-from distinput.kernels.packing import fill_spans, number_rows, plan_rows
-from distinput.kernels.ragged import gather_spans
+from distinput.kernels.sequence_packing import fill_spans, number_rows, plan_rows
+from distinput.kernels.spans import gather_spans
 from distinput.plan.check import at_least, refuse_sparse
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
-from distinput.run.calls import element_text
-from distinput.run.run import Run
-from distinput.streaming.padding import padding_fills
+from distinput.run.run import Run, element_text
+from distinput.streaming.padding import as_bytes, padding_fills
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING
 from distinput.values.nest import component

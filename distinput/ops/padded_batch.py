@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.block import Block, concat_blocks
+from distinput.columns.block import Block, Failure, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
-from distinput.columns.padded import Late
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
@@ -19,7 +17,7 @@ from distinput.plan.check import at_least, refuse_sparse, without_sparse
 from distinput.plan.families import Batching
 from distinput.plan.node import UNKNOWN
 from distinput.run.run import Run
-from distinput.streaming.padding import Padding, for_leaves, padding_fills
+from distinput.streaming.padding import Late, Padding, for_leaves, padding_fills
 from distinput.values.nest import component
 from distinput.values.spec import Shape, Spec, TensorSpec
 

@@ -8,24 +8,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column, Ints
-from distinput.columns.failure import Failure, sound_parts
+from distinput.columns.block import Block, ColumnBlock, Failure, sound_parts
+from distinput.columns.column import Column, Ints, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.columns.regroup import column_of, split
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
-from distinput.columns.strings import Strings
-from distinput.formats.composite_features import composed, plain_features
 from distinput.formats.example import ExampleParser
-from distinput.formats.features import Feature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature, features_spec
+from distinput.formats.features import (
+    Feature,
+    FixedLenSequenceFeature,
+    RaggedFeature,
+    VarLenFeature,
+    composed,
+    features_spec,
+    plain_features,
+)
 from distinput.formats.sequence_example import SequenceExampleParser
 from distinput.ops.map import Map
 from distinput.ops.on_error import guarded
 from distinput.plan.check import parallel_calls
 from distinput.plan.families import OneForOne
 from distinput.plan.node import Node
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 from distinput.run.run import Run
 from distinput.values.leaves import STRING
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec

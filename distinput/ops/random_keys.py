@@ -7,17 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Ints
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, ColumnBlock, Failure
+from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.plan.families import Seeded
 from distinput.plan.node import Node, walk
 from distinput.run.run import Run
 from distinput.values.nest import structure_of
-from distinput.values.random import key_of
+from distinput.values.randomness import key_of
 from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["RandomKeys"]

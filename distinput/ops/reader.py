@@ -12,16 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Ints
+from distinput.columns.column import Ints, Strings
 from distinput.columns.picked import RowArray, chosen, joined, put_in_order
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
-from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.manifest import MOST_REMOTE, NamesFingerprint
+from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
 from distinput.files.paths import ask_each
 from distinput.files.source import beginning_with, stamp_of, stamped, telling
-from distinput.files.table import FileTable
 from distinput.formats.format import Format, Portion, Position
 from distinput.ops.slices import Slices
 from distinput.plan.families import SameElements, in_one_order
@@ -41,9 +39,47 @@ from distinput.streaming.ahead import (
     portions_ahead,
     portions_in,
 )
+from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
-__all__ = ["Follows", "MappedFiles", "Reader"]
+__all__ = ["FileNames", "Follows", "MappedFiles", "Reader"]
+
+
+# ----------------------------------------------------------------------------
+# `files`: the names of files whose sizes are known.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FileNames(Slices):
+    """The names in a table of files.
+
+    Shapes: string scalars. State: the next row.
+
+    Args:
+      table: the files.
+    """
+
+    table: FileTable = field(kw_only=True, repr=False)
+
+    @property
+    def op(self) -> str:
+        return "files"
+
+    @cached_property
+    def names(self) -> NamesFingerprint:
+        """All names, as they were listed."""
+        return NamesFingerprint(self.table.names, self.table)
+
+    @staticmethod
+    def of(table: FileTable) -> "FileNames":
+        """All names of a table."""
+        return FileNames(ColumnBlock(LEAF, [table.names], len(table)), f"{len(table)} files", table=table)
+
+
+# ----------------------------------------------------------------------------
+# `reader`: the records of files, in the order in which the files are named.
+# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------

@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.block import Block, ColumnBlock, Failure, sound_parts, stacked_parts
 from distinput.columns.column import Ints, StackError
-from distinput.columns.failure import Failure, sound_parts, stacked_parts
 from distinput.columns.regroup import split
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.sparse_rows import unfolded

@@ -8,9 +8,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from distinput.columns.block import ColumnBlock
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
+from distinput.columns.block import ColumnBlock, Failure
+from distinput.columns.column import Dense
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
@@ -22,10 +21,9 @@ from distinput.plan.check import normalized
 from distinput.plan.families import Seeded
 from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Node
-from distinput.run.calls import MOST_CALLS, called
-from distinput.run.run import Run
+from distinput.run.run import MOST_CALLS, Run, called
 from distinput.values.nest import LEAF, structure_of
-from distinput.values.random import uniform_at
+from distinput.values.randomness import uniform_at
 from distinput.values.spec import Spec
 
 __all__ = ["RejectionResample"]

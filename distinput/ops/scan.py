@@ -10,10 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt
-from distinput.arrow.owned import kept, owned
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.arrow.adopt import adopt, kept, owned
+from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import StateError
@@ -21,12 +19,11 @@ from distinput.functions.claim import Claim, MadeBlock, behind, between, formed,
 from distinput.functions.inference import infer
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
-from distinput.run.calls import MOST_CALLS, applied
-from distinput.run.run import Run
-from distinput.values.json_values import MalformedJson, items_of, member, of_kind
+from distinput.run.run import MOST_CALLS, Run, applied
 from distinput.values.leaves import as_leaf, dtype_code, dtype_of
 from distinput.values.nest import structure_of
 from distinput.values.spec import Spec
+from distinput.values.spec_json import MalformedJson, items_of, member, of_kind
 
 __all__ = ["Carry", "Scan", "decode_value", "encode_value"]
 

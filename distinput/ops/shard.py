@@ -5,9 +5,8 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from distinput.columns.block import Block
+from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError

@@ -8,21 +8,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column, Ints
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure, sound_parts
+from distinput.columns.block import Block, ColumnBlock, Failure, balanced_slice, block_rows, sound_parts
+from distinput.columns.column import Column, Dense, Ints
 from distinput.columns.regroup import column_of
 from distinput.columns.rows import RowQueue, Stream, passing_over
-from distinput.columns.sizes import balanced_slice, block_rows
 from distinput.columns.sparse_rows import SparseRows, unfolded
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.unbatch import first_dimension, row_counts
-from distinput.plan.assignment import RowRanges
-from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.batch_sizes import BatchSizes, RowRanges
 from distinput.plan.check import at_least, integer
 from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, Node, walk

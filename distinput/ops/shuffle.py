@@ -14,17 +14,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, concat_blocks
-from distinput.columns.column import Array, Column, Ints
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
+from distinput.columns.block import (
+    MOST_BYTES,
+    Block,
+    ColumnBlock,
+    Failure,
+    concat_blocks,
+    gathered_rows,
+    picked_rows,
+    rows_within,
+)
+from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.regroup import concat_columns
 from distinput.columns.rows import PACE_SECONDS, RowQueue, Stream
-from distinput.columns.sizes import MOST_BYTES, gathered_rows, picked_rows, rows_within
 from distinput.columns.state import Mark, State
-from distinput.columns.strings import Strings
 from distinput.errors import InvalidArgumentError, StateError
-from distinput.kernels.shuffle import drain_rows, drain_steps, exchange_rows, shuffle_steps, slots_at
+from distinput.kernels.random_orders import drain_rows, drain_steps, exchange_rows, shuffle_steps, slots_at
 from distinput.plan.check import at_least, integer
 from distinput.plan.families import SameElements, Seeded
 from distinput.plan.fingerprint import is_count, is_mark

@@ -9,25 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt
-from distinput.arrow.owned import look_of
-from distinput.arrow.tabular import arrow_array_of, is_arrow_array, is_table, library_of, table_of
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.chunked import chunked
-from distinput.columns.column import Column, Ints
-from distinput.columns.dense import Dense
-from distinput.columns.digest import Digest, common_folder, texts_of, word_of
-from distinput.columns.objects import Datasets
+from distinput.arrow.adopt import adopt, arrow_array_of, is_arrow_array, is_table, library_of, look_of, table_of
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock
+from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.picked import put_in_order
-from distinput.columns.ragged import rows_column
+from distinput.columns.ragged import Datasets, rows_column
 from distinput.columns.regroup import column_of
-from distinput.columns.rows import Stream
-from distinput.columns.sizes import MOST_ROWS
-from distinput.columns.state import State
-from distinput.columns.strings import Strings
+from distinput.columns.rows import Stream, chunked
+from distinput.columns.state import Digest, State, common_folder, texts_of, word_of
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.names.lazy import later
-from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec, rows_from
+from distinput.plan.families import Rows, datasets_spec, leaf_spec, rows_from
 from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.leaves import STRING, as_leaf, as_leaves, is_ragged, shape_of

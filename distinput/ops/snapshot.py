@@ -1,24 +1,122 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`snapshot`: the elements of the first complete pass, kept in a folder for each pipeline."""
+"""Elements that are kept in files: `cache` with a file name, `snapshot`, and what `save` has written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from distinput.columns.digest import Digest
+import numpy as np
+
+from distinput.columns.column import Ints
+from distinput.columns.state import Digest
+from distinput.errors import DataLossError
 from distinput.files.folder import join_path
-from distinput.files.paths import as_paths
-from distinput.ops.saved import saved_elements
+from distinput.files.manifest import FileTable
+from distinput.files.paths import as_paths, ask_each
+from distinput.files.source import size_of
+from distinput.formats.elements import Elements
+from distinput.ops.reader import FileNames, Reader
+from distinput.ops.slices import from_tensor_slices
 from distinput.plan.binding import take_functions
 from distinput.plan.check import normalized
 from distinput.plan.code import function_word
 from distinput.plan.node import Node
 from distinput.streaming.kept_on_disk import KeptOnDisk
+from distinput.values.spec import Spec
 from distinput.writers.elements import codec_of
-from distinput.writers.manifest import WrittenFiles
+from distinput.writers.manifest import MANIFEST, WrittenFiles
 
-__all__ = ["Snapshot"]
+__all__ = ["DiskCache", "Snapshot", "saved_elements"]
+
+
+# ----------------------------------------------------------------------------
+# The tree that reads elements that were saved: their files one after the other, or as a function of the user's says.
+# ----------------------------------------------------------------------------
+
+
+def saved_elements(
+    found: WrittenFiles, given: Spec | None = None, reader_func: Callable[[Any], Any] | None = None
+) -> Node:
+    """A reader of saved elements.
+
+    Args:
+      found: what was saved.
+      given: the spec that they are read as, if it is another one that they fit.
+      reader_func: a dataset of a dataset for each file -> the dataset; None: one file after the other, in order.
+
+    Raises:
+      NotFoundError: a file is gone.
+      DataLossError: a file has another size than when it was written.
+      InvalidArgumentError: the elements are not as `given` says.
+      TypeError: `reader_func` returns no dataset.
+    """
+    file_format = Elements(str(found.options.get("layout")), given)
+    file_format.spec(None)
+    table = found.table()
+    sizes = np.fromiter(ask_each(size_of, found.paths), np.int64, len(table))
+    for index in np.flatnonzero(sizes != table.sizes)[:1].tolist():
+        raise DataLossError(
+            f"{table.path(index)}: has {sizes[index]} bytes, and {MANIFEST} says {table.sizes[index]}; it was changed after it "
+            "was written"
+        )
+    if reader_func is None:
+        return Reader(FileNames.of(table), file_format, table)
+    ends = np.cumsum(found.pieces or [1] * len(table))
+    parts = [_some(table, rows, file_format) for rows in np.split(np.arange(len(table)), ends[:-1])]
+    made = reader_func(Node.handle(from_tensor_slices(parts)))
+    node = getattr(made, "node", None)
+    if not isinstance(node, Node):
+        raise TypeError(f"reader_func must return a Dataset, got {type(made).__name__}")
+    return node
+
+
+def _some(table: FileTable, rows: Ints, file_format: Elements) -> Node:
+    part = table.take(rows)
+    return Reader(FileNames.of(part), file_format, part)
+
+
+# ----------------------------------------------------------------------------
+# `cache(filename)`: the elements of the first complete pass, kept in a folder that processes share.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class DiskCache(KeptOnDisk):
+    """Keep the elements of the first complete pass in a folder; later passes, here and in other processes, read them there.
+
+    Shapes and order: those of the first pass. State: that of `KeptOnDisk`.
+
+    Args:
+      filename: the folder.
+      max_bytes: a pass that needs more is not kept; None: no limit.
+
+    Source: `tf.data.Dataset.cache`.
+    """
+
+    indifferent: ClassVar[frozenset[str]] = frozenset({"filename", "max_bytes"})
+    filename: str
+    max_bytes: int | None = None
+
+    @property
+    def op(self) -> str:
+        return "cache"
+
+    @property
+    def directory(self) -> str:
+        return self.filename
+
+    @property
+    def most_bytes(self) -> int | None:
+        return self.max_bytes
+
+    def reader(self, found: WrittenFiles, in_order: bool = False) -> Node:
+        return saved_elements(found, self.spec)
+
+
+# ----------------------------------------------------------------------------
+# `snapshot`: the elements of the first complete pass, kept in a folder for each pipeline.
+# ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

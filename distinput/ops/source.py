@@ -8,15 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt
-from distinput.arrow.owned import lent
-from distinput.columns.block import Block, concat_blocks
+from distinput.arrow.adopt import adopt, lent
+from distinput.columns.block import Block, Failure, balanced_slices, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.digest import Digest, evenly
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream
-from distinput.columns.sizes import balanced_slices
-from distinput.columns.state import Mark, State
+from distinput.columns.state import Digest, Mark, State, evenly
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, MadeBlock, held
 from distinput.functions.parts import Calling, Done, Note, Parts, Reads, work
@@ -33,10 +29,9 @@ from distinput.ops.slices import from_tensor_slices
 from distinput.plan.check import AUTOTUNE, parallel_calls
 from distinput.plan.families import OneForOne
 from distinput.plan.node import Node
-from distinput.run.cores import cores
 from distinput.run.processes import Workforce, check_sendable
 from distinput.run.run import Run
-from distinput.run.threads import mapped
+from distinput.run.threads import cores, mapped
 from distinput.streaming.buffered import ThreadTrial
 from distinput.values.spec import Spec, merge_specs
 

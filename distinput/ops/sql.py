@@ -7,11 +7,10 @@ from functools import cached_property
 from operator import lt, ne
 from typing import Any, ClassVar
 
-from distinput.arrow.owned import frozen
+from distinput.arrow.adopt import frozen
 from distinput.arrow.tabular import Reading
-from distinput.columns.block import ColumnBlock
+from distinput.columns.block import MOST_ROWS, ColumnBlock, rows_within
 from distinput.columns.rows import Stream
-from distinput.columns.sizes import MOST_ROWS, rows_within
 from distinput.columns.state import State
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.formats.row_schema import RowSchema

@@ -10,30 +10,19 @@ from weakref import WeakSet
 
 import numpy as np
 
+from distinput.arrow.adopt import arrow_array_of, frozen, is_arrow_array, is_stream, is_table, library_of, table_of
 from distinput.arrow.arrow import FillError, NullsError, UnsupportedTypeError, to_column, without_rows, without_views
-from distinput.arrow.owned import frozen
-from distinput.arrow.tabular import (
-    Reading,
-    arrow_array_of,
-    is_arrow_array,
-    is_stream,
-    is_table,
-    library_of,
-    table_of,
-    zero_of,
-)
-from distinput.columns.block import Block, ColumnBlock
+from distinput.arrow.tabular import Reading, zero_of
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, block_rows
 from distinput.columns.column import Ints
-from distinput.columns.digest import Digest, evenly
 from distinput.columns.picked import put_in_order
 from distinput.columns.rows import Stream
-from distinput.columns.sizes import MOST_ROWS, block_rows
-from distinput.columns.state import State
+from distinput.columns.state import Digest, State, evenly
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.ops.generator import Begun
 from distinput.ops.slices import from_tensor_slices, slices_of
-from distinput.plan.in_memory import InMemory
+from distinput.plan.families import InMemory
 from distinput.plan.node import Node
-from distinput.run.begun import Begun
 from distinput.run.run import Run
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec

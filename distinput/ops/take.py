@@ -4,9 +4,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from distinput.columns.block import Block
+from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.plan.batch_sizes import BatchSizes

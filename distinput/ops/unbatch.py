@@ -8,11 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.chunked import ChunkedBlock
+from distinput.columns.block import Block, ColumnBlock, Failure, sound_parts
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure, sound_parts
-from distinput.columns.rows import Stream
+from distinput.columns.rows import ChunkedBlock, Stream
 from distinput.columns.sparse_rows import unfolded
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError

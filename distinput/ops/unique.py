@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import ElementTypeError

@@ -8,9 +8,8 @@ from functools import cached_property
 from itertools import islice
 from typing import ClassVar
 
-from distinput.columns.block import Block, ColumnBlock, concat_blocks
-from distinput.columns.failure import Failure
-from distinput.columns.objects import Datasets
+from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks
+from distinput.columns.ragged import Datasets
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.sparse_rows import unfolded
 from distinput.columns.state import Mark, State

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.block import Block, ColumnBlock, Failure
 from distinput.columns.column import Column, Ints
-from distinput.columns.failure import Failure
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, Provenance

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.failure import of_all
+from distinput.columns.block import of_all
 from distinput.columns.rows import Stream
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import as_leaf

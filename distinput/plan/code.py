@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.digest import Digest, evenly
+from distinput.columns.state import Digest, evenly
 
 __all__ = [
     "PYTHON",

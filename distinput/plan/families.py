@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families of steps: what follows for all steps that pass on, group, stack or seed their input alike."""
+"""Families of steps: what follows for all that pass on, group, stack or seed their input alike, or hold their elements."""
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -11,33 +11,45 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from distinput.columns.block import Block
-from distinput.columns.column import Ints, StackError
-from distinput.columns.failure import Failure, stacked_parts, trouble_of
+from distinput.arrow.adopt import frozen
+from distinput.columns.block import MOST_ROWS, Block, Failure, stacked_parts, trouble_of
+from distinput.columns.column import Column, Dense, Ints, StackError
+from distinput.columns.picked import picked
+from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, ragged_spec
 from distinput.columns.rows import RowQueue, Stream, stackable
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.check import integer
+from distinput.plan.check import integer, normalized
 from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, describe, record_in_words
 from distinput.run.run import Run
-from distinput.values.leaves import dtype_name
-from distinput.values.random import fresh_seed, key_of, unrelated
-from distinput.values.spec import ElementsSpec, LeafSpec, Spec
+from distinput.values.leaves import TensorShape, dtype_name, shape_of
+from distinput.values.randomness import fresh_seed, key_of, unrelated
+from distinput.values.spec import DatasetSpec, ElementsSpec, LeafSpec, Spec, TensorSpec, merge_shapes
 
 __all__ = [
     "Batching",
     "Fused",
     "Grouped",
+    "InMemory",
     "Neighbours",
     "OneForOne",
+    "Rows",
     "SameElements",
     "Seeded",
     "Stacking",
     "common_spec",
+    "datasets_spec",
     "differing",
     "in_one_order",
+    "leaf_spec",
+    "rows_from",
 ]
+
+
+# ----------------------------------------------------------------------------
+# Families of steps: what follows for all steps that pass on, group, stack or seed their input alike.
+# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------
@@ -489,3 +501,135 @@ def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
             f"{op}: all datasets must have the same dtypes, got {dtype_name(a.dtype)} and {dtype_name(b.dtype)}"
         )
     return a.merged_with(b)  # type: ignore[no-any-return]  # specs of one kind
+
+
+# ----------------------------------------------------------------------------
+# Sources whose elements are in memory, so that functions can be tried on them before the iteration.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory(Node):
+    """A source with random access whose elements are in memory, or are computed from their position."""
+
+    in_memory: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
+
+    @abstractmethod
+    def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
+        """The rows that hold one of these numbers; none if the elements are not numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(InMemory):
+    """The rows of a block that is in memory.
+
+    Shapes: those of the block's rows. State: the next row.
+
+    Args:
+      block: the elements.
+      description: what to print for them.
+      leaves: what is known about the elements beyond these rows, for blocks cut from a stream.
+    """
+
+    block: Block
+    description: str = ""
+    leaves: tuple[LeafSpec, ...] | None = None
+
+    def __post_init__(self) -> None:
+        normalized(self, "block", frozen(self.block))  # later passes, and the user, look at the same arrays
+
+    @cached_property
+    def spec(self) -> Spec:
+        if self.leaves is not None:
+            return Spec(self.block.structure, self.leaves)
+        return Spec(self.block.structure, tuple([leaf_spec(c) for c in self.block.columnar().columns]))
+
+    @property
+    def cardinality(self) -> int:
+        return self.block.size
+
+    def arguments(self) -> dict[str, Any]:
+        return {"elements": self.description or f"{self.block.size} rows"}
+
+    def start(self, epoch: int) -> State:
+        return {"row": 0}
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {"row": row}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for block, end in rows_from(self.block, state["row"]):
+            yield block, {"row": end}
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return picked(self.block, rows)
+
+    def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
+        leaf = self.spec.leaves[0]
+        column = self.block.columnar().columns[0]
+        if not isinstance(leaf, TensorSpec) or leaf.shape != () or leaf.dtype.kind not in "iuf":
+            return ()
+        assert isinstance(column, Dense)
+        return np.flatnonzero(np.isin(column.array, numbers))
+
+
+def rows_from(block: Block, row: int) -> Iterator[tuple[Block, int]]:
+    """The rows of a block from `row` on in views of it, and where each ends."""
+    if not row and block.size <= MOST_ROWS:
+        yield block, block.size
+        return
+    for first in range(row, block.size, MOST_ROWS):  # views, so their bytes do not matter
+        end = min(first + MOST_ROWS, block.size)
+        yield block.rows(first, end), end
+
+
+def leaf_spec(column: Column) -> LeafSpec:
+    """The most specific spec that all rows of a column fit."""
+    if column.inner is not None:
+        return TensorSpec(column.inner, column.dtype)
+    if column.ragged_rank is not None:
+        return ragged_spec(column)
+    if isinstance(column, Ragged):
+        return TensorSpec((None, *column.flat.inner), column.dtype)  # also where all lengths are equal, by chance
+    if isinstance(column, Datasets):
+        return optionals_spec(column.items) if column.optional else datasets_spec(column.items)
+    assert isinstance(column, Objects | Arrays)
+    shape = shape_of(column.items[0])
+    merged: tuple[int | None, ...] | None = shape
+    for item in column.items:
+        merged = merge_shapes(merged, shape_of(item))
+    return TensorSpec(merged, column.dtype)
+
+
+def optionals_spec(items: Sequence[Any]) -> LeafSpec:
+    """The spec of Optionals that are rows of one column.
+
+    Raises:
+      InvalidArgumentError: their values differ in structure or dtype.
+    """
+    merged = items[0].leaf_spec.most_specific_common_supertype([item.leaf_spec for item in items[1:]])
+    if merged is None:
+        raise InvalidArgumentError("Optionals of one dataset must have values of one structure and dtype")
+    return merged  # type: ignore[no-any-return]
+
+
+def datasets_spec(items: Sequence[Any]) -> DatasetSpec:
+    """The spec of datasets, or of tuples of them, that are rows of one column.
+
+    Raises:
+      InvalidArgumentError: their elements differ in structure or dtype.
+    """
+    nodes = [node for item in items for node in (item if isinstance(item, tuple) else (item,))]
+    shapes = {(len(item),) if isinstance(item, tuple) else () for item in items}
+    shape: tuple[int | None, ...] = shapes.pop() if len(shapes) == 1 else (None,)
+    try:
+        merged = common_spec("a list of datasets", tuple(nodes))
+    except TypeError as error:
+        raise InvalidArgumentError(str(error)) from None
+    return DatasetSpec(merged.nest, TensorShape(shape))

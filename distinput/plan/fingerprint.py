@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.digest import Digest
-from distinput.columns.state import State
+from distinput.columns.state import Digest, State
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.plan.families import Neighbours
 from distinput.plan.node import Node

@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from distinput.columns.block import Block
+from distinput.columns.block import Block, trouble_of
 from distinput.columns.column import Ints
-from distinput.columns.digest import Digest
-from distinput.columns.failure import trouble_of
 from distinput.columns.rows import Stream
-from distinput.columns.state import State
+from distinput.columns.state import Digest, State
 from distinput.names.lazy import later
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.run.run import Run

@@ -5,17 +5,12 @@ import dataclasses
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from distinput.names.lazy import later
 from distinput.plan.families import Seeded
 from distinput.plan.node import Node, walk
-from distinput.values.random import key_of
-
-if TYPE_CHECKING:
-    from distinput.run import cores as processors
-else:
-    processors = later("distinput.run.cores")  # what worker this is, is asked where datasets are divided
+from distinput.run.threads import loader_worker
+from distinput.values.randomness import key_of
 
 __all__ = ["differing", "drawn_seeds", "own_draw", "placed", "stores", "walk_made", "with_drawn_seeds", "with_seed"]
 
@@ -94,7 +89,7 @@ def own_draw(node: Node, num_shards: int) -> Node | None:
       node: what is divided.
       num_shards: among how many workers.
     """
-    worker = processors.loader_worker()
+    worker = loader_worker()
     several = worker is not None and num_shards > worker.count  # of several processes, which drew apart
     for step in walk(node):
         if several or step.origin.process == os.getpid():

@@ -27,7 +27,7 @@ from distinput.reports.sections import (
 )
 from distinput.reports.svg import GRAPH_STYLE, svg_of
 from distinput.reports.timeline import TIMELINE_STYLE
-from distinput.run.cores import cores
+from distinput.run.threads import cores
 
 __all__ = ["page", "page_style"]
 

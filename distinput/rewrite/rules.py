@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from distinput.columns.digest import Digest
+from distinput.columns.state import Digest
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later
 from distinput.plan.families import Batching
@@ -69,33 +69,33 @@ def _rule(of: str, function: str, *ops: str) -> Rule:
 
 FIRST: list[Rule] = [
     _rule("sharding.own_rows", "own_shares", "shard_batches"),
-    _rule("rewrite.steps", "balanced_concatenations", "concatenate"),
+    _rule("rewrite.rules_of_steps", "balanced_concatenations", "concatenate"),
 ]
 """Tried once, from the root down, on the tree as it was described: they look through many ops, before others fuse these."""
 
 RULES: list[Rule] = [
-    _rule("rewrite.steps", "concatenate_of_slices", "concatenate"),
-    _rule("rewrite.steps", "map_of_map", "map"),
-    _rule("rewrite.steps", "map_rows_of_map_rows", "map_rows"),
-    _rule("rewrite.steps", "zip_of_zip", "zip"),
+    _rule("rewrite.rules_of_steps", "concatenate_of_slices", "concatenate"),
+    _rule("rewrite.rules_of_steps", "map_of_map", "map"),
+    _rule("rewrite.rules_of_steps", "map_rows_of_map_rows", "map_rows"),
+    _rule("rewrite.rules_of_steps", "zip_of_zip", "zip"),
     read_for_batches,
-    _rule("rewrite.steps", "batch_then_unbatch", "unbatch"),
-    _rule("rewrite.steps", "prefetch_of_prefetch", "prefetch"),
-    _rule("rewrite.steps", "prefetch_of_views", "prefetch"),
-    _rule("rewrite.steps", "shard_of_one", "shard"),
-    _rule("rewrite.steps", "shuffle_of_one", "shuffle"),
-    _rule("rewrite.steps", "skip_nothing", "take"),
-    _rule("rewrite.steps", "skip_of_skip", "take"),
-    _rule("rewrite.steps", "take_everything", "take"),
-    _rule("rewrite.steps", "take_of_take", "take"),
-    _rule("rewrite.files", "select_before_filter", "select"),
-    _rule("rewrite.files", "select_before_order", "select"),
-    _rule("rewrite.files", "select_in_files", "select"),
-    _rule("rewrite.files", "select_in_made", "select"),
-    _rule("rewrite.files", "filter_in_files", "filter"),
-    _rule("rewrite.steps", "part_of_range", "take"),
-    _rule("rewrite.steps", "skip_before_take", "take"),
-    _rule("rewrite.files", "read_after_shuffle", "source"),
+    _rule("rewrite.rules_of_steps", "batch_then_unbatch", "unbatch"),
+    _rule("rewrite.rules_of_steps", "prefetch_of_prefetch", "prefetch"),
+    _rule("rewrite.rules_of_steps", "prefetch_of_views", "prefetch"),
+    _rule("rewrite.rules_of_steps", "shard_of_one", "shard"),
+    _rule("rewrite.rules_of_steps", "shuffle_of_one", "shuffle"),
+    _rule("rewrite.rules_of_steps", "skip_nothing", "take"),
+    _rule("rewrite.rules_of_steps", "skip_of_skip", "take"),
+    _rule("rewrite.rules_of_steps", "take_everything", "take"),
+    _rule("rewrite.rules_of_steps", "take_of_take", "take"),
+    _rule("rewrite.rules_of_files", "select_before_filter", "select"),
+    _rule("rewrite.rules_of_files", "select_before_order", "select"),
+    _rule("rewrite.rules_of_files", "select_in_files", "select"),
+    _rule("rewrite.rules_of_files", "select_in_made", "select"),
+    _rule("rewrite.rules_of_files", "filter_in_files", "filter"),
+    _rule("rewrite.rules_of_steps", "part_of_range", "take"),
+    _rule("rewrite.rules_of_steps", "skip_before_take", "take"),
+    _rule("rewrite.rules_of_files", "read_after_shuffle", "source"),
 ]
 """Tried at each node, inputs before what reads them, until none fires."""
 

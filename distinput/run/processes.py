@@ -24,8 +24,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from distinput.errors import FailedPreconditionError, UnavailableError
-from distinput.run.pickled_code import dumps
-from distinput.run.segments import Closed, SegmentConnection
+from distinput.run.segments import Closed, SegmentConnection, dumps
 from distinput.run.threads import Ending
 
 if TYPE_CHECKING:

@@ -1,15 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects between two processes over a socket, their arrays through shared memory.
+"""Objects between two processes, over a socket: arrays through shared memory, functions as cloudpickle sends them."""
 
-A sender copies the arrays of an object into a segment of memory that both processes have mapped, and tells the other one
-where. They come out as views of it, so nothing of them is pickled; what is left of the object is a few bytes, which go
-through the socket. A segment is written again when the receiver holds no view of it any more, which its reference count tells,
-so an array that somebody keeps is never overwritten; where reference counts are not exact, the receiver copies instead.
-Segments have no name: when both processes have gone, nothing is left.
-
-Source: pickle protocol 5 with buffers out of band (PEP 574); descriptors are passed with SCM_RIGHTS.
-"""
-
+import importlib.util
+import io
 import mmap
 import os
 import pickle
@@ -18,14 +11,101 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from distinput.run.pickled_code import dumps_with_buffers
 from distinput.values.buffers import Bytes, alone, counts_are_exact
 
-__all__ = ["Closed", "SegmentConnection"]
+__all__ = ["Closed", "SegmentConnection", "dumps", "dumps_with_buffers", "has_cloudpickle", "pickler"]
+
+
+# ----------------------------------------------------------------------------
+# Functions as cloudpickle sends them, with the file that they come from: tracebacks of other processes show its lines.
+#
+# cloudpickle 3.1.3 writes `<dynamic-code>` in its place.
+# ----------------------------------------------------------------------------
+
+
+@cache
+def pickler() -> Any:
+    """The pickler of cloudpickle, whose code objects keep the names of their files.
+
+    Raises:
+      ImportError: cloudpickle is not installed.
+    """
+    cloudpickle = import_module("cloudpickle")
+    reduced = cloudpickle.Pickler.dispatch_table[CodeType]
+
+    class CodePickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined]
+        def reducer_override(self, value: Any) -> Any:
+            if type(value) is CodeType:
+                return _code, (value.co_filename, *reduced(value)[:2])
+            return super().reducer_override(value)
+
+    return CodePickler
+
+
+def dumps(value: Any, **options: Any) -> bytes:
+    """`pickle.dumps` for what plain pickle cannot send, such as lambdas and objects of classes that have no name to import.
+
+    Raises:
+      ImportError: cloudpickle is not installed.
+      Exception: the value cannot be pickled.
+    """
+    file = io.BytesIO()
+    pickler()(file, **options).dump(value)
+    return file.getvalue()
+
+
+def dumps_with_buffers(value: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:
+    """An object for another process that runs no script of its own, and its arrays, which lie beside it.
+
+    Plain pickle names classes; those of the main script, and of functions, are sent whole by cloudpickle if that is installed,
+    which finds its own class again in what comes back.
+
+    Raises:
+      Exception: whatever pickling raises.
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    try:
+        data = pickle.dumps(value, 5, buffer_callback=buffers.append)
+    except (AttributeError, pickle.PicklingError):  # a class or function that has no name to import
+        if not has_cloudpickle():
+            raise
+    else:
+        if b"__main__" not in data or not has_cloudpickle():
+            return data, buffers
+    buffers.clear()
+    return dumps(value, protocol=5, buffer_callback=buffers.append), buffers
+
+
+@cache
+def has_cloudpickle() -> bool:
+    """Whether cloudpickle is installed."""
+    return importlib.util.find_spec("cloudpickle") is not None
+
+
+def _code(filename: str, make: Callable[..., CodeType], given: tuple[Any, ...]) -> CodeType:
+    return make(*given).replace(co_filename=filename)
+
+
+# ----------------------------------------------------------------------------
+# Objects between two processes over a socket, their arrays through shared memory.
+#
+# A sender copies the arrays of an object into a segment of memory that both processes have mapped, and tells the other one
+# where. They come out as views of it, so nothing of them is pickled; what is left of the object is a few bytes, which go
+# through the socket. A segment is written again when the receiver holds no view of it any more, which its reference count
+# tells,
+# so an array that somebody keeps is never overwritten; where reference counts are not exact, the receiver copies instead.
+# Segments have no name: when both processes have gone, nothing is left.
+#
+# Source: pickle protocol 5 with buffers out of band (PEP 574); descriptors are passed with SCM_RIGHTS.
+# ----------------------------------------------------------------------------
+
 
 _ALIGN = 64
 _FEW = 1 << 10

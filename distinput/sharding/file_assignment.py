@@ -13,7 +13,7 @@ import numpy as np
 
 from distinput.columns.column import Ints
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.table import FileTable
+from distinput.files.manifest import FileTable
 from distinput.formats.format import END, Format, Fragment, Fragments
 from distinput.kernels.dealing import deal_by_size
 

@@ -9,17 +9,15 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure, is_defect, trouble_of
+from distinput.columns.block import Block, Failure, is_defect, trouble_of
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import CancelledError, DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.paths import local_path
 from distinput.files.source import DescribedBytes, begun, stamp_of, stamped
 from distinput.formats.format import Portion
-from distinput.run.cores import cores
 from distinput.run.run import Run
-from distinput.run.threads import Task
+from distinput.run.threads import Task, cores
 
 if TYPE_CHECKING:
     from distinput.run.threads import Pool

@@ -10,11 +10,10 @@ from math import inf
 from typing import Any
 from weakref import ref as weakref
 
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
-from distinput.kernels.flag import Flag
+from distinput.kernels.kernel import Flag
 from distinput.run.run import OpCounters, Run
 
 __all__ = ["AGAIN", "Buffer", "Stopped", "ThreadTrial", "buffered"]

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.block import Block, concat_blocks
+from distinput.columns.block import Block, Failure, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
-from distinput.kernels.windows import fill_windows
+from distinput.kernels.sequence_packing import fill_windows
 from distinput.plan.node import Node
-from distinput.run.calls import note_element
+from distinput.run.run import note_element
 
 __all__ = ["Groups"]
 

@@ -16,13 +16,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from distinput.arrow.owned import frozen
-from distinput.columns.block import Block, ColumnBlock, concat_blocks
+from distinput.arrow.adopt import frozen
+from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.digest import Digest
-from distinput.columns.failure import Failure
 from distinput.columns.rows import Stream
-from distinput.columns.state import VERSION, State
+from distinput.columns.state import VERSION, Digest, State
 from distinput.errors import DataLossError, FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.plan.check import normalized

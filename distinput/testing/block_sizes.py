@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from distinput.columns import sizes
+from distinput.columns import block
 
 __all__ = ["small_blocks"]
 
@@ -38,7 +38,7 @@ def small_blocks(rows: int) -> Iterator[None]:
     ...     print([len(block) for block in blocks])
     [2, 2, 1]
     """
-    whole = sizes.block_rows
+    whole = block.block_rows
     changes: list[tuple[Any, str, Any]] = []
     for name, module in sys.modules.copy().items():  # other threads may import meanwhile
         if not name.startswith("distinput.") or name.startswith("distinput.testing"):

@@ -18,8 +18,8 @@ import numpy as np
 from distinput.columns.block import Block
 from distinput.data.dataset import Dataset
 from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
+from distinput.files.manifest import FileTable
 from distinput.files.paths import as_paths
-from distinput.files.table import FileTable
 from distinput.formats.format import Format, Fragment, Position
 from distinput.ops.reader import Reader
 from distinput.ops.slices import from_tensor_slices

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt
-from distinput.arrow.owned import kept
+from distinput.arrow.adopt import adopt, kept
 from distinput.arrow.tabular import Reading
 from distinput.columns.block import Block
-from distinput.data.by_position import is_integer
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
 from distinput.data.optional import Optional
@@ -24,15 +22,15 @@ from distinput.files.manifest import load_manifest, save_manifest
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.sql_query import SqlQuery
 from distinput.formats.tfrecord import TFRecordWriter as RecordWriter
-from distinput.ops.files import FileNames
-from distinput.ops.random import Random
+from distinput.ops.range import Random
+from distinput.ops.reader import FileNames
 from distinput.ops.slices import slices_of
 from distinput.ops.sql import Sql
 from distinput.plan.options import AutoShardPolicy, Policy
-from distinput.sharding.batches import rebatch_for
-from distinput.sharding.decision import auto_shard
+from distinput.sharding.own_rows import auto_shard, rebatch_for
 from distinput.sharding.planning import shard_plan as _shard_plan
 from distinput.sharding.shard_plan import ShardPlan
+from distinput.streaming.by_position import is_integer
 from distinput.values.leaves import STRING, as_leaf
 from distinput.values.nest import Structure, map_leaves, structure_of
 from distinput.values.spec import TensorSpec

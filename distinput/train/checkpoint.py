@@ -8,18 +8,25 @@ from typing import Any
 import numpy as np
 
 from distinput.distribute.collectives.peers import OpenPeers, only_peers
-from distinput.distribute.core.modes import modes
+from distinput.distribute.core.contexts import modes
 from distinput.distribute.core.replicas import CallDescription
 from distinput.distribute.core.values import LocalOperators
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError, StateError
 from distinput.files.folder import make_folder, split_path
 from distinput.files.source import size_of
 from distinput.train.checkpoint_file import CheckpointFile, file_of, write_checkpoint
-from distinput.train.coding import Aside
-from distinput.train.kinds import RestoreContext
+from distinput.train.coding import Aside, RestoreContext
 from distinput.train.manager import CheckpointIndex, CheckpointManager, is_whole
-from distinput.train.status import InitializationStatus, RestoreStatus
-from distinput.train.tracked import Child, Tracked, attribute_children, attribute_setter, item_setter, tracked
+from distinput.train.tracked import (
+    Child,
+    InitializationStatus,
+    RestoreStatus,
+    Tracked,
+    attribute_children,
+    attribute_setter,
+    item_setter,
+    tracked,
+)
 
 __all__ = ["Checkpoint", "Crew", "SaveCounter", "crew_of", "entered_strategy"]
 

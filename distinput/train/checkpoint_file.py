@@ -20,7 +20,7 @@ from distinput.decoders.arrays import MalformedArchive, MalformedArray, content_
 from distinput.errors import DataLossError, StateError
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary
-from distinput.values.json_values import MalformedJson, json_value, member
+from distinput.values.spec_json import MalformedJson, json_value, member
 
 __all__ = ["SUFFIX", "CheckpointFile", "file_of", "write_checkpoint"]
 

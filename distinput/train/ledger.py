@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
-from distinput.distribute.input.distributed_dataset import DistributedDataset
-from distinput.distribute.input.distributed_iterator import DistributedIterator
+from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedIterator
 from distinput.distribute.input.located import Located
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.paths import local_path
-from distinput.lineage.history import History, LedgerFile, entries_of
-from distinput.lineage.ledger_view import LedgerView, beginning, places
+from distinput.lineage.history import History, LedgerFile, LedgerView, beginning, entries_of, places
 
 __all__ = ["Ledger"]
 

@@ -18,7 +18,7 @@ from distinput.plan.check import integer
 from distinput.train.checkpoint_file import SUFFIX, CheckpointFile, file_of
 from distinput.train.coding import decoded
 from distinput.url_secrets import without_secrets
-from distinput.values.json_values import MalformedJson, items_of, json_value, member
+from distinput.values.spec_json import MalformedJson, items_of, json_value, member
 
 __all__ = [
     "CheckpointIndex",

@@ -1,25 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a checkpoint saves: the variables, arrays, iterators and numbers in a nest of containers and objects.
-
-Each has a path such as `model/layers/0/weights`: the keys, numbers and attributes that lead to it, from the names given to the
-checkpoint. Something that several paths lead to is saved once.
-"""
+"""What a checkpoint saves: the variables, arrays, iterators and numbers in a nest of objects; and what restoring them gave."""
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import FunctionType, MethodType, ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 from distinput.data import Dataset
 from distinput.distribute.core.values import DistributedValues
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
-from distinput.errors import InvalidArgumentError
-from distinput.train.kinds import Kind, kind_of
+from distinput.errors import InputWarning, InvalidArgumentError
+from distinput.train.coding import Kind, kind_of
 
-__all__ = ["Child", "Tracked", "attribute_children", "attribute_setter", "item_setter", "tracked"]
+__all__ = [
+    "Child",
+    "InitializationStatus",
+    "RestoreStatus",
+    "Tracked",
+    "attribute_children",
+    "attribute_setter",
+    "item_setter",
+    "tracked",
+]
+
+
+# ----------------------------------------------------------------------------
+# What a checkpoint saves: the variables, arrays, iterators and numbers in a nest of containers and objects.
+#
+# Each has a path such as `model/layers/0/weights`: the keys, numbers and attributes that lead to it, from the names given to
+# the
+# checkpoint. Something that several paths lead to is saved once.
+# ----------------------------------------------------------------------------
+
 
 _OTHERS = frozenset({*sys.stdlib_module_names, "distinput", "jax", "jaxlib", "numpy", "pyarrow", "torch"})
 """Packages whose objects are not looked into: what they keep in attributes is their own."""
@@ -278,3 +294,126 @@ def attribute_setter(value: Any, name: str) -> Put:
 def escaped(name: str) -> str:
     """A name as a part of a path."""
     return name.replace("%", "%25").replace("/", "%2F")
+
+
+# ----------------------------------------------------------------------------
+# The result of restoring: which names had no counterpart.
+# ----------------------------------------------------------------------------
+
+
+_SHOWN = 10  # names in a message
+
+
+class RestoreStatus:
+    """The result of `Checkpoint.restore`: everything that matched has been restored, and nothing is restored later.
+
+    Call `expect_partial` if differences are intended, or one of the assertions if not. If none of these was called, a
+    difference is an `InputWarning` when the status is dropped.
+
+    Args:
+      path: the checkpoint.
+      restored: how many things were restored.
+      missing: the paths of what the program has and the checkpoint has not.
+      unused: the paths of what the checkpoint has and the program has not.
+
+    Source: the status objects of `tf.train.Checkpoint.restore`.
+    """
+
+    def __init__(self, path: str, restored: int, missing: Sequence[str], unused: Sequence[str]) -> None:
+        self.path, self.restored = path, restored
+        self.missing, self.unused = tuple(missing), tuple(unused)
+        self._looked_at = False
+
+    def assert_consumed(self) -> Self:
+        """Check that everything in the checkpoint was restored, and everything in the program.
+
+        Raises:
+          AssertionError: not so; the message names the rest.
+        """
+        self._looked_at = True
+        if self.missing or self.unused:
+            raise AssertionError(self._told())
+        return self
+
+    def assert_existing_objects_matched(self) -> Self:
+        """Check that everything in the program was restored; the checkpoint may have more.
+
+        Raises:
+          AssertionError: not so; the message names the rest.
+        """
+        self._looked_at = True
+        if self.missing:
+            raise AssertionError(self._told())
+        return self
+
+    def assert_nontrivial_match(self) -> Self:
+        """Check that anything was restored at all.
+
+        Raises:
+          AssertionError: nothing in the program has a path that is in the checkpoint.
+        """
+        self._looked_at = True
+        if not self.restored:
+            raise AssertionError(self._told())
+        return self
+
+    def expect_partial(self) -> Self:
+        """Allow differences without a warning."""
+        self._looked_at = True
+        return self
+
+    def run_restore_ops(self, session: Any = None) -> None:
+        """Nothing: `restore` has done it. For programs that were written for graphs."""
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Nothing: `restore` has done it. For programs that were written for graphs."""
+
+    def _told(self) -> str:
+        parts = []
+        if self.missing:
+            parts.append(f"the checkpoint has nothing for {_listed(self.missing)}")
+        if self.unused:
+            parts.append(f"the program has nothing for {_listed(self.unused)}")
+        return (
+            f"{self.path}: restored {self.restored} values; {', and '.join(parts) or 'the checkpoint is empty'}; make "
+            "variables before restoring, give things the same names, or call expect_partial() if that is meant"
+        )
+
+    def __del__(self) -> None:
+        if not getattr(self, "_looked_at", True) and (self.missing or self.unused):
+            warnings.warn(self._told(), InputWarning, stacklevel=2)
+
+
+class InitializationStatus:
+    """The result of `Checkpoint.restore(None)`, which restores nothing."""
+
+    def assert_consumed(self) -> Self:
+        """Fail, since nothing was restored.
+
+        Raises:
+          AssertionError: always.
+        """
+        raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
+
+    assert_existing_objects_matched = assert_consumed
+    assert_nontrivial_match = assert_consumed
+
+    def expect_partial(self) -> Self:
+        """Return the status."""
+        return self
+
+    def run_restore_ops(self, session: Any = None) -> None:
+        """Fail, since there is nothing to restore.
+
+        Raises:
+          AssertionError: always.
+        """
+        raise AssertionError("No checkpoint specified (save_path=None), so no restore ops are available.")
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Nothing: variables have their first values."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
-from distinput.kernels.ragged import pad_spans
+from distinput.kernels.spans import pad_spans
 from distinput.values.buffers import empty
 from distinput.values.leaves import Array, Ints, as_leaf
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from distinput.errors import InvalidArgumentError
-from distinput.values.leaves import STRING, Array, Ints, as_dtype, as_leaf, dtype_name, is_ragged, zero
+from distinput.values.leaves import STRING, Array, Ints, TensorShape, as_dtype, as_leaf, dtype_name, is_ragged, zero
 from distinput.values.ragged_rows import (
     as_ints,
     padded_rows,
@@ -24,7 +24,6 @@ from distinput.values.ragged_rows import (
     rows_of_lists,
     splits_of,
 )
-from distinput.values.shape import TensorShape
 from distinput.values.sparse_tensor import SparseTensor
 
 __all__ = ["RaggedTensor", "arrow_rows", "counts_over", "fixed_size_lists", "sums_over", "without_rows"]

@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from distinput.names.lazy import later
-from distinput.values.leaves import STRING, as_dtype, as_leaf, as_leaves, dtype_of, is_ragged, shape_of, zero
+from distinput.values.leaves import (
+    STRING,
+    TensorShape,
+    as_dtype,
+    as_leaf,
+    as_leaves,
+    dtype_of,
+    is_ragged,
+    shape_of,
+    zero,
+)
 from distinput.values.nest import LEAF, Structure, component, structure_of
 from distinput.values.ragged_tensor import RaggedTensor, without_rows
-from distinput.values.shape import TensorShape
 
 if TYPE_CHECKING:
     from distinput.names import words

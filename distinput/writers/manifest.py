@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from distinput.columns.column import Strings
 from distinput.columns.state import State
-from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.directory import MANIFEST
-from distinput.files.folder import check_inside, join_path, open_inside, plain_name
+from distinput.files.folder import MANIFEST, check_inside, join_path, open_inside, plain_name
+from distinput.files.manifest import FileTable
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of
-from distinput.files.table import FileTable
 from distinput.formats import FORMATS, format_named
-from distinput.kernels.crc32 import crc32
+from distinput.kernels.checksums import crc32
 from distinput.plan.fingerprint import Fingerprint, is_fingerprint
 from distinput.url_secrets import printed_without_secrets
-from distinput.values.json_values import MalformedJson, items_of, json_value, member
+from distinput.values.spec_json import MalformedJson, items_of, json_value, member
 from distinput.writers import WRITERS
 
 __all__ = ["MANIFEST", "OPTIONS_GIVEN", "Journal", "WrittenFile", "WrittenFiles", "read_written", "verify_files"]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.columns.block import Block
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import local_path
 from distinput.files.sink import Sink

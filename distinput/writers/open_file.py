@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.block import Block, concat_blocks
-from distinput.columns.sizes import MOST_ROWS, balanced_slice, rows_within
+from distinput.columns.block import MOST_ROWS, Block, balanced_slice, concat_blocks, rows_within
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.functions.chain import calling

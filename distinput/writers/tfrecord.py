@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.columns.block import Block
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink

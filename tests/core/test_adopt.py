@@ -136,7 +136,7 @@ def test_the_reader_of_others_is_loaded_when_it_is_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "expected"),
+    "values, expected",
     [
         ([1, 2.0, "a", None], True),
         ([(1, {"a": [np.arange(2)]})] * 2, True),

@@ -21,7 +21,7 @@ from distinput.arrow.arrow import (
     to_column,
     to_columns,
 )
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense
 from distinput.values.nest import structure_of
 
 TEXTS = [b"a", b"", b"bcd", b"ef"]

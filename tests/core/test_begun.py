@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import distinput as di
-from distinput.run.begun import Begun
+from distinput.ops.generator import Begun
 
 Dataset = di.data.Dataset
 

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.columns.block import Block, ColumnBlock, concat_blocks, stack_prefix
-from distinput.columns.chunked import ChunkedBlock
-from distinput.columns.column import LazyColumn
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks, stack_prefix
+from distinput.columns.column import Dense, LazyColumn
 from distinput.columns.picked import Picked, picked
+from distinput.columns.rows import ChunkedBlock
 from distinput.ops.copied import CopyingBlock
 from distinput.values.nest import LEAF, structure_of
 

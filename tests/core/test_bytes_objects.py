@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.columns.strings import Strings, bytes_objects
+from distinput.columns.column import Strings, bytes_objects
 
 
 def spans(between: list[bytes], texts: list[bytes]) -> tuple[Any, Any, Any]:

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, Failure
 from distinput.columns.state import Mark
-from distinput.run.calls import bytes_of, called, element_text
+from distinput.run.run import bytes_of, called, element_text
 from distinput.values.nest import LEAF, structure_of
 
 START: Mark = {"input": {"next": 0}, "skip": 0}
@@ -107,7 +106,7 @@ def test_large_results_are_sent_before_they_are_many() -> None:
 
 def test_the_first_result_does_not_wait_for_those_of_a_slow_function(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("distinput.run.calls.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("distinput.run.run.perf_counter", lambda: clock[0])
 
     def call(x: int) -> int:
         clock[0] += 1.0

@@ -11,17 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.arrow.owned import frozen
+from distinput.arrow.adopt import frozen
 from distinput.columns.block import Block, ColumnBlock, concat_blocks
-from distinput.columns.chunked import ChunkedBlock, chunked
-from distinput.columns.column import Column
-from distinput.columns.dense import Dense
-from distinput.columns.objects import Objects
+from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.picked import Picked
-from distinput.columns.ragged import Ragged
+from distinput.columns.ragged import Objects, Ragged
 from distinput.columns.regroup import column_of
-from distinput.columns.rows import RowQueue
-from distinput.columns.strings import Strings
+from distinput.columns.rows import ChunkedBlock, RowQueue, chunked
 from distinput.values.nest import structure_of
 
 STRUCTURES = [0, (0, 0), {"a": 0, "b": (0,)}]

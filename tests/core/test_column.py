@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.columns.column import Column, LazyColumn, StackError
-from distinput.columns.dense import Dense
-from distinput.columns.objects import Arrays, Datasets, Objects
-from distinput.columns.padded import Padded
+from distinput.columns.column import Column, Dense, LazyColumn, StackError, Strings
 from distinput.columns.picked import Picked
-from distinput.columns.ragged import Ragged, RaggedBatches
+from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, RaggedBatches
 from distinput.columns.regroup import column_of, concat_columns, split, stack
 from distinput.columns.sparse_rows import SparseRows
-from distinput.columns.strings import Strings
+from distinput.streaming.padding import Padded
 from distinput.values.leaves import STRING
 
 FINAL = {Arrays, Datasets, Dense, Objects, Padded, Picked, Ragged, RaggedBatches, SparseRows, Strings}

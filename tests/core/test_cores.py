@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from distinput.run.cores import cores
+from distinput.run.threads import cores
 
 
 def test_there_is_a_core() -> None:

@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
-import distinput.columns.dense as module
-from distinput.columns.dense import Dense
+import distinput.columns.column as module
+from distinput.columns.column import Dense
 from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import split
 

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.columns import digest
-from distinput.columns.dense import Dense
-from distinput.columns.digest import Digest, common_folder, evenly, texts_of, word_of
+from distinput.columns import state
+from distinput.columns.column import Dense, Strings
 from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import column_of
-from distinput.columns.strings import Strings
+from distinput.columns.state import Digest, common_folder, evenly, texts_of, word_of
 
 DIFFERENT: list[list[Any]] = [
     [b"a", b"b"],
@@ -58,7 +57,7 @@ def test_spans_have_the_word_of_the_rows_they_lead_to() -> None:
 
 
 def test_large_arrays_are_hashed_in_pieces_with_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digest, "MOST_BYTES", 2048)
+    monkeypatch.setattr(state, "MOST_BYTES", 2048)
     array = np.zeros(10_000, np.uint8)
     word = Digest().array(array).word
     for place in (0, 9_999):
@@ -82,7 +81,7 @@ def test_places_are_at_equal_distances(size: int, most: int) -> None:
 
 def test_of_very_long_texts_the_first_and_the_last_one_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert texts_of(Strings.of([b"b", b"", b"a"])) == [b"b", b"", b"a"]
-    monkeypatch.setattr(digest, "MOST_BYTES", 1024)
+    monkeypatch.setattr(state, "MOST_BYTES", 1024)
     many = [str(i).encode() * 10 for i in range(100)]
     found = texts_of(Strings.of(many))
     assert len(found) < 100

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure, of_all, sound_parts, stacked_parts
+from distinput.columns.block import Block, Failure, of_all, sound_parts, stacked_parts
 from distinput.values.nest import LEAF
 
 Dataset = di.data.Dataset

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from distinput.values.json_values import MalformedJson, items_of, json_value, member, of_kind
+from distinput.values.spec_json import MalformedJson, items_of, json_value, member, of_kind
 
 
 @pytest.mark.parametrize("text", ["", "{", b"\xff", "[" * 100_000, "1" * 10_000])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from distinput.run.cores import LoaderWorker, loader_worker
+from distinput.run.threads import LoaderWorker, loader_worker
 
 
 def play(monkeypatch: pytest.MonkeyPatch, info: Any) -> None:

@@ -6,12 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.columns.column import Column
-from distinput.columns.dense import Dense
-from distinput.columns.objects import Arrays, Datasets, Objects
-from distinput.columns.ragged import Ragged
+from distinput.columns.column import Column, Dense, Strings
+from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged
 from distinput.columns.regroup import column_of, column_of_values, split, stack
-from distinput.columns.strings import Strings
 from distinput.values.leaves import STRING, as_leaf
 
 

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.arrow.owned import Promise, frozen, is_plain, lent, owned
+from distinput.arrow.adopt import Promise, frozen, is_plain, lent, owned
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.dense import Dense
-from distinput.columns.objects import Arrays, Objects
+from distinput.columns.column import Dense
 from distinput.columns.picked import Picked
-from distinput.columns.ragged import Ragged
+from distinput.columns.ragged import Arrays, Objects, Ragged
 from distinput.errors import InvalidArgumentError
 from distinput.values.buffers import FEWEST_BYTES, counts_are_exact, empty
 from distinput.values.nest import LEAF, structure_of

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.columns import padded as module
 from distinput.columns.block import ColumnBlock, concat_blocks
 from distinput.columns.column import Column, StackError
-from distinput.columns.objects import Objects
-from distinput.columns.padded import Padded, groups
+from distinput.columns.ragged import Objects
 from distinput.columns.regroup import split, stack
-from distinput.kernels.ragged import pad_spans
+from distinput.kernels.spans import pad_spans
+from distinput.streaming import padding as module
+from distinput.streaming.padding import Padded, groups
 from distinput.values.buffers import FEWEST_BYTES
 from distinput.values.nest import LEAF
 

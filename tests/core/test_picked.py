@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from distinput.columns import picked as module
 from distinput.columns.block import ColumnBlock, concat_blocks
-from distinput.columns.column import Column, LazyColumn
-from distinput.columns.dense import Dense
+from distinput.columns.column import Column, Dense, LazyColumn
 from distinput.columns.picked import Memory, Picked, picked, put_in_order
 from distinput.columns.regroup import concat_columns, split, stack
 from distinput.values.nest import LEAF

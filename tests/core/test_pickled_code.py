@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from distinput.run.pickled_code import dumps
+from distinput.run.segments import dumps
 
 pytest.importorskip("cloudpickle", reason="cloudpickle is not installed")
 

@@ -6,12 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.columns.column import StackError
-from distinput.columns.dense import Dense
-from distinput.columns.objects import Objects
-from distinput.columns.ragged import Ragged
+from distinput.columns.column import Dense, StackError, Strings
+from distinput.columns.ragged import Objects, Ragged
 from distinput.columns.regroup import stack
-from distinput.columns.strings import Strings
 
 
 def ragged(flat: Any, starts: list[int], sizes: list[int]) -> Ragged:

@@ -9,17 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.arrow.owned import frozen
+from distinput.arrow.adopt import frozen
 from distinput.arrow.record_batches import column_to_arrow
 from distinput.columns.block import ColumnBlock
-from distinput.columns.column import Column
-from distinput.columns.dense import Dense
-from distinput.columns.digest import word_of
-from distinput.columns.objects import Objects
-from distinput.columns.ragged import Ragged, RaggedBatches
+from distinput.columns.column import Column, Dense, Strings
+from distinput.columns.ragged import Objects, Ragged, RaggedBatches
 from distinput.columns.regroup import as_ragged_tensors, column_of, concat_columns, split, stack
 from distinput.columns.rows import loosened
-from distinput.columns.strings import Strings
+from distinput.columns.state import word_of
 from distinput.errors import InvalidArgumentError
 from distinput.values.nest import LEAF
 from distinput.values.ragged_tensor import RaggedTensor

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.arrow.record_batches import arrow_schema, record_batch
 from distinput.columns.block import ColumnBlock
-from distinput.columns.objects import Objects
+from distinput.columns.ragged import Objects
 from distinput.errors import InvalidArgumentError
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec

@@ -8,12 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.columns.column import Column
-from distinput.columns.dense import Dense
-from distinput.columns.objects import Objects
-from distinput.columns.ragged import Ragged
+from distinput.columns.column import Column, Dense, Strings
+from distinput.columns.ragged import Objects, Ragged
 from distinput.columns.regroup import column_of, concat_columns, concatenated
-from distinput.columns.strings import Strings
 
 ROWS: dict[str, st.SearchStrategy[Any]] = {
     "numbers": st.integers(0, 9).map(np.int32),

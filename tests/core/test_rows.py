@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, Failure
 from distinput.columns.rows import RowQueue, passing_over
 from distinput.columns.state import Mark
 from distinput.values.nest import LEAF

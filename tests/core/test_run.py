@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, Failure
 from distinput.run.run import OpCounters, Run
 from distinput.values.nest import LEAF
 

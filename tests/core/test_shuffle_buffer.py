@@ -11,13 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.columns.block import Block, ColumnBlock, concat_blocks
-from distinput.columns.column import Column
-from distinput.columns.dense import Dense
-from distinput.columns.objects import Objects
-from distinput.columns.ragged import Ragged
+from distinput.columns.column import Column, Dense, Strings
+from distinput.columns.ragged import Objects, Ragged
 from distinput.columns.regroup import column_of
-from distinput.columns.strings import Strings
-from distinput.kernels.shuffle import drain_steps, shuffle_steps
+from distinput.kernels.random_orders import drain_steps, shuffle_steps
 from distinput.ops import shuffle as module
 from distinput.ops.shuffle import ShuffleBuffer
 from distinput.values.nest import structure_of

@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.columns.sizes import (
+from distinput.columns.block import (
     MOST_BYTES,
     MOST_ROWS,
     balanced_slice,

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from distinput.values.leaves import TensorShape
 from distinput.values.nest import LEAF, structure_of
-from distinput.values.shape import TensorShape
 from distinput.values.spec import DatasetSpec, Spec, TensorSpec, merge_specs, opened
 
 

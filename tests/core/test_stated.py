@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from distinput.columns.regroup import as_nest, as_stated, as_stated_leaves, leaves_for
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import dtype_of
 from distinput.values.nest import LEAF, structure_of, tuple_of
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
-from distinput.values.stated import as_nest, as_stated, as_stated_leaves, leaves_for
 
 
 @pytest.mark.parametrize(

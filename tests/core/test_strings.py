@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
-import distinput.columns.strings as module
-from distinput.columns.strings import Strings
+import distinput.columns.column as module
+from distinput.columns.column import Strings
 
 
 def test_slices_and_orders_of_texts_move_no_data() -> None:

@@ -7,8 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from distinput.arrow.adopt import arrays_of_table
-from distinput.arrow.tabular import array_of_one, arrow_array_of, is_arrow_array, is_stream, is_table, table_of
+from distinput.arrow.adopt import (
+    array_of_one,
+    arrays_of_table,
+    arrow_array_of,
+    is_arrow_array,
+    is_stream,
+    is_table,
+    table_of,
+)
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: make test")
 pd = pytest.importorskip("pandas", reason="pandas is not installed: make test")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from distinput.arrow.arrow import to_column
 from distinput.arrow.record_batches import column_to_arrow, to_arrow
 from distinput.columns.block import Block
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense
 from distinput.columns.regroup import column_of
 from distinput.values.nest import LEAF, structure_of
 

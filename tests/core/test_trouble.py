@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is known of an error stays with it."""
 
-from distinput.columns.failure import Trouble, trouble_of
+from distinput.columns.block import Trouble, trouble_of
 
 
 def test_what_was_filled_in_stays_with_the_error() -> None:

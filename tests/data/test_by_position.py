@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import distinput as di
-from distinput.data.by_position import rows_of
 from distinput.formats import parquet_file
+from distinput.streaming.by_position import rows_of
 from tests.ops.iterating import plain
 
 DATASET = di.data.Dataset

@@ -7,7 +7,7 @@ from operator import length_hint
 import numpy as np
 
 from distinput.columns.block import ColumnBlock
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense
 from distinput.data.iterator import NONE, Hand
 from distinput.values.nest import LEAF
 

@@ -12,7 +12,7 @@ import pytest
 import distinput as di
 from distinput.data import loader
 from distinput.errors import InputWarning
-from distinput.run.cores import LoaderWorker
+from distinput.run.threads import LoaderWorker
 
 Dataset = di.data.Dataset
 PLAIN = Dataset.range(8)

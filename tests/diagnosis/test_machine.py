@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from distinput.diagnosis import this_machine
-from distinput.run.cores import cores
+from distinput.run.threads import cores
 
 
 def test_this_machine() -> None:

@@ -4,7 +4,7 @@
 import pytest
 
 import distinput as di
-from distinput.distribute.collectives import strategy as multi_worker_mirrored
+from distinput.distribute.collectives import multi_worker_strategy as multi_worker_mirrored
 
 experimental = di.distribute.experimental
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import distinput
-from distinput.distribute.core.parts import PARTS, part
+from distinput.distribute.core.replicas import PARTS, part
 from tests.house.imports import imports, module_name
 
 ROOT = Path(distinput.__file__).parents[1]

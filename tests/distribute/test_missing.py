@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.distribute.core.extended import missing
+from distinput.distribute.core.strategy import missing
 
 
 class Strategy:

@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from distinput.distribute.core.current import default_strategy, get_strategy
-from distinput.distribute.core.modes import (
+from distinput.distribute.core.contexts import (
     Mode,
     Scope,
     UpdateMode,
@@ -14,6 +13,7 @@ from distinput.distribute.core.modes import (
     modes,
     require_cross_replica,
 )
+from distinput.distribute.core.current import default_strategy, get_strategy
 
 ONE, OTHER = "strategy one", "strategy other"
 

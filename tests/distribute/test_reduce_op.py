@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.core.reduction import ReduceOp
+from distinput.distribute.core.arithmetic import ReduceOp
 
 
 @pytest.mark.parametrize("value", ["sum", "SUM", "Sum", ReduceOp.SUM])

@@ -25,7 +25,7 @@ from distinput.distribute import (
     get_replica_context,
     get_strategy,
 )
-from distinput.distribute.core.replica_context import ReplicaContext
+from distinput.distribute.core.contexts import ReplicaContext
 from distinput.distribute.core.strategy import Strategy
 from distinput.errors import AbortedError, InvalidArgumentError
 

@@ -9,7 +9,7 @@ import pytest
 
 import distinput as di
 from distinput.distribute.cluster_resolver import ClusterSpec, SimpleClusterResolver
-from distinput.distribute.server import ServerDef
+from distinput.distribute.seats.local_cluster import ServerDef
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 
 CLUSTER = {"chief": ["c:1"], "worker": ["a:1", "b:1"], "ps": ["p:1"]}

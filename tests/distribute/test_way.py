@@ -17,19 +17,17 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.distribute.core.parts import PARTS, part
+from distinput.distribute.core.replicas import PARTS, part
 from tests.distribute.workers import on_workers, with_policy
 
 ROOT = Path(di.__file__).parent / "distribute"
 POLICY = di.data.experimental.AutoShardPolicy
 
 ROOMS = (
-    "core/current", "rehearsal", "core/mirrored", "core/one_device", "core/strategy", "core/extended", "core/run",
-    "core/cross_replica", "input/distribution", "input/distributed_dataset", "input/distributed_iterator", "input/delivery",
-    "input/own_pieces", "input/cut_batches", "input/dealt_elements", "input/source", "input/lockstep", "input/tail",
-    "input/dealing", "input/comparison", "input/located", "core/options", "core/replica_context", "core/modes", "core/parts",
-    "core/cross_device", "rpc", "server", "variables", "core/sliced", "core/reducer", "core/reduction",
-    "core/replicas", "core/rendezvous", "core/call_site", "core/values", "devices",
+    "core/current", "rehearsal", "core/mirrored", "core/one_device", "core/strategy",
+    "input/distribution", "input/distributed_dataset", "input/delivery", "input/sources", "input/step_source",
+    "input/dealing", "input/comparison", "input/located", "core/options", "core/contexts",
+    "rpc", "variables", "core/reduce", "core/replicas", "core/rendezvous", "core/values", "core/arithmetic", "devices",
 )  # fmt: skip
 """From top to bottom."""
 BELOW = ("collectives", "engines")

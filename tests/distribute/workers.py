@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import distinput as di
-from distinput.distribute.collectives.strategy import MultiWorkerMirroredStrategy
+from distinput.distribute.collectives.multi_worker_strategy import MultiWorkerMirroredStrategy
 from distinput.distribute.engines.local import open_groups
 
 Body = Callable[[MultiWorkerMirroredStrategy, int], Any]

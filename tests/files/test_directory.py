@@ -10,7 +10,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import DataLossError, NoMatchError
-from distinput.files.directory import MANIFEST, list_files, named_files
+from distinput.files.folder import MANIFEST, list_files, named_files
 
 FILES = ["b.txt", "a.txt", "sub/c.txt", ".hidden", "_SUCCESS", "_tmp/d.txt", "sub/.e.txt"]
 SHOWN = ["a.txt", "b.txt", "sub/c.txt"]

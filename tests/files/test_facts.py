@@ -7,7 +7,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.files import manifest
 from distinput.files.manifest import NamesFingerprint, save_manifest
 

@@ -3,8 +3,8 @@
 
 from threading import Thread
 
+from distinput.files.range_requests import FileMetadata
 from distinput.files.source import HINTS, beginning_with, stamped, telling, wanted_until
-from distinput.files.version import FileMetadata
 
 
 def test_hints_end_with_their_blocks() -> None:

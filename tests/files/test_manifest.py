@@ -11,8 +11,7 @@ import pytest
 from pyarrow.parquet import write_table
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.manifest import load_manifest, save_manifest
-from distinput.files.table import FileTable
+from distinput.files.manifest import FileTable, load_manifest, save_manifest
 
 KINDS = ["manifest.json", "manifest.parquet"]
 

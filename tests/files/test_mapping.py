@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from distinput.errors import NotFoundError
-from distinput.files.mapping import mapped
+from distinput.files.whole_files import mapped
 
 
 def test_the_bytes_of_a_file_without_an_open_file(tmp_path: Path) -> None:

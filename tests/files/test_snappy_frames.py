@@ -4,7 +4,7 @@
 import struct
 
 from distinput.files.compression import SnappyEncoder
-from distinput.kernels.crc32c import crc32c_numpy
+from distinput.kernels.checksums import crc32c_numpy
 
 
 def test_a_chunk_has_the_checksum_of_what_was_compressed() -> None:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import DataLossError, NotFoundError
+from distinput.files.manifest import FileTable
 from distinput.files.source import version_of
-from distinput.files.table import FileTable
 
 NAMES = st.lists(st.text(min_size=1, max_size=5).filter(lambda name: name.isprintable()), min_size=1, max_size=8)
 

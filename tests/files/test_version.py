@@ -13,9 +13,9 @@ import distinput as di
 from distinput.errors import DataLossError
 from distinput.files import mounts
 from distinput.files.mounts import mount
+from distinput.files.range_requests import FileMetadata, changed
 from distinput.files.remote import RemoteFile, RemoteStream, asked, facts_of
 from distinput.files.source import EMPTY, FileStream
-from distinput.files.version import FileMetadata, changed
 from distinput.testing.range_server import RangeServer
 from tests.ops.iterating import until_error
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pyarrow import ipc
 
 import distinput as di
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense
 from distinput.data import ArrowDataset
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
-from distinput.files.mapping import mapped
+from distinput.files.whole_files import mapped
 from distinput.formats import arrow_file, arrow_ipc
 from distinput.formats.arrow_ipc import ArrowIpc, write_arrow
 from distinput.formats.tables import LruCache

@@ -14,7 +14,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError, UnimplementedError
-from distinput.formats.composite_features import composed, is_composed, plain_features
+from distinput.formats.features import composed, is_composed, plain_features
 from distinput.testing import check_dataset
 
 ANSWERS = json.loads((Path(__file__).parents[1] / "golden" / "composed_features.json").read_text(encoding="utf-8"))

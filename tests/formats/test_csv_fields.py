@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from distinput.formats.csv_fields import FieldError, fields_of, record_values, splits_as_tensorflow
+from distinput.formats.csv_tuples import FieldError, fields_of, record_values, splits_as_tensorflow
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from distinput.errors import InvalidArgumentError
-from distinput.formats.csv_fields import decode_csv
+from distinput.formats.csv_tuples import decode_csv
 
 REQUIRED = np.array([], np.int32)
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.errors import InvalidArgumentError
-from distinput.formats.decoded_example import decode_example, decode_json_example
-from distinput.formats.example_encoding import encode_example
+from distinput.formats.example_encoding import decode_example, decode_json_example, encode_example
 
 VALUES = st.one_of(
     st.none(),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
-from distinput.formats.decoded_example import decode_sequence_example
+from distinput.formats.example_encoding import decode_sequence_example
 
 numbers = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=3)
 words = st.lists(st.binary(max_size=4), min_size=1, max_size=3)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.columns.block import Block
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example import ExampleParser, parse_example, parse_examples, parse_single_example
 from distinput.formats.example_encoding import encode_example, encode_examples

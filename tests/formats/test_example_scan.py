@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example_encoding import field
 from distinput.inspect.examples import ExampleScan, FeatureValues, decoded_features

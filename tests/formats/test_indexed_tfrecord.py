@@ -15,8 +15,7 @@ import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.formats.tfrecord import IndexedTFRecords, TFRecordWriter, write_tfrecord_index
-from distinput.sharding.batches import rebatch_for
-from distinput.sharding.decision import auto_shard
+from distinput.sharding.own_rows import auto_shard, rebatch_for
 from tests.formats.reading import check_positions, records, small_pieces
 from tests.sharding.counting import bytes_read
 

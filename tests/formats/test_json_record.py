@@ -10,7 +10,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
-from distinput.formats.json_types import Large, changes, has_half, read_record, refusal
+from distinput.formats.jsonl import Large, changes, has_half, read_record, refusal
 
 GOOD = b'{"id": 6, "text": "fine", "x": 0.5}\n'
 

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from distinput.formats.json_types import NO_TYPE, TypeConflict, arrow_type, merged, type_of
+from distinput.formats.jsonl import NO_TYPE, TypeConflict, arrow_type, merged, type_of
 
 
 @pytest.mark.parametrize(

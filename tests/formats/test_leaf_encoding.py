@@ -8,10 +8,8 @@ import pytest
 
 import distinput as di
 from distinput.arrow.record_batches import arrow_schema
-from distinput.columns.dense import Dense
-from distinput.columns.objects import Objects
-from distinput.columns.ragged import Ragged
-from distinput.columns.strings import Strings
+from distinput.columns.column import Dense, Strings
+from distinput.columns.ragged import Objects, Ragged
 from distinput.errors import DataLossError
 from distinput.formats.elements import LISTS, PLAIN, SHAPED, SPLIT, decoded, encoded, encoding_of, stored_spec
 from distinput.testing.elements import exact

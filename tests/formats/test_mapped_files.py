@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense
 from distinput.columns.picked import Picked
 from distinput.errors import DistinputError, NotFoundError
 from distinput.ops import reader

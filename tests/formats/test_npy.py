@@ -11,9 +11,9 @@ from hypothesis.extra.numpy import array_shapes
 
 import distinput as di
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
-from distinput.files.mapping import mapped
+from distinput.files.manifest import FileTable
 from distinput.files.sink import Sink
-from distinput.files.table import FileTable
+from distinput.files.whole_files import mapped
 from distinput.formats.npy import Npy
 from distinput.values.spec import TensorSpec
 from tests.formats.reading import check_positions, cut_short, flipped, records, records_until_error

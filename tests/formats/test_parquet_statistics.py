@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from distinput.arrow.expression import ColumnBounds
 from distinput.files.source import stamp_of
 from distinput.formats.parquet import ranges_of
-from distinput.formats.possible import ColumnBounds
 
 
 def written(path: Path, groups: int = 2, **columns: Any) -> str:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.arrow.expression import Term, term_of
-from distinput.formats.possible import ColumnBounds, possible
+from distinput.arrow.expression import ColumnBounds, Term, possible, term_of
 
 X, S = pc.field("x"), pc.field("s")
 NUMBERS = st.lists(st.integers(-4, 4) | st.floats(-4, 4), min_size=1, max_size=5)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.formats import sequence_example
 from distinput.formats.example_encoding import encode_example, encode_sequence_example
@@ -24,7 +24,7 @@ from distinput.formats.sequence_example import (
     parse_sequence_example,
     parse_single_sequence_example,
 )
-from distinput.kernels.sequence_example import locate_steps
+from distinput.kernels.sequence_messages import locate_steps
 from distinput.values.ragged_tensor import RaggedTensor
 from tests.depth import cases
 from tests.formats.reading import cut_short, flipped

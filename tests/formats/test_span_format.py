@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format, Position
 from distinput.formats.span_format import CHUNK_BYTES

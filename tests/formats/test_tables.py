@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.formats.tables import (
     arrays_of,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
-from distinput.columns.strings import Strings
-from distinput.formats.tar_members import MemberTable, as_members, as_missing, listed, name_at
+from distinput.columns.column import Strings
+from distinput.formats.tar import MemberTable, as_members, as_missing, listed, name_at
 from tests.archives import tar_bytes
 
 

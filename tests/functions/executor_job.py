@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import distinput as di
-from distinput.functions.executor_calls import workers_of
+from distinput.functions.workers import workers_of
 
 INT64 = di.TensorSpec([], "int64")
 

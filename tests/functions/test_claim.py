@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, Failure
 from distinput.functions.claim import Claim, MadeBlock, SelfReferenceError, formed, held, unlike
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec

@@ -13,8 +13,8 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError, UnavailableError
-from distinput.functions.executor_calls import workers_of
-from distinput.run.cores import cores
+from distinput.functions.workers import workers_of
+from distinput.run.threads import cores
 from distinput.testing import check_restart
 from tests.ops.iterating import until_error
 

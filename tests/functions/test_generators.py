@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.functions.generators import WithGenerator
+from distinput.ops.map import WithGenerator
 
 
 def noisy(x: float, rng: np.random.Generator) -> float:

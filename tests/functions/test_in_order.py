@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, Failure
 from distinput.columns.state import State
 from distinput.functions.chain import Chain
 from distinput.functions.parts import Calling, Done, Parts, in_order

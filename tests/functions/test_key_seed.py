@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 
-from distinput.functions.generators import KeySeed
+from distinput.ops.map import KeySeed
 
 FIRST, SECOND = np.array([1, 2], np.uint64), np.array([1, 3], np.uint64)
 

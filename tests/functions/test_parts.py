@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, Failure
 from distinput.functions.chain import Chain
 from distinput.functions.parts import Done, PartFailure, Parts, work
 from distinput.values.nest import LEAF

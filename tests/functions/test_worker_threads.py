@@ -60,7 +60,7 @@ def test_neighbouring_maps_share_their_workers(way: dict[str, Any]) -> None:
 
 
 def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.ops.map_calls.cores", lambda: 2)
+    monkeypatch.setattr("distinput.ops.map.cores", lambda: 2)
     monkeypatch.setattr("distinput.functions.parts._MOST_ROWS", 4)
     dataset = RANGE(200).map(Pairs(), num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
     assert dataset.to_list() == list(range(200))
@@ -71,7 +71,7 @@ def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.ops.map_calls.cores", lambda: 2)
+    monkeypatch.setattr("distinput.ops.map.cores", lambda: 2)
     monkeypatch.setattr("distinput.functions.workers._BEFORE_TRIAL", 0.0)
     monkeypatch.setattr("distinput.functions.workers._LEAST_CALL", 0.1)
     threads = set()
@@ -88,7 +88,7 @@ def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.streaming.buffered.AGAIN", 60.0)
-    monkeypatch.setattr("distinput.ops.map_calls.cores", lambda: 2)
+    monkeypatch.setattr("distinput.ops.map.cores", lambda: 2)
     lock, now = threading.Lock(), [0.0]
     monkeypatch.setattr(Run, "clock", staticmethod(lambda: now[0]))  # the calls alone take time, at any load
 
@@ -106,7 +106,7 @@ def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyP
 
 
 def test_nothing_is_lost_when_autotune_changes_its_mind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.ops.map_calls.cores", lambda: 2)
+    monkeypatch.setattr("distinput.ops.map.cores", lambda: 2)
     monkeypatch.setattr("distinput.streaming.buffered.AGAIN", 0.0)
     changes = {
         "_BEFORE_TRIAL": 0.0,

@@ -85,7 +85,7 @@ ALLOWED: dict[tuple[str, str], str] = {
 DOORS: dict[str, tuple[str, ...]] = {
     "array_record": ("distinput/formats/array_record.py",),
     "cloudpickle": (
-        "distinput/run/pickled_code.py",
+        "distinput/run/segments.py",
         "distinput/run/processes.py",
         "distinput/distribute/seats/packing.py",
     ),
@@ -96,7 +96,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "datasets": ("distinput/interop/huggingface.py", "distinput/testing/judge/loaders/*"),
     "fsspec": ("distinput/files/*", "distinput/testing/faulty_files.py"),
     "grain": ("distinput/interop/grain.py", "distinput/testing/judge/loaders/*"),
-    "google_crc32c": ("distinput/kernels/crc32c.py",),
+    "google_crc32c": ("distinput/kernels/checksums.py",),
     "hypothesis": ("distinput/testing/*",),
     "jax": (
         "distinput/cluster/*",
@@ -120,7 +120,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "distinput/arrow/arrow.py",
         "distinput/arrow/arrow.py",
         "distinput/arrow/expression.py",
-        "distinput/columns/strings.py",
+        "distinput/columns/column.py",
         "distinput/values/ragged_tensor.py",
         "distinput/arrow/record_batches.py",
         "distinput/arrow/tabular.py",
@@ -162,7 +162,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "opentelemetry": ("distinput/reports/metrics.py",),
     "rich": ("distinput/cli/*", "distinput/data/progress.py"),
     "tqdm": ("distinput/cli/*", "distinput/data/progress.py"),
-    "typing_extensions": ("distinput/data/element.py",),  # read by type checkers alone, which bring it along
+    "typing_extensions": ("distinput/data/optional.py",),  # read by type checkers alone, which bring it along
 }
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.formats.decoded_example import decode_example
+from distinput.formats.example_encoding import decode_example
 from distinput.inspect.examples import FeatureFound, as_code, declaration, features_in
 
 messages = st.lists(

@@ -2,7 +2,7 @@
 """Names of shards are divided as names of files are, but no file of that name is looked for."""
 
 from distinput.data.dataset import Dataset
-from distinput.files.table import FileTable
+from distinput.files.manifest import FileTable
 from distinput.interop.rank_steps import ShardNames
 from distinput.ops.shard import Shard
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from distinput.kernels import cache
+from distinput.kernels.checksums import scan_records
 from distinput.kernels.kernel import INLINED, KERNELS
-from distinput.kernels.tfrecord import scan_records
 
 
 def test_a_name_tells_the_kernel_the_python_and_the_source() -> None:

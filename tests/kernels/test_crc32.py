@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.kernels.crc32 import crc32
+from distinput.kernels.checksums import crc32
 
 
 @pytest.mark.parametrize("content, expected", [(b"", 0), (b"123456789", 0xCBF43926), (bytes(32), 0x190A55AD)])

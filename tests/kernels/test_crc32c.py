@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distinput.kernels.crc32c import crc32c, crc32c_portable, masked_crc32c
+from distinput.kernels.checksums import crc32c, crc32c_portable, masked_crc32c
 
 KNOWN = [
     (b"", 0),

@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.kernels.crc32c import (
+from distinput.kernels.checksums import (
+    BAD_DATA,
     CHUNK,
     GROUP,
+    OK,
     SHORT,
     crc32c,
     crc32c_library,
     crc32c_numpy,
     masked_crc32c,
     masked_crc32c_of_bytes,
+    scan_records,
 )
-from distinput.kernels.tfrecord import BAD_DATA, OK, scan_records
 from tests.checksum import crc32c_of_bits, masked_checksum
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from distinput.kernels.csv_records import BLANKS, MULTILINE, RETURNS, csv_records, csv_records_reference
+from distinput.kernels.lines import BLANKS, MULTILINE, RETURNS, csv_records, csv_records_reference
 
 MANY = sys.maxsize
 

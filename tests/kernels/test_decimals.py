@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.kernels.decimals import FIVES, HIGHEST, LOWEST
-from distinput.kernels.plain_csv import FLOAT64, OK, plain_csv
+from distinput.kernels.plain_csv import FIVES, FLOAT64, HIGHEST, LOWEST, OK, plain_csv
 from tests.depth import cases
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.kernels import example, example_columns, example_values
+from distinput.kernels import example_messages, example_values
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -38,7 +38,7 @@ def parse(contents: list[bytes], key: bytes, kind: int) -> Any:
     kinds, list_starts, list_lengths = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64)
     keys, key_offsets = np.frombuffer(key, np.uint8), np.array([0, len(key)])
     only_locate, nowhere = np.array([0, -1, 0, 0]), np.empty(0, np.uint8)
-    found = example.locate_features.compiled()(
+    found = example_messages.locate_features.compiled()(
         data, starts, lengths, keys, key_offsets, only_locate, kinds, list_starts, list_lengths, nowhere
     )
     if found[0] != example_values.OK:
@@ -74,8 +74,8 @@ def on_the_way(data: Any, starts: Any, lengths: Any, keys: Any, key_offsets: Any
     n, dtype = len(starts), np.float32 if kind == example_values.FLOAT else np.int64
     out = np.empty(16 * n + 8000, np.uint8)
     kinds, list_starts, list_lengths = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64)
-    columns = np.array([kind, example_columns.ANY, 0, 8000])
-    status, missing = example.locate_features.compiled()(
+    columns = np.array([kind, example_values.ANY, 0, 8000])
+    status, missing = example_messages.locate_features.compiled()(
         data, starts, lengths, keys, key_offsets, columns, kinds, list_starts, list_lengths, out
     )
     assert (status, missing) == (example_values.OK, np.count_nonzero(kinds == example_values.MISSING))
@@ -158,7 +158,7 @@ def test_a_missing_feature_leaves_its_default() -> None:
     contents = [message(entry(b"k", numbers(1, 2))), message()]
     data, lengths = np.frombuffer(b"".join(contents), np.uint8), np.array([len(each) for each in contents])
     kinds, list_starts, list_lengths = np.empty(2, np.uint8), np.empty(2, np.int64), np.empty(2, np.int64)
-    example.locate_features.compiled()(
+    example_messages.locate_features.compiled()(
         data,
         np.cumsum(lengths) - lengths,
         lengths,
@@ -191,7 +191,7 @@ def test_hundreds_of_keys_that_look_alike() -> None:
     joined = np.frombuffer(b"".join(wanted), np.uint8)
     only_locate = np.array([(0, -1, row, 0) for row in range(300)]).reshape(-1)
     more = only_locate, kinds, starts, lengths, np.empty(0, np.uint8)
-    assert example.locate_features.compiled()(data, *one, joined, key_offsets, *more)[0] == example_values.OK
+    assert example_messages.locate_features.compiled()(data, *one, joined, key_offsets, *more)[0] == example_values.OK
     assert np.all(kinds == example_values.INT64)
     assert [int(data[start + 2]) for start in starts] == [i % 100 for i in range(599, -1, -2)]
 
@@ -221,7 +221,7 @@ def outcome(locate: Any, contents: list[bytes], data: bytes, wanted: list[bytes]
 
 def same_outcome(contents: list[bytes], behind: bytes = b"") -> Any:
     """That of the compiled kernel, which must be that of the reference."""
-    return same_outcome_of(example.locate_features.compiled(), contents, behind)
+    return same_outcome_of(example_messages.locate_features.compiled(), contents, behind)
 
 
 def same_outcome_of(locate: Any, contents: list[bytes], behind: bytes) -> Any:
@@ -229,7 +229,7 @@ def same_outcome_of(locate: Any, contents: list[bytes], behind: bytes) -> Any:
     data = b"".join(contents) + behind
     wanted = KEYS[::2]
     found = outcome(locate, contents, data, wanted)
-    expected = outcome(example.locate_features.reference, contents, data, wanted)
+    expected = outcome(example_messages.locate_features.reference, contents, data, wanted)
     assert (found if found[0][0] == example_values.OK else found[0]) == (
         expected if expected[0][0] == example_values.OK else expected[0]
     )
@@ -288,7 +288,7 @@ def test_entries_cut_short_behind_what_looks_the_same(key: bytes, size: int) -> 
         status = same_outcome([good, good, cut], good[stop:])[0]
         assert status[0] == (example_values.MALFORMED if stop > 3 else example_values.OK)
         with np.errstate(over="ignore"):  # as plain Python each access is checked
-            same_outcome_of(example.locate_features.source, [good, good, cut], b"")
+            same_outcome_of(example_messages.locate_features.source, [good, good, cut], b"")
 
 
 def test_lengths_with_more_bytes_than_they_need() -> None:

@@ -3,7 +3,7 @@
 
 import threading
 
-from distinput.kernels.flag import Flag
+from distinput.kernels.kernel import Flag
 
 
 def test_who_waits_is_woken() -> None:

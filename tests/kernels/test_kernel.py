@@ -16,14 +16,15 @@ import numpy as np
 import pytest
 
 from distinput.kernels import cache
-from distinput.kernels.crc32c import crc32c
+from distinput.kernels.checksums import crc32c, scan_records
 from distinput.kernels.kernel import INLINED, Bytes, Ints, IntsOut, Kernel, kernel
 from distinput.kernels.lines import scan_lines
-from distinput.kernels.tfrecord import scan_records
 from tests.depth import cases
 
 ROOT = Path(__file__).parents[2]
-CRC = "import numpy as np; from distinput.kernels.crc32c import crc32c; data = np.frombuffer(b'123456789', np.uint8)\n"
+CRC = (
+    "import numpy as np; from distinput.kernels.checksums import crc32c; data = np.frombuffer(b'123456789', np.uint8)\n"
+)
 CRC_IS_RIGHT = CRC + "assert crc32c(data) == 0xE3069283\n"
 
 
@@ -65,13 +66,15 @@ def test_a_cold_cache_is_filled_behind_the_first_call(tmp_path: Path) -> None:
 
 
 def test_of_a_warm_cache_the_first_call_does_not_wait_and_the_second_one_does(warm: Path) -> None:
-    python("from distinput.kernels.crc32c import masked_crc32c; masked_crc32c.compiled(90)", warm)
+    python("from distinput.kernels.checksums import masked_crc32c; masked_crc32c.compiled(90)", warm)
     code = CRC + "import sys; crc32c._enqueue = lambda: None\n"  # a thread would get on with it at any time
     assert python(code + "crc32c(data); print(crc32c.is_compiled, 'numba' in sys.modules)", warm).split() == [
         "False", "False"
     ]  # fmt: skip
     code = CRC_IS_RIGHT * 2 + "print(crc32c.is_compiled)\n"
-    code += "from distinput.kernels.crc32c import masked_crc32c; masked_crc32c(data); print(masked_crc32c.is_compiled)"
+    code += (
+        "from distinput.kernels.checksums import masked_crc32c; masked_crc32c(data); print(masked_crc32c.is_compiled)"
+    )
     assert python(code, warm).split() == ["True", "True"]
 
 
@@ -120,7 +123,7 @@ def test_a_program_may_end_during_a_compilation(tmp_path: Path) -> None:
 
 READ_SLOWLY = """if True:
     import distinput.kernels.compiler, pathlib, threading, time
-    from distinput.kernels.crc32c import crc32c
+    from distinput.kernels.checksums import crc32c
 
     reading = threading.Event()
 
@@ -146,7 +149,7 @@ def test_a_program_may_end_while_a_kernel_is_read(warm: Path, warnings: str) -> 
 
 LINK_SLOWLY = """if True:
     import atexit, llvmlite.binding.module
-    from distinput.kernels.crc32c import crc32c
+    from distinput.kernels.checksums import crc32c
 
     of_llvmlite = vars(llvmlite.binding.module)
     exec('''if True:
@@ -268,7 +271,7 @@ def test_a_brief_look_uses_references_for_small_arrays_alone(tmp_path: Path) -> 
 def test_a_change_in_a_called_function_makes_the_cache_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     digest = cache._digest
     before, unrelated = [cache._stamp(kernel.source, INLINED) for kernel in (scan_records, scan_lines)]
-    called = sys.modules["distinput.kernels.crc32c"].__file__
+    called = sys.modules["distinput.kernels.checksums"].__file__
     monkeypatch.setattr(cache, "_digest", lambda file: "changed" if file == called else digest(file))
     assert cache._stamp(scan_records.source, INLINED) != before
     assert cache._stamp(scan_lines.source, INLINED) == unrelated

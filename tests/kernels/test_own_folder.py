@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from distinput.kernels import own_folder as module
-from distinput.kernels.own_folder import is_own, is_own_file
+from distinput.kernels import cache as module
+from distinput.kernels.cache import is_own, is_own_file
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has other rules")
 

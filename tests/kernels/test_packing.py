@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distinput.kernels.packing import fill_spans, number_rows, plan_rows
+from distinput.kernels.sequence_packing import fill_spans, number_rows, plan_rows
 
 
 def planned(sizes: list[int], length: int, *, best: bool) -> list[list[int]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from distinput.kernels.kernel import Ints
-from distinput.kernels.ragged import gather_spans, pad_spans
+from distinput.kernels.spans import gather_spans, pad_spans
 
 STARTS, SIZES = np.array([3, 5, 0]), np.array([2, 0, 3])
 

@@ -12,14 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.kernels import (
-    dealing,
-    example_columns,
-    example_values,
-    plain_csv,
-    plain_json,
-    tar,
-)
+from distinput.kernels import dealing, example_values, plain_csv, plain_json, tar_samples
 from distinput.kernels.kernel import KERNELS
 from tests.archives import strange_archive
 from tests.checksum import masked_checksum
@@ -103,7 +96,7 @@ def sample_scans(draw: Draw) -> list[Any]:
 def member_searches(draw: Draw) -> list[Any]:
     content = to_array(strange_archive(draw(st.integers(0, 10**9))))
     starts, sizes = np.empty((2, 20), np.int64)
-    n = tar.scan_reference(content, 0, starts, sizes, True)[0]
+    n = tar_samples.scan_reference(content, 0, starts, sizes, True)[0]
     spans = [draw(spoilt(st.just(each[:n].copy()))) for each in (starts, sizes)]
     ends, columns = (draw(spoilt(st.just(ints(each)))) for each in ([3, 6, 10, 17], [0, 1, 1, 2]))
     named = [to_array(b"clsjpgjsonseg.png"), ends, columns]
@@ -237,11 +230,11 @@ def locates(draw: Draw) -> list[Any]:
     keys = draw(st.lists(st.sampled_from(WANTED), unique=True))
     n, columns, room, rows = starts.size, [], 0, 0
     for _ in keys:
-        kind, size = draw(st.integers(1, 3)), draw(st.sampled_from([-1, -1, 0, 1, 1, 2, 3, example_columns.ANY]))
+        kind, size = draw(st.integers(1, 3)), draw(st.sampled_from([-1, -1, 0, 1, 1, 2, 3, example_values.ANY]))
         more = draw(st.sampled_from([0, 0, 10, 200, 2000]))
         columns += [kind, size, rows if size == -1 else room, more]
         rows += size == -1
-        table = n * (16 if size == example_columns.ANY else max(0, size) * example_values.WIDTHS[kind])
+        table = n * (16 if size == example_values.ANY else max(0, size) * example_values.WIDTHS[kind])
         room += -(-(table + more) // 8) * 8
     return [
         data,

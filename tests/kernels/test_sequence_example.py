@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from distinput.kernels import example_values
-from distinput.kernels.example_columns import NO_ROOM
-from distinput.kernels.sequence_example import ABSENT, locate_steps
+from distinput.kernels.example_values import NO_ROOM
+from distinput.kernels.sequence_messages import ABSENT, locate_steps
 
 
 def field(number: int, content: bytes) -> bytes:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.kernels import shuffle
+from distinput.kernels import random_orders
 
 KEYS = st.integers(0, 2**64 - 1)
-permute = shuffle.permute.compiled(timeout=100)
-slots_at = shuffle.slots_at.compiled(timeout=100)
+permute = random_orders.permute.compiled(timeout=100)
+slots_at = random_orders.slots_at.compiled(timeout=100)
 
 
 def replay(key: int, buffer: int, total: int) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -25,7 +25,7 @@ def replay(key: int, buffer: int, total: int) -> tuple[np.ndarray, list[np.ndarr
         contents.append(np.array(slots))
         steady = position + buffer < total
         count = buffer if steady else total - position
-        slot = int(shuffle.picks_reference(key, np.array([position]), count)[0])
+        slot = int(random_orders.picks_reference(key, np.array([position]), count)[0])
         sent.append(slots[slot])
         if steady:
             slots[slot] = position + buffer
@@ -41,9 +41,9 @@ def run(key: int, buffer: int, total: int, cuts: list[int]) -> np.ndarray:
     for stop in sorted({*cuts, max(0, total - buffer), total}):
         if stop + buffer <= total:
             incoming = np.arange(position + buffer, stop + buffer)
-            shuffle.shuffle_steps.compiled()(slots, key, position, incoming, out[position:stop])
+            random_orders.shuffle_steps.compiled()(slots, key, position, incoming, out[position:stop])
         else:
-            sent = shuffle.drain_steps.compiled()(slots, key, position, total - position, out[position:stop])
+            sent = random_orders.drain_steps.compiled()(slots, key, position, total - position, out[position:stop])
             assert sent == stop - position
         position = stop
     return out
@@ -81,16 +81,16 @@ def test_slots_far_from_the_start_are_found_without_a_replay() -> None:
 
 
 def test_the_picks_are_spread_evenly() -> None:
-    picks = shuffle.picks_reference(3, np.arange(200_000), 1000)
+    picks = random_orders.picks_reference(3, np.arange(200_000), 1000)
     counts = np.bincount(picks, minlength=1000)
     assert 850 < np.sum((counts - 200) ** 2 / 200) < 1150  # chi-square with 999 degrees of freedom: 999 +- 45
 
 
 def test_picks_take_the_upper_half_of_a_product_exactly() -> None:
-    mixed = shuffle.mix_reference(np.uint64(2**64 - 1) + np.arange(50, dtype=np.uint64) * shuffle.STEP)
+    mixed = random_orders.mix_reference(np.uint64(2**64 - 1) + np.arange(50, dtype=np.uint64) * random_orders.STEP)
     for n in (1, 3, 2**31 + 1, 2**40 + 12345, 2**62):
         expected = [int(word) * n >> 64 for word in mixed]
-        assert shuffle.picks_reference(2**64 - 1, np.arange(50), n).tolist() == expected
+        assert random_orders.picks_reference(2**64 - 1, np.arange(50), n).tolist() == expected
 
 
 def permuted(n: int, key: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from distinput.kernels import tar_header as tar
-from distinput.kernels.tar import locate_members, locate_reference, scan_samples
+from distinput.kernels.tar_samples import locate_members, locate_reference, scan_samples
 from tests.archives import tar_bytes, with_checksum
 
 NAMES = [b"cls", b"jpg", b"seg.png"]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.distribute.collectives.strategy import MultiWorkerMirroredStrategy
+from distinput.distribute.collectives.multi_worker_strategy import MultiWorkerMirroredStrategy
 from distinput.errors import CollectiveError, InvalidArgumentError
 from tests.depth import cases
 from tests.distribute.workers import on_workers

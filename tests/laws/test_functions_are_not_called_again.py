@@ -13,7 +13,7 @@ from distinput.plan.node import walk
 from distinput.plan.options import AutoShardPolicy
 from distinput.plan.seeds import with_drawn_seeds, with_seed
 from distinput.rewrite import RULES, rewrite
-from distinput.sharding.batches import with_common_order
+from distinput.sharding.own_rows import with_common_order
 from tests.distribute.workers import on_workers
 
 Dataset: Any = di.data.Dataset

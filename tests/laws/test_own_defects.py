@@ -191,13 +191,13 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "distinput.decoders.json:_plain": lambda _: decode_json(b'{"x": 1}'),
     "distinput.distribute.rpc.encoding:_nest": lambda _: decoded(MESSAGE),
     "distinput.distribute.rpc.encoding:from_bytes": lambda _: decoded(MESSAGE),
-    "distinput.files.directory:plain_name": _read_folder,
+    "distinput.files.folder:plain_name": _read_folder,
     "distinput.files.manifest:_checked": lambda folder: _manifest(folder, ".json"),
     "distinput.files.manifest:_table": lambda folder: _manifest(folder, ".json"),
     "distinput.files.manifest:to_column": lambda folder: _manifest(folder, ".parquet"),
-    "distinput.formats.decoded_example:_feature": lambda _: di.io.decode_json_example(EXAMPLE),
-    "distinput.formats.decoded_example:encode_example": lambda _: di.io.decode_json_example(EXAMPLE),
-    "distinput.formats.json_types:_object": _json_lines,
+    "distinput.formats.example_encoding:_feature": lambda _: di.io.decode_json_example(EXAMPLE),
+    "distinput.formats.example_encoding:encode_example": lambda _: di.io.decode_json_example(EXAMPLE),
+    "distinput.formats.jsonl:_object": _json_lines,
     "distinput.formats.jsonl:JsonLines.infer": _json_lines,
     "distinput.formats.jsonl:type_of": _json_lines,
     "distinput.formats.elements:_shaped": _kept_elements,
@@ -266,7 +266,7 @@ def decoded_json(text: Any) -> Any:
 
 WITHIN: dict[str, tuple[str, Any, Callable[[Any], Any]]] = {
     "decode_raw": ("distinput.formats.raw_bytes:np", b"aaaa", lambda text: di.io.decode_raw(text, "uint8")),
-    "decode_json_example": ("distinput.formats.decoded_example:_feature", EXAMPLE, di.io.decode_json_example),
+    "decode_json_example": ("distinput.formats.example_encoding:_feature", EXAMPLE, di.io.decode_json_example),
     "parse_single_example": (
         "distinput.formats.example:parse_examples",
         di.io.encode_example({"x": [1]}),

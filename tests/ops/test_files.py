@@ -5,8 +5,8 @@ import pytest
 
 import distinput as di
 from distinput.errors import NotFoundError
-from distinput.files.table import FileTable
-from distinput.ops.files import FileNames
+from distinput.files.manifest import FileTable
+from distinput.ops.reader import FileNames
 from distinput.testing import check_restart, check_spec
 
 

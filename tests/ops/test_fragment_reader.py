@@ -8,7 +8,7 @@ import pytest
 import distinput as di
 from distinput.columns.block import Block
 from distinput.errors import NotFoundError
-from distinput.files.table import FileTable
+from distinput.files.manifest import FileTable
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import END, Fragments
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.columns import padded
 from distinput.columns.block import Block
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.kernels.ragged import pad_spans
+from distinput.kernels.spans import pad_spans
 from distinput.streaming import padding
 from distinput.streaming.padding import Padding
 from distinput.testing.block_sizes import small_blocks
@@ -248,7 +247,7 @@ def test_rows_that_lie_apart() -> None:
     lists = pa.LargeListArray.from_arrays(pa.array(np.append(0, sizes.cumsum())), pa.array(flat))
     rows = di.data.Dataset.from_tensor_slices(lists).shard(3, 1)
     with (
-        mock.patch.object(padded, "pad_spans", pad_spans.compiled()),
+        mock.patch.object(padding, "pad_spans", pad_spans.compiled()),
         mock.patch.object(padding, "pad_spans", pad_spans.compiled()),
     ):
         assert [plain(x) for x in rows.padded_batch(2)] == [
@@ -285,8 +284,8 @@ def test_the_time_of_padding_is_counted_for_the_step_although_batches_have_been_
     if mapped:
         dataset = dataset.map(lambda batch: batch)
     with (
-        mock.patch.object(padded, "GROUP_BYTES", 1),
-        mock.patch.object(padded, "perf_counter", side_effect=itertools.count()),
+        mock.patch.object(padding, "GROUP_BYTES", 1),
+        mock.patch.object(padding, "perf_counter", side_effect=itertools.count()),
         iter(dataset) as iterator,
     ):
         assert len(list(iterator)) == 3

@@ -8,7 +8,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import DataLossError, NotFoundError
-from distinput.ops.saved import saved_elements
+from distinput.ops.snapshot import saved_elements
 
 Dataset = di.data.Dataset
 

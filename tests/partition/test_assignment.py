@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.plan.assignment import Assignment, RowRanges
+from distinput.plan.batch_sizes import Assignment, RowRanges
 from tests.depth import cases
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import NotFoundError
-from distinput.files.table import FileTable
+from distinput.files.manifest import FileTable
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines

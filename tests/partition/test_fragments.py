@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from distinput.files.table import FileTable
+from distinput.files.manifest import FileTable
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import END, Fragments
 

@@ -4,11 +4,11 @@ import pytest
 
 import distinput as di
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense
 from distinput.errors import InvalidArgumentError
 from distinput.ops.range import Range
-from distinput.plan import in_memory
-from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec
+from distinput.plan import families
+from distinput.plan.families import Rows, datasets_spec, leaf_spec
 from distinput.run.run import Run
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
@@ -19,7 +19,7 @@ def rows(*elements: object) -> Rows:
 
 
 def test_rows_are_streamed_and_fetched_by_their_position(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_memory, "MOST_ROWS", 2)
+    monkeypatch.setattr(families, "MOST_ROWS", 2)
     node = rows(*[np.int64(n) for n in (5, 6, 7, 8)])
     with Run() as run:
         found = [([int(x) for x in block.elements()], after) for block, after in node.stream(node.start_at(1, 0), run)]

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.plan.skip_errors import as_policy
+from distinput.plan.options import as_policy
 
 SkipErrors = di.data.SkipErrors
 

@@ -14,7 +14,7 @@ CUTS = {"balanced": {"balanced": True}, "equal": {}, "fixed": {"fixed": True}}
 
 def piece(proof: Any, cut: str, rows: Any, G: Any, N: Any, b: Any, j: Any) -> tuple[Any, Any]:
     """Where piece j of batch b begins and ends."""
-    code = proof.code("distinput.plan.assignment")
+    code = proof.code("distinput.plan.batch_sizes")
     pieces = code.RowRanges(rows, G, False, code.Assignment(N, 0, 1, **CUTS[cut]))
     proof.dividing(N, b, j)
     number = b * N + j

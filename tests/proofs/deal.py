@@ -15,7 +15,7 @@ from tests.proofs.statements import all_of, implies
 __all__ = ["THEOREMS"]
 
 DISTRIBUTION = "distinput.distribute.input.distribution"
-ASSIGNMENT = "distinput.plan.assignment"
+ASSIGNMENT = "distinput.plan.batch_sizes"
 OWN = "distinput.sharding.own_rows"
 
 

@@ -45,7 +45,7 @@ def in_memory(proof: Any, G: Any, rows: Any, b: Any, N: Any, j: Any, cut: str) -
     proof.each(j)
     there = smaller(G, rows - b * G)
     if cut == "balanced":
-        made = proof.code("distinput.columns.sizes").balanced_slice(there, N, j)
+        made = proof.code("distinput.columns.block").balanced_slice(there, N, j)
     else:
         cut_to = G if cut == "fixed" else there
         made = proof.item(proof.code("distinput.distribute.input.dealing").equal_slices(cut_to, N), j)
@@ -65,7 +65,7 @@ def sizes(proof: Any, G: Any, W: Any, R: Any, w: Any) -> Any:
     """The batch sizes of one worker in the row stream, as a cycle."""
     proof.given(G >= 0, W >= 1, R >= 1, w >= 0, w < W)
     proof.lemma(strictly, R, w, W)
-    return proof.code("distinput.sharding.batches").sizes_for_worker(G, W, R, w)
+    return proof.code("distinput.sharding.own_rows").sizes_for_worker(G, W, R, w)
 
 
 def stream_has_a_size_for_each_replica(proof: Any, G: Any, W: Any, R: Any, w: Any) -> Any:
@@ -80,7 +80,7 @@ def stream_is_balanced(proof: Any, G: Any, W: Any, R: Any, w: Any, i: Any) -> An
     place = w * R + i
     proof.dividing(N, 0, place)
     proof.dividing(N, 1, place - N)
-    part = proof.code("distinput.columns.sizes").balanced_slice(G, N, place % N)
+    part = proof.code("distinput.columns.block").balanced_slice(G, N, place % N)
     return proof.item(found, i) == part.stop - part.start
 
 

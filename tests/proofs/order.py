@@ -17,7 +17,7 @@ from tests.proofs.statements import all_of, implies
 
 __all__ = ["THEOREMS"]
 
-SHUFFLE = "distinput.kernels.shuffle"
+SHUFFLE = "distinput.kernels.random_orders"
 MOST = 1 << 31
 """Of a and of b, for up to 2**62 rows: `halves_are_small`."""
 

@@ -15,14 +15,14 @@ from tests.proofs.integers import Integer, Truth
 __all__ = ["MODULES", "Change", "Code"]
 
 MODULES = (
-    "distinput.columns.sizes",
+    "distinput.columns.block",
     "distinput.distribute.input.dealing",
     "distinput.distribute.input.distribution",
-    "distinput.kernels.shuffle",
-    "distinput.plan.assignment",
+    "distinput.kernels.random_orders",
+    "distinput.plan.batch_sizes",
     "distinput.sharding.file_assignment",
     "distinput.plan.batch_sizes",
-    "distinput.sharding.batches",
+    "distinput.sharding.own_rows",
     "distinput.sharding.own_rows",
 )
 """What the proofs are about; what these import of one another is the same copy."""

@@ -22,6 +22,6 @@ def test_mutant(change: Change, name: str) -> None:
 
 def test_a_change_that_is_not_there_is_an_error() -> None:
     with pytest.raises(LookupError, match="must hold 'nowhere' once, and has it 0 times"):
-        Code(symbolic=True, change=("distinput.columns.sizes", "nowhere", ""))
+        Code(symbolic=True, change=("distinput.columns.block", "nowhere", ""))
     with pytest.raises(LookupError, match=r"has it [1-9][0-9]* times"):
-        Code(symbolic=True, change=("distinput.columns.sizes", "index", ""))
+        Code(symbolic=True, change=("distinput.columns.block", "index", ""))

@@ -9,8 +9,8 @@ __all__ = ["MUTANTS", "THEOREMS"]
 
 THEOREMS: dict[str, Theorem] = {theorem.name: theorem for room in (cut, deal, line, order) for theorem in room.THEOREMS}
 
-_ASSIGNMENT = "distinput.plan.assignment"
-_SHUFFLE = "distinput.kernels.shuffle"
+_ASSIGNMENT = "distinput.plan.batch_sizes"
+_SHUFFLE = "distinput.kernels.random_orders"
 
 MUTANTS: list[tuple[Change, str]] = [
     (
@@ -90,7 +90,7 @@ MUTANTS: list[tuple[Change, str]] = [
         "a share of every W-th batch is a piece of each",
     ),
     (
-        ("distinput.columns.sizes", "min(index + 1, more))", "min(index, more))"),
+        ("distinput.columns.block", "min(index + 1, more))", "min(index, more))"),
         "cutting in memory and reading own rows are the same, balanced cut",
     ),
     (
@@ -110,11 +110,11 @@ MUTANTS: list[tuple[Change, str]] = [
         "the first stretch begins at 0, the last one ends at T",
     ),
     (
-        ("distinput.sharding.batches", "return sizes[shift:] + sizes[:shift]", "return sizes"),
+        ("distinput.sharding.own_rows", "return sizes[shift:] + sizes[:shift]", "return sizes"),
         "the sizes of the row stream are those of a balanced cut",
     ),
     (
-        ("distinput.sharding.batches", "[low] * (replicas - more)", "[low] * replicas"),
+        ("distinput.sharding.own_rows", "[low] * (replicas - more)", "[low] * replicas"),
         "the row stream has a size for each replica",
     ),
     (

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.columns.sizes import block_rows, gathered_rows, picked_rows, rows_within
+from distinput.columns.block import block_rows, gathered_rows, picked_rows, rows_within
 from distinput.ops.shard_batches import fetches
-from distinput.plan.assignment import Assignment, RowRanges
-from distinput.run.calls import bytes_of
+from distinput.plan.batch_sizes import Assignment, RowRanges
+from distinput.run.run import bytes_of
 from tests.depth import cases
 
 Dataset = di.data.Dataset

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
-from distinput.sharding.batches import batch_size_of, rebatch_for, sizes_for_worker
+from distinput.sharding.own_rows import batch_size_of, rebatch_for, sizes_for_worker
 
 RANGE = di.data.Dataset.range
 

@@ -8,7 +8,7 @@ import pytest
 import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.ops import interleave
-from distinput.sharding.batches import with_common_order
+from distinput.sharding.own_rows import with_common_order
 
 RANGE = di.data.Dataset.range
 

@@ -10,7 +10,7 @@ import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.errors import NotFoundError
 from distinput.plan.options import Decision, Share
-from distinput.sharding.decision import decide, policy_of
+from distinput.sharding.own_rows import decide, policy_of
 from distinput.sharding.policies import policy_named
 from distinput.sharding.policies.file import TooFewFilesError
 from tests.distribute.workers import with_policy

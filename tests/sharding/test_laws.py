@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from distinput.data.dataset import Dataset
 from distinput.errors import NotFoundError
 from distinput.plan.options import AutoShardPolicy
-from distinput.sharding.batches import with_common_order
-from distinput.sharding.decision import auto_shard
+from distinput.sharding.own_rows import auto_shard, with_common_order
 from distinput.testing.elements import matches
 from distinput.testing.pipelines import pipelines
 

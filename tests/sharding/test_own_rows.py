@@ -12,15 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.data.dataset import Dataset
 from distinput.ops.rebatch import LegacyRebatch
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import OwnRows
 from distinput.plan.node import Node, walk
-from distinput.sharding.batches import rebatch_for
-from distinput.sharding.decision import auto_shard
-from distinput.sharding.own_rows import own_rows, own_steps
+from distinput.sharding.own_rows import auto_shard, own_rows, own_steps, rebatch_for
 from tests.sharding.counting import bytes_read, put
 
 DATA = di.data.experimental.AutoShardPolicy.DATA

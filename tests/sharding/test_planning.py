@@ -20,8 +20,7 @@ from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
 from distinput.files import source
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.options import AutoShardPolicy
-from distinput.sharding.batches import rebatch_for
-from distinput.sharding.decision import auto_shard
+from distinput.sharding.own_rows import auto_shard, rebatch_for
 from distinput.testing.pipelines import pipelines
 from distinput.values.nest import structure_of
 from tests.sharding.counting import bytes_read, put

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense
 from distinput.run.run import OpCounters, Run
 from distinput.streaming.buffered import Buffer, Stopped, buffered
 from distinput.values.nest import LEAF

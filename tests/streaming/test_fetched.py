@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.columns import sizes
+from distinput.columns import block as sizes
 from distinput.columns.picked import Picked
 from distinput.rewrite import rewrite
 from distinput.run.run import Run

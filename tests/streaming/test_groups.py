@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.columns.block import Block, concat_blocks
-from distinput.columns.failure import Failure
-from distinput.run.calls import called
-from distinput.run.run import Run
+from distinput.columns.block import Block, Failure, concat_blocks
+from distinput.run.run import Run, called
 from distinput.streaming import groups
 from distinput.streaming.groups import Groups
 from distinput.values.nest import LEAF

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column
-from distinput.columns.dense import Dense
-from distinput.columns.objects import Arrays, Objects
-from distinput.columns.ragged import Ragged
+from distinput.columns.column import Column, Dense
+from distinput.columns.ragged import Arrays, Objects, Ragged
 from distinput.columns.regroup import column_of
 from distinput.ops.pack import SequencePacking, spans_of
 from distinput.values.nest import LEAF

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.column import Strings
 from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import concat_columns
-from distinput.columns.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.streaming.padding import Padding
 from distinput.values.nest import LEAF

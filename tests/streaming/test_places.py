@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from distinput.columns.block import Block
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, Failure
 from distinput.columns.rows import RowQueue
 from distinput.errors import DataLossError
 from distinput.formats.format import Portion

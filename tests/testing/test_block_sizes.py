@@ -4,7 +4,7 @@
 import pytest
 
 import distinput as di
-from distinput.columns import sizes
+from distinput.columns import block as sizes
 from distinput.testing import small_blocks
 
 

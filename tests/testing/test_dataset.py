@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 import distinput as di
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.ops.map import Map

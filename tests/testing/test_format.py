@@ -13,8 +13,7 @@ import pytest
 
 import distinput as di
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Ints
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense, Ints
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.csv import Csv

@@ -24,7 +24,7 @@ from distinput.errors import (
     StateError,
 )
 from distinput.train import Checkpoint, latest_checkpoint
-from distinput.train.status import RestoreStatus
+from distinput.train.tracked import RestoreStatus
 from tests.distribute.workers import by_step, on_workers, rows_of, with_policy
 
 Dataset = di.data.Dataset

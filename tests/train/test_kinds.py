@@ -8,7 +8,7 @@ import pytest
 
 from distinput.errors import InvalidArgumentError
 from distinput.train import Checkpoint
-from distinput.train.kinds import KINDS, kind_of
+from distinput.train.coding import KINDS, kind_of
 
 
 class Counter:

@@ -4,7 +4,7 @@
 import pytest
 
 from distinput.errors import InputWarning
-from distinput.train.status import InitializationStatus, RestoreStatus
+from distinput.train.tracked import InitializationStatus, RestoreStatus
 
 
 def test_a_difference_that_nobody_asked_about_is_a_warning() -> None:

@@ -10,7 +10,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
 from distinput.errors import InvalidArgumentError
 from distinput.formats import FORMATS, format_named
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 
 __all__ = ["CsvDataset", "as_defaults"]
 

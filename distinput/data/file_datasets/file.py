@@ -8,7 +8,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading, written_format
 from distinput.formats import format_named
 from distinput.formats.format import Format
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 
 __all__ = ["FileDataset"]
 

@@ -16,7 +16,7 @@ from distinput.files.paths import as_paths, list_matching, local_path
 from distinput.files.source import naming, open_binary
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.check import AUTOTUNE
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 
 __all__ = ["ImageFolderDataset"]
 

@@ -12,18 +12,17 @@ from distinput import ops
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import CODECS, compression_of
-from distinput.files.directory import named_files
+from distinput.files.folder import named_files
 from distinput.files.mounts import Storage, stored
 from distinput.files.paths import as_paths
 from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import of_folder, recognise
-from distinput.ops.files import FileNames
 from distinput.ops.on_error import guarded
-from distinput.ops.reader import Reader
+from distinput.ops.reader import FileNames, Reader
 from distinput.ops.slices import Slices, from_tensor_slices
 from distinput.plan.node import Node
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 from distinput.run.run import Run
 from distinput.writers.manifest import read_written
 

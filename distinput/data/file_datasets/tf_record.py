@@ -7,7 +7,7 @@ from typing import Any
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
 from distinput.formats import format_named
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 
 __all__ = ["TFRecordDataset"]
 

@@ -9,9 +9,9 @@ from distinput.data.file_datasets.reading import reading
 from distinput.decoders.members import MemberDecoder
 from distinput.errors import InvalidArgumentError
 from distinput.formats import format_named
-from distinput.formats.tar_members import COMPLETE, KEY, URL, as_members
+from distinput.formats.tar import COMPLETE, KEY, URL, as_members
 from distinput.plan.check import AUTOTUNE
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 
 __all__ = ["WebDataset"]
 

@@ -14,11 +14,9 @@ from hashlib import blake2b
 
 import numpy as np
 
-from distinput.distribute.collectives.call_record import list_by_rank
-from distinput.distribute.collectives.channel import Array, Handle
-from distinput.distribute.collectives.membership import OperationId
-from distinput.distribute.collectives.operations import POLL_SECONDS, Deadline, Operations
-from distinput.distribute.core.call_site import call_site
+from distinput.distribute.collectives.channel import Array, Handle, list_by_rank
+from distinput.distribute.collectives.membership import POLL_SECONDS, Deadline, OperationId, Operations
+from distinput.distribute.core.rendezvous import call_site
 from distinput.errors import Mismatch
 
 __all__ = ["AGREE_VALUES", "Agreement", "Agreements"]

@@ -7,20 +7,21 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from distinput.distribute.collectives.array_bytes import describe
-from distinput.distribute.collectives.call_record import (
+from distinput.distribute.collectives.channel import (
     ABOUT,
     INLINE,
+    Bytes,
     CallRecord,
+    DeviceOperations,
+    Handle,
     Purpose,
     decode_text,
+    describe,
     encode_text,
     list_by_rank,
 )
-from distinput.distribute.collectives.channel import Bytes, DeviceOperations, Handle
-from distinput.distribute.collectives.membership import OperationId
-from distinput.distribute.collectives.operations import Deadline, Operations
-from distinput.distribute.core.call_site import CURE, UNKNOWN, CallPaths, CallSite, call_site
+from distinput.distribute.collectives.membership import Deadline, OperationId, Operations
+from distinput.distribute.core.rendezvous import CURE, UNKNOWN, CallPaths, CallSite, call_site
 from distinput.errors import FailedPreconditionError, Mismatch
 
 __all__ = ["CallSequence", "CollectiveCall", "DeviceCalls", "PeerCall"]

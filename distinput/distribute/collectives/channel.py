@@ -1,37 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of an engine on which `Collectives` is built: operations on bytes, and a status board.
+"""The interface of an engine, on which `Collectives` is built: operations on bytes; arrays and records of calls as bytes."""
 
-A channel never sees a call that could go wrong: `Collectives` has compared sizes, dtypes and operations before. So an
-engine of your own needs no checks of its arguments. It has to
-
-* start operations without blocking, and let `Handle.wait` wait no longer than it is told;
-* raise `ChannelLost` for whatever failure its transport reports; `Collectives` finds out which worker is at fault;
-* carry a short status of each worker to all others, beside the operations (`StatusBoard`).
-
-`distinput.distribute.engines.local.LocalChannel` is the shortest implementation to read, and
-`distinput.testing.check_collectives` tests a new one.
-"""
-
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from distinput.values.leaves import dtype_code
+
 __all__ = [
+    "ABOUT",
+    "INLINE",
     "OPS",
+    "RECORD",
     "Array",
     "Bytes",
+    "CallRecord",
     "Channel",
     "ChannelLost",
     "DeviceOperations",
     "Handle",
+    "Purpose",
     "StatusBoard",
+    "as_array",
     "check_reducible",
+    "decode_text",
+    "describe",
+    "encode_text",
+    "family",
     "fold",
+    "from_bytes",
+    "list_by_rank",
     "native_view",
+    "packed",
+    "parse",
+    "to_bytes",
+    "unpacked",
 ]
+
+
+# ----------------------------------------------------------------------------
+# The interface of an engine on which `Collectives` is built: operations on bytes, and a status board.
+#
+# A channel never sees a call that could go wrong: `Collectives` has compared sizes, dtypes and operations before. So an
+# engine of your own needs no checks of its arguments. It has to
+#
+# * start operations without blocking, and let `Handle.wait` wait no longer than it is told;
+# * raise `ChannelLost` for whatever failure its transport reports; `Collectives` finds out which worker is at fault;
+# * carry a short status of each worker to all others, beside the operations (`StatusBoard`).
+#
+# `distinput.distribute.engines.local.LocalChannel` is the shortest implementation to read, and
+# `distinput.testing.check_collectives` tests a new one.
+# ----------------------------------------------------------------------------
+
 
 # ---- The interface of an engine on which `Collectives` is built: operations on bytes, and a status board
 
@@ -307,3 +335,272 @@ def native_view(values: Array, op: str) -> Array:
     if values.dtype.kind == "c" and op == "sum":
         return values.view(f"f{values.dtype.itemsize // 2}")
     return values
+
+
+# ----------------------------------------------------------------------------
+# The fixed-size record that workers exchange before a call, so that mismatched calls do no harm.
+#
+# When arrays differ in size, bare engines return garbage or end the process. So every worker first says what it is about to
+# do; if that differs, all of them see the same records, exchange descriptions of their calls, and raise. A small array
+# travels inside the record, and then nothing else has to be sent.
+# ----------------------------------------------------------------------------
+
+
+# magic, version, refused, length of `same`, of `about`, number, bytes, near, path
+_HEAD = struct.Struct("<2sBBHHQQQQ")
+_VERSION = 2
+_SAME, ABOUT = 128, 104
+_TEXT_BYTES = 1024
+INLINE = 128
+"""The largest size in bytes of an array that travels inside the record."""
+RECORD = _HEAD.size + _SAME + ABOUT + INLINE
+"""The size of a record in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """The purpose of a call, for callers that know more than the call itself shows.
+
+    Args:
+      text: what has to be equal on all workers, such as "reduce SUM, axis=0".
+      given: a description of this worker's values, for messages only.
+    """
+
+    text: str
+    given: Callable[[], str] = str
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """The call that one worker is about to make.
+
+    Args:
+      number: how many calls it has made on this group before.
+      same: what has to be equal on all workers, as readable text.
+      about: dtype and shape of its own array (`array_bytes.describe`).
+      nbytes: how many bytes it will send.
+      refused: its call cannot be made, so the others must not wait for it.
+      inline: the array itself, if it is small.
+      near: that of its `CallSite`, 0 where call sites are not compared.
+      path: likewise.
+    """
+
+    number: int
+    same: str
+    about: str = ""
+    nbytes: int = 0
+    refused: bool = False
+    inline: bytes = b""
+    near: int = 0
+    path: int = 0
+
+    def encode(self) -> Bytes:
+        """[RECORD] bytes."""
+        same, about = _fit(self.same.encode(), _SAME), _fit(self.about.encode(), ABOUT)
+        record = np.zeros(RECORD, np.uint8)
+        head = _HEAD.pack(
+            b"di", _VERSION, self.refused, len(same), len(about), self.number, self.nbytes, self.near, self.path
+        )
+        parts = head + same.ljust(_SAME, b"\0") + about.ljust(ABOUT, b"\0") + self.inline
+        record[: len(parts)] = np.frombuffer(parts, np.uint8)
+        return record
+
+    @classmethod
+    def decode(cls, record: Bytes) -> "CallRecord":
+        """The record that `encode` wrote on another worker.
+
+        Raises:
+          ValueError: the record is of another version of distinput.
+        """
+        data = record.tobytes()
+        magic, version, refused, same, about, number, nbytes, near, path = _HEAD.unpack_from(data)
+        if magic != b"di" or version != _VERSION:
+            raise ValueError("all workers must run the same version of distinput, got a record of another one")
+        at = _HEAD.size
+        inline = at + _SAME + ABOUT
+        return cls(
+            number,
+            data[at : at + same].decode(errors="replace"),
+            data[at + _SAME : at + _SAME + about].decode(errors="replace"),
+            nbytes,
+            bool(refused),
+            data[inline : inline + nbytes] if nbytes <= INLINE else b"",
+            near,
+            path,
+        )
+
+
+def _fit(text: bytes, room: int) -> bytes:
+    """The text, or its beginning and a digest of all of it, so that different texts stay different."""
+    if len(text) <= room:
+        return text
+    digest = hashlib.blake2b(text, digest_size=8).hexdigest().encode()
+    return text[: room - len(digest) - 3] + b".. " + digest
+
+
+def encode_text(text: str) -> Bytes:
+    """A text as [1024] bytes, cut off if it is longer."""
+    return np.frombuffer(text.encode()[:_TEXT_BYTES].ljust(_TEXT_BYTES, b"\0"), np.uint8)
+
+
+def decode_text(data: Bytes) -> str:
+    """The text that `encode_text` wrote."""
+    return data.tobytes().rstrip(b"\0").decode(errors="replace")
+
+
+def list_by_rank(texts: Sequence[str]) -> str:
+    """Lines that say who called what, with equal neighbours in one line.
+
+    >>> print(list_by_rank(["barrier", "barrier", "all_reduce sum <f4 3"]))
+      ranks 0-1: barrier
+      rank 2: all_reduce sum <f4 3
+    """
+    lines: list[tuple[int, int, str]] = []
+    for rank, text in enumerate(texts):
+        if lines and lines[-1][2] == text:
+            lines[-1] = (lines[-1][0], rank, text)
+        else:
+            lines.append((rank, rank, text))
+    return "\n".join(f"  rank {a}: {text}" if a == b else f"  ranks {a}-{b}: {text}" for a, b, text in lines)
+
+
+# ----------------------------------------------------------------------------
+# Arrays as bytes, without pickle: a short text that says dtype and shape, and the contents.
+#
+# Numbers, dates, fixed-width strings and the extension dtypes of `ml_dtypes` travel as they lie in memory; object arrays of
+# bytes and str travel as lengths followed by contents. Nothing that is received is executed.
+# ----------------------------------------------------------------------------
+
+
+# ---- Arrays as bytes, without pickle: a short text that says dtype and shape, and the contents
+
+_TEXT = np.uint64(1 << 63)  # in a length: the contents are str, not bytes
+
+
+def as_array(value: Any, call: str) -> Array:
+    """A value as a C-contiguous array in this machine's byte order that can be sent; 0-d stays 0-d.
+
+    Args:
+      value: an array, or what NumPy makes one of.
+      call: who sends it, for messages.
+
+    Raises:
+      TypeError: it holds Python objects other than bytes and str, or has fields.
+    """
+    array = np.asarray(value, order="C")  # not ascontiguousarray, which sequence () into (1,)
+    if array.dtype.names is not None or (array.dtype.kind == "V" and not _is_extension(array.dtype)):
+        raise TypeError(f"{call}: needs numbers, dates, bytes or str, got {array.dtype}; send the fields one by one")
+    if array.dtype.kind == "O":
+        for item in array.reshape(-1):
+            if not isinstance(item, bytes | str):
+                raise TypeError(
+                    f"{call}: an object array may hold bytes and str only, got {type(item).__name__}; "
+                    "turn it into numbers or bytes first"
+                )
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _is_extension(dtype: np.dtype[np.generic]) -> bool:
+    """Whether NumPy finds the dtype by its name, as it does those of `ml_dtypes`."""
+    try:
+        return np.dtype(dtype.name) == dtype
+    except TypeError:
+        return False
+
+
+def family(dtype: np.dtype[np.generic]) -> str:
+    """The part of a dtype that all workers must share to gather arrays: everything but the width of strings.
+
+    >>> family(np.dtype("S5")), family(np.dtype("f4"))
+    ('bytes', 'float32')
+    """
+    return {"S": "bytes", "U": "str", "O": "object"}.get(dtype.kind, dtype.name)
+
+
+def describe(array: Array) -> str:
+    """Dtype and shape as text, for `parse`.
+
+    >>> describe(np.zeros((2, 3), "f4"))
+    '<f4 2,3'
+    """
+    return f"{dtype_code(array.dtype)} {','.join(map(str, array.shape))}"
+
+
+def parse(text: str) -> tuple[np.dtype[np.generic], tuple[int, ...]]:
+    """The dtype and shape that `describe` wrote.
+
+    Raises:
+      TypeError: this process does not know the dtype.
+    """
+    code, _, shape = text.partition(" ")
+    try:
+        dtype = np.dtype(code)
+    except TypeError as error:
+        raise TypeError(f"broadcast: the dtype {code!r} of the root is not known here; import ml_dtypes") from error
+    return dtype, tuple(int(n) for n in shape.split(",") if n)
+
+
+def to_bytes(array: Array) -> Bytes:
+    """The contents of an array from `as_array`; a view where possible."""
+    if array.dtype.kind != "O":
+        return array.reshape(-1).view(np.uint8)
+    items = array.reshape(-1).tolist()
+    lengths = np.zeros(len(items), np.uint64)
+    for i, item in enumerate(items):
+        if isinstance(item, str):
+            items[i] = item.encode()
+            lengths[i] = _TEXT
+    lengths |= np.fromiter(map(len, items), np.uint64, len(items))
+    return np.frombuffer(lengths.tobytes() + b"".join(items), np.uint8)
+
+
+def from_bytes(data: Bytes, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> Array:
+    """A new, writable, C-contiguous array from what `to_bytes` returned."""
+    if dtype.kind != "O":
+        array = np.empty(shape, dtype)
+        if array.size and dtype.itemsize:
+            array.reshape(-1).view(np.uint8)[:] = data
+        return array
+    count = math.prod(shape)
+    lengths = data[: 8 * count].copy().view(np.uint64)
+    is_text = (lengths & _TEXT).astype(bool).tolist()
+    contents = data[8 * count :].tobytes()
+    result = np.empty(count, object)
+    at = 0
+    for i, length in enumerate((lengths & ~_TEXT).tolist()):
+        item = contents[at : at + length]
+        result[i] = item.decode() if is_text[i] else item
+        at += length
+    return result.reshape(shape)
+
+
+# ---- A small JSON value and several arrays as one array of bytes, to be sent to other workers in one call
+
+
+def packed(note: Any, arrays: Sequence[Array]) -> Bytes:
+    """A JSON value and arrays (of numbers, dates, bytes or str) as bytes [n].
+
+    Raises:
+      TypeError: an array holds other objects, or the note is not JSON.
+
+    >>> import numpy as np
+    >>> unpacked(packed({"from": 1}, [np.arange(3), np.array([b"a"], dtype=object)]))
+    ({'from': 1}, [array([0, 1, 2]), array([b'a'], dtype=object)])
+    """
+    sent = [as_array(array, "exchange") for array in arrays]
+    contents = [to_bytes(array) for array in sent]
+    heads = [[describe(array), len(data)] for array, data in zip(sent, contents, strict=True)]
+    head = json.dumps({"note": note, "arrays": heads}).encode()
+    begin = np.frombuffer(len(head).to_bytes(8, "little") + head, np.uint8)
+    return np.concatenate([begin, *contents])
+
+
+def unpacked(data: Bytes) -> tuple[Any, list[Array]]:
+    """The value and the arrays that `packed` was given."""
+    at = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    head = json.loads(data[8:at].tobytes())
+    arrays = []
+    for about, nbytes in head["arrays"]:
+        arrays.append(from_bytes(data[at : at + nbytes], *parse(about)))
+        at += nbytes
+    return head["note"], arrays

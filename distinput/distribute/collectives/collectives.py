@@ -16,20 +16,31 @@ from typing import Any, Self
 import numpy as np
 
 from distinput.distribute.collectives.agreements import Agreement, Agreements
-from distinput.distribute.collectives.array_bytes import as_array, describe, family, from_bytes, parse, to_bytes
-from distinput.distribute.collectives.call_record import INLINE, Purpose
 from distinput.distribute.collectives.call_sequence import CallSequence, CollectiveCall, DeviceCalls
 from distinput.distribute.collectives.channel import (
+    INLINE,
     Array,
     Bytes,
     Channel,
     ChannelLost,
+    Purpose,
+    as_array,
     check_reducible,
+    describe,
+    family,
     fold,
+    from_bytes,
     native_view,
+    parse,
+    to_bytes,
 )
-from distinput.distribute.collectives.membership import FailureReport, Membership, OperationId, ProcessIdentity
-from distinput.distribute.collectives.operations import Operations
+from distinput.distribute.collectives.membership import (
+    FailureReport,
+    Membership,
+    OperationId,
+    Operations,
+    ProcessIdentity,
+)
 from distinput.errors import Aborted, CollectiveError
 
 __all__ = ["Collectives"]

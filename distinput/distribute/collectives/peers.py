@@ -13,8 +13,7 @@ from weakref import WeakSet
 import numpy as np
 
 from distinput import errors
-from distinput.distribute.collectives.array_bytes import packed, unpacked
-from distinput.distribute.collectives.call_record import Purpose
+from distinput.distribute.collectives.channel import Purpose, packed, unpacked
 from distinput.distribute.core.replicas import CallDescription
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 
 from distinput.distribute.coordinator.closures import RemoteValue
 from distinput.distribute.coordinator.coordinator import ClusterCoordinator
-from distinput.distribute.coordinator.current_worker import experimental_get_current_worker_index
 from distinput.distribute.coordinator.per_worker import PerWorkerValues
+from distinput.distribute.coordinator.worker_seat import experimental_get_current_worker_index
 
 PerWorkerValue = PerWorkerValues
 """The name in `tf.distribute.coordinator`; `PerWorkerValues` is the one in `tf.distribute.experimental.coordinator`."""

@@ -1,19 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduled functions: the result that may not be there yet, the closure that has it until then, and the queue of all of them.
+"""Scheduled functions: closures, results that may not be there yet, and the lane that runs them at one worker."""
 
-The states of a queue: open; failed, from the first error of a closure until a caller has raised it; lost for good, when a
-parameter server is gone; closed. Only an open queue gives out closures.
-"""
-
+import itertools
+import logging
 import threading
+import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from distinput.errors import CancelledError, FailedPreconditionError, UnavailableError
+from distinput.columns.state import State
+from distinput.distribute.coordinator.servers import server_lost
+from distinput.distribute.coordinator.worker_seat import CallOutcome, WorkerSeat
+from distinput.distribute.seats.seats import Placed, SeatLost, Seats
+from distinput.errors import AbortedError, CancelledError, FailedPreconditionError, UnavailableError
 from distinput.values.nest import map_leaves
 
-__all__ = ["LIMIT", "Closure", "ClosureQueue", "RemoteValue"]
+__all__ = ["LIMIT", "Closure", "ClosureQueue", "Lane", "Patience", "RemoteValue", "Resource", "Resources"]
+
+
+# ----------------------------------------------------------------------------
+# Scheduled functions: the result that may not be there yet, the closure that has it until then, and the queue of all of them.
+#
+# The states of a queue: open; failed, from the first error of a closure until a caller has raised it; lost for good, when a
+# parameter server is gone; closed. Only an open queue gives out closures.
+# ----------------------------------------------------------------------------
+
 
 # ---- The result of a scheduled function, which may not be there yet, and the closure that has it until then
 
@@ -333,3 +347,306 @@ class ClosureQueue:
         else:
             del self._open[closure.epoch]
             self._progress.notify_all()
+
+
+# ----------------------------------------------------------------------------
+# A lane runs closures at one worker, one after the other, on a thread of the coordinator.
+#
+# A lane refers to the queue and to the seats, but not to the coordinator, so that a coordinator that is forgotten can be
+# garbage-collected while its lanes wait.
+# ----------------------------------------------------------------------------
+
+
+# ---- The per-worker values of a coordinator: how each is made, and the position of each worker's iterator
+
+
+class Resource:
+    """How a per-worker value is made at a worker, and made again when the worker comes back.
+
+    Args:
+      name: the name of the function that makes it, for messages.
+      packed: the packed `Call` that makes it.
+      exact: True for an iterator that continues where it was when its worker was lost.
+    """
+
+    __slots__ = ("exact", "name", "packed", "states")
+
+    def __init__(self, name: str, packed: Any, exact: bool = False) -> None:
+        self.name, self.packed, self.exact = name, packed, exact
+        self.states: dict[int, State] = {}
+        """The position of each worker's iterator after the last closure that finished there."""
+
+
+class Resources:
+    """All per-worker values that something refers to, by number."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # `drop` may be called by a garbage collection inside of `add`
+        self._numbers = itertools.count()
+        self._all: dict[int, Resource] = {}
+        self.version = 0
+        """Changes whenever a value is added or dropped."""
+
+    def add(self, resource: Resource) -> int:
+        """Add a value; its number."""
+        with self._lock:
+            key = next(self._numbers)
+            self._all[key] = resource
+            self.version += 1
+            return key
+
+    def drop(self, key: int) -> None:
+        """Drop a value that nothing refers to any more; workers drop it before their next closure."""
+        with self._lock:
+            self._all.pop(key, None)
+            self.version += 1
+
+    def all(self) -> Mapping[int, Resource]:
+        """The values there are now."""
+        with self._lock:
+            return dict(self._all)
+
+
+# ---- A lane runs closures at one worker, one after the other, on a thread of the coordinator
+
+_log = logging.getLogger(__name__)
+
+_PAUSE = 0.02
+"""Seconds between attempts to use a seat that the engine reports as back and then refuses."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """The limits of retries and of waiting for lost workers.
+
+    Args:
+      max_retries: how often a function may be run again because its worker was lost.
+      worker_return_seconds: how long a lost worker is waited for.
+    """
+
+    max_retries: int = 3
+    worker_return_seconds: float = 3600.0
+
+    def __post_init__(self) -> None:
+        if self.max_retries < 0:
+            raise ValueError(f"ClusterCoordinator: max_retries must be at least 0, got {self.max_retries}")
+        if self.worker_return_seconds < 0:
+            raise ValueError(
+                f"ClusterCoordinator: worker_return_seconds must be at least 0, got {self.worker_return_seconds}"
+            )
+
+
+class Lane:
+    """Runs closures at one worker.
+
+    Args:
+      index: the number of the worker.
+      seats: the seats of the cluster.
+      queue: where closures come from.
+      resources: the per-worker values, which are made at the worker before its next closure.
+      patience: the limits of retries and waiting.
+    """
+
+    def __init__(self, index: int, seats: Seats, queue: ClosureQueue, resources: Resources, patience: Patience) -> None:
+        self._index, self._seats, self._queue = index, seats, queue
+        self._resources, self._patience = resources, patience
+        self._name = seats.workers[index]
+        self._packing = seats.packing
+        self._placed: Placed | None = None
+        self._made: dict[int, BaseException | None] = {}  # the values made at this seat, or why one could not be made
+        self._version = -1
+        self._doubted = False
+        self._given_up = ""
+        self.waits_for_worker = False
+        """True while the worker is away; the engine ends the wait when the seats are closed."""
+        self._changed = threading.Condition()
+        self.thread = threading.Thread(target=self._serve, name=f"distinput-{self._name}", daemon=True)
+
+    def lost(self) -> None:
+        """Note that the engine has lost the worker; called on any thread, perhaps after the worker is back."""
+        self._doubted = True
+        self._queue.tell(self._index)
+
+    def read(self, key: int, timeout: float | None) -> Any:
+        """This worker's own part of a per-worker value, as it is now; called on any thread.
+
+        Raises:
+          TimeoutError: it was not made in time.
+          UnavailableError: the worker is gone.
+          BaseException: what the function that makes it raised.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._changed:
+                if not self._changed.wait_for(
+                    lambda: self._given_up or (self._placed is not None and key in self._made),
+                    None if end is None else end - time.monotonic(),
+                ):
+                    raise TimeoutError(f"{self._name}: the per-worker value was not made within {timeout} seconds")
+                if self._given_up:
+                    raise UnavailableError(f"{self._name}: {self._given_up}")
+                placed, error = self._placed, self._made[key]
+            if error is not None:
+                raise error
+            try:
+                assert placed is not None
+                outcome = self._unpacked(placed.call("fetch", key, timeout=timeout))
+            except SeatLost:
+                with self._changed:
+                    if self._placed is placed:
+                        self._placed = None
+                self._queue.tell(self._index)
+                continue
+            if outcome.error is not None:
+                raise outcome.error
+            return outcome.value
+
+    # ---- the lane's own thread
+
+    def _serve(self) -> None:
+        try:
+            while not self._queue.closed and (placed := self._ready()) is not None:
+                closure = self._queue.take(self._index)
+                if closure is not None:
+                    self._run(placed, closure)
+                    del closure  # so that a waiting lane keeps no argument or result alive
+        except BaseException as error:  # a defect of ours or of an engine: nobody must wait for this lane for ever
+            reason = f"{self._name}: the coordinator's thread for it failed with {type(error).__name__}: {error}"
+            self._queue.fail_for_good(lambda: UnavailableError(reason))
+            raise
+        finally:
+            with self._changed:
+                self._given_up = self._given_up or "the coordinator was closed"
+                self._changed.notify_all()
+
+    def _ready(self) -> Placed | None:
+        """The seat, with all per-worker values made there; None if it will not come back."""
+        while not self._queue.closed:
+            try:
+                placed = self._placed
+                if placed is None:
+                    self._doubted = False
+                    make = partial(WorkerSeat, self._index, self._packing)
+                    placed = self._seats.place(self._name, make)
+                    with self._changed:
+                        self._placed, self._version = placed, -1
+                        self._made.clear()
+                elif self._doubted:
+                    self._doubted = False
+                    placed.call("ping")
+                if self._version != self._resources.version:
+                    self._make(placed)
+            except SeatLost as loss:
+                if not self._wait_back(loss):
+                    return None
+            else:
+                return placed
+        return None
+
+    def _wait_back(self, loss: SeatLost) -> bool:
+        """Wait for a lost seat; False if it will not come back."""
+        with self._changed:
+            self._placed = None
+        _log.info("%s; waiting for it to come back", loss)
+        self.waits_for_worker = True
+        try:
+            self._seats.wait_back(self._name, self._patience.worker_return_seconds)
+        except SeatLost as closed:
+            self._given_up = str(closed)
+            return False
+        except TimeoutError as late:
+            self._given_up = str(late)
+            _log.warning("ClusterCoordinator: %s; the coordinator no longer waits for it", late)
+            self._queue.lane_ended(f"{late}")
+            return False
+        finally:
+            self.waits_for_worker = False
+        if self._placed is None:
+            time.sleep(_PAUSE)
+        return True
+
+    def _make(self, placed: Placed) -> None:
+        """Make the per-worker values that are not there yet, and drop those that nothing refers to."""
+        version = self._resources.version
+        wanted = self._resources.all()
+        for key in [key for key in self._made if key not in wanted]:
+            placed.call("forget", key)
+            with self._changed:
+                del self._made[key]
+        for key, resource in wanted.items():
+            if key in self._made:
+                continue
+            state = resource.states.get(self._index)
+            outcome = self._unpacked(placed.call("make", key, resource.packed, resource.exact, state))
+            if outcome.server:
+                self._queue.fail_for_good(partial(server_lost, outcome.server))
+            with self._changed:
+                self._made[key] = self._explained(outcome.error, resource)
+                self._changed.notify_all()
+        self._version = version
+
+    def _explained(self, error: BaseException | None, resource: Resource) -> BaseException | None:
+        if error is not None:
+            error.add_note(f"while {resource.name} made a per-worker value on {self._name}")
+        return error
+
+    def _unpacked(self, packed: Any) -> CallOutcome:
+        outcome: CallOutcome = self._packing.unpack(packed)
+        return outcome
+
+    def _run(self, placed: Placed, closure: Closure) -> None:
+        """Run a closure, and settle it or put it back."""
+        error = next((e for key in closure.keys if (e := self._made.get(key)) is not None), None)
+        if error is None:
+            try:
+                outcome = self._unpacked(placed.call("run", closure.packed))
+            except SeatLost as loss:
+                self._put_back(closure, loss)
+                return
+            except Exception as failure:  # noqa: BLE001 - the engine could not send it, or the result could not be read
+                outcome = CallOutcome(error=failure)
+            self._keep(outcome.states)
+            if outcome.server:
+                self._queue.fail_for_good(partial(server_lost, outcome.server))
+                error = server_lost(outcome.server)
+                error.__cause__ = outcome.error
+            elif outcome.error is not None:
+                error = outcome.error
+                error.add_note(f"in {closure.name} on {self._name}")
+        if error is not None:
+            self._fail(closure, error)
+            return
+        closure.result._set(outcome.value)
+        closure.keep = None
+        self._queue.finish(closure)
+
+    def _keep(self, states: Mapping[int, State] | None) -> None:
+        """Keep the positions of this worker's iterators, for the next life of its seat."""
+        if states:
+            known = self._resources.all()
+            for key, state in states.items():
+                if key in known:
+                    known[key].states[self._index] = state
+
+    def _fail(self, closure: Closure, error: BaseException) -> None:
+        closure.result._fail(error)
+        closure.keep = None
+        self._queue.finish(closure, error)
+
+    def _put_back(self, closure: Closure, loss: SeatLost) -> None:
+        with self._changed:
+            self._placed = None
+        if loss.started:
+            closure.lost.append(loss.seat)
+        if len(closure.lost) <= self._patience.max_retries:
+            _log.info("%s; %s is run again", loss, closure.name)
+            self._queue.put_back(closure)
+            return
+        self._fail(
+            closure,
+            AbortedError(
+                f"schedule: {closure.name} lost its worker {len(closure.lost)} times ({', '.join(closure.lost)}); it "
+                f"probably ends the process that runs it, for example by using too much memory. It is not run again, "
+                f"since max_retries is {self._patience.max_retries}"
+            ),
+        )

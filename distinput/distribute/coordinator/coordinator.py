@@ -9,12 +9,20 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from distinput.data.dataset import Dataset
-from distinput.distribute.coordinator.closures import LIMIT, Closure, ClosureQueue, RemoteValue, ResourceValue
-from distinput.distribute.coordinator.current_worker import is_worker
-from distinput.distribute.coordinator.lane import Lane, Patience, Resource, Resources
+from distinput.distribute.coordinator.closures import (
+    LIMIT,
+    Closure,
+    ClosureQueue,
+    Lane,
+    Patience,
+    RemoteValue,
+    Resource,
+    Resources,
+    ResourceValue,
+)
 from distinput.distribute.coordinator.per_worker import Given, PerWorkerDataset, PerWorkerValues
 from distinput.distribute.coordinator.servers import server_lost
-from distinput.distribute.coordinator.worker_seat import Call, Slot, replaced
+from distinput.distribute.coordinator.worker_seat import Call, Slot, is_worker, replaced
 from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.distribute.seats.seats import Packing, Seats
 from distinput.run.threads import Ending

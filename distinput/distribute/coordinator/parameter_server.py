@@ -17,13 +17,12 @@ from distinput.cluster.resolver import ClusterResolver
 from distinput.cluster.tf_config import TFConfigClusterResolver
 from distinput.columns.state import State
 from distinput.distribute.coordinator.coordinator import no_coordinator
-from distinput.distribute.coordinator.current_worker import is_worker
 from distinput.distribute.coordinator.per_worker import MakeOwn, PerWorkerVariable
 from distinput.distribute.coordinator.servers import Servers
-from distinput.distribute.core.modes import require_cross_replica
+from distinput.distribute.coordinator.worker_seat import is_worker
+from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.contexts import ValueContext, require_cross_replica
 from distinput.distribute.core.options import InputContext, InputOptions, RunOptions
-from distinput.distribute.core.reduction import ReduceOp
-from distinput.distribute.core.replica_context import ValueContext
 from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.core.values import DistributedValues, has_distributed, only_masked
 from distinput.distribute.devices.names import chosen_devices
@@ -38,9 +37,8 @@ from distinput.distribute.input.distribution import (
 from distinput.distribute.input.located import Ranges
 from distinput.distribute.seats import open_seats
 from distinput.distribute.seats.seats import Seats
-from distinput.distribute.variables.conversion import as_initial
-from distinput.distribute.variables.creation import InitialValue, aggregating, single
-from distinput.distribute.variables.policy import VariablePolicy
+from distinput.distribute.variables.kinds import InitialValue, aggregating, single
+from distinput.distribute.variables.policy import VariablePolicy, as_initial
 from distinput.distribute.variables.sharded import ShardedVariable, number_of_parts, part_sizes
 from distinput.distribute.variables.store import HostStore, Store
 from distinput.distribute.variables.variable import Variable

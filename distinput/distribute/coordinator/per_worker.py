@@ -9,13 +9,13 @@ import numpy as np
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.distribute.coordinator.closures import RemoteValue
-from distinput.distribute.coordinator.current_worker import as_worker, own_value
-from distinput.distribute.core.modes import Mode
+from distinput.distribute.coordinator.worker_seat import as_worker, own_value
+from distinput.distribute.core.contexts import Mode
 from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.store import HostStore
 from distinput.distribute.variables.variable import Variable
-from distinput.values.shape import TensorShape
+from distinput.values.leaves import TensorShape
 
 __all__ = ["OwnStore", "PerWorkerDataset", "PerWorkerIterator", "PerWorkerValues", "PerWorkerVariable"]
 

@@ -4,12 +4,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from distinput.distribute.core.modes import Mode, modes, outside, require_cross_replica
+from distinput.distribute.core.contexts import (
+    Mode,
+    ReplicaContext,
+    modes,
+    outside,
+    require_cross_replica,
+    wrong_arguments,
+)
 from distinput.distribute.core.one_device import SingleReplica
 from distinput.distribute.core.options import InputContext, InputOptions, RunOptions
-from distinput.distribute.core.parts import part
-from distinput.distribute.core.replica_context import ReplicaContext
-from distinput.distribute.core.run import wrong_arguments
+from distinput.distribute.core.replicas import part
 from distinput.distribute.core.strategy import Strategy
 
 __all__ = [

@@ -4,10 +4,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from distinput.distribute.core.modes import require_cross_replica
-from distinput.distribute.core.parts import part
-from distinput.distribute.core.reduction import ReduceOp
-from distinput.distribute.core.replica_context import ValueContext
+from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.contexts import ValueContext, require_cross_replica
+from distinput.distribute.core.replicas import part
 from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.core.values import DistributedValues, only_masked
 from distinput.distribute.devices.names import chosen_devices

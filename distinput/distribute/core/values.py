@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distinput.distribute.devices.arrays import NUMPY, ArrayOps
+from distinput.distribute.core.arithmetic import NUMPY, ArrayOps
 from distinput.errors import InvalidArgumentError
 from distinput.names.words import html
 from distinput.values.leaves import is_ragged

@@ -22,8 +22,14 @@ import numpy as np
 from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost, fold
 from distinput.distribute.collectives.collectives import Collectives
 from distinput.distribute.engines import too_old
-from distinput.distribute.engines.address import check_rank_and_size, is_loopback, split_address
-from distinput.distribute.engines.background import BackgroundThread, HostedStatusBoard, attempt_name
+from distinput.distribute.engines.background import (
+    BackgroundThread,
+    HostedStatusBoard,
+    attempt_name,
+    check_rank_and_size,
+    is_loopback,
+    split_address,
+)
 from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 from distinput.names.lazy import later
 

@@ -23,7 +23,7 @@ import numpy as np
 from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost
 from distinput.distribute.collectives.collectives import Collectives
 from distinput.distribute.engines import MPIEXEC
-from distinput.distribute.engines.address import check_rank_and_size
+from distinput.distribute.engines.background import check_rank_and_size
 from distinput.errors import CollectiveTimeout, EngineMissing
 
 __all__ = ["MpiChannel", "group_of", "open_group"]

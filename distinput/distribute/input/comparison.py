@@ -9,19 +9,19 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from distinput.columns.digest import Digest, common_folder
+from distinput.columns.state import Digest, common_folder
 from distinput.distribute.core.options import InputOptions
 from distinput.distribute.core.replicas import CallDescription, Peers
 from distinput.errors import FailedPreconditionError, StateError
-from distinput.files.manifest import NamesFingerprint
-from distinput.files.paths import local_path
 from distinput.plan.node import Node, describe
-from distinput.sharding.batches import batch_size_of
-from distinput.sharding.decision import policy_of
-from distinput.values.random import fresh_seed
+from distinput.sharding.own_rows import batch_size_of, policy_of
+from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
+
+if TYPE_CHECKING:
+    from distinput.files.manifest import NamesFingerprint
 
 __all__ = [
     "Beginning",
@@ -61,23 +61,15 @@ class NameList:
     count: int
 
     @classmethod
-    def of(cls, names: NamesFingerprint) -> Self:
+    def of(cls, names: "NamesFingerprint") -> Self:
         """The list of the files named by a step."""
         count = int(names.words["files"])
-        paths = [names.path(i) for i in range(min(count, MOST))]
-        return cls(paths, [_size(path) for path in paths], count)
+        first = range(min(count, MOST))
+        return cls([names.path(i) for i in first], [names.local_size(i) for i in first], count)
 
     def as_json(self) -> list[Any]:
         """The fields as JSON, for `NameList(*json)`."""
         return [self.paths, self.sizes, self.count]
-
-
-def _size(path: str) -> int:
-    local = local_path(path)
-    try:
-        return -1 if local is None else os.stat(local).st_size
-    except OSError:
-        return -1
 
 
 def names_said(here: NameList, there: NameList, whom: str) -> Iterator[str]:

@@ -9,21 +9,24 @@ from distinput.data.dataset import Dataset
 from distinput.distribute.core.options import InputContext, InputOptions
 from distinput.distribute.core.replicas import CallDescription, Consumer, Replicas
 from distinput.distribute.input.comparison import compare_datasets, compare_inputs
-from distinput.distribute.input.cut_batches import CutBatches
-from distinput.distribute.input.dealing import Cutter, Placeholders
-from distinput.distribute.input.dealt_elements import DealtElements
+from distinput.distribute.input.dealing import (
+    Cutter,
+    Placeholders,
+    StepPadding,
+    check_rows,
+    global_batch_size,
+    only_full,
+)
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
-from distinput.distribute.input.own_pieces import OwnBatches, OwnPiecesSource
-from distinput.distribute.input.source import INFINITE, StepSource, Terms
-from distinput.distribute.input.tail import StepPadding, check_rows, global_batch_size, only_full
+from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource
+from distinput.distribute.input.step_source import INFINITE, StepSource, Terms
 from distinput.ops.balance_rows import BalanceRows
-from distinput.plan.assignment import Assignment
+from distinput.plan.batch_sizes import Assignment
 from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy, Decision
 from distinput.plan.seeds import with_seed
-from distinput.sharding.batches import FrameworkRebatch, rebatch_for, with_common_order
-from distinput.sharding.decision import auto_shard, decide
+from distinput.sharding.own_rows import FrameworkRebatch, auto_shard, decide, rebatch_for, with_common_order
 from distinput.values.nest import component
 from distinput.values.spec import SparseTensorSpec, Spec, TensorSpec
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of registered functions in another process: the names of `tf.distribute.experimental.rpc`."""
 
-from distinput.distribute.rpc.client import Client
+from distinput.distribute.rpc.client import Client, Server
 from distinput.distribute.rpc.encoding import StatusOrResult
-from distinput.distribute.rpc.server import Server
 
 __all__ = ["Client", "Server", "StatusOrResult"]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from distinput import errors
-from distinput.distribute.collectives.array_bytes import as_array, describe, from_bytes, parse, to_bytes
+from distinput.distribute.collectives.channel import as_array, describe, from_bytes, parse, to_bytes
 from distinput.errors import InvalidArgumentError
-from distinput.values.json_values import MalformedJson, items_of, json_value, member, of_kind
 from distinput.values.leaves import as_leaf
+from distinput.values.spec_json import MalformedJson, items_of, json_value, member, of_kind
 
 __all__ = ["OK", "StatusOrResult", "code_of", "decoded", "encoded", "error_of"]
 

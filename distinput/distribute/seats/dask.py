@@ -2,8 +2,8 @@
 """Seats in the processes of a Dask cluster: the tested engine for clusters.
 
 Dask knows which process has which name, starts an actor in each, the `Host` of the seat, and tells of workers that come and
-go. Calls go directly from process to process, see `distinput.distribute.seats.remote`: a call through an actor's own proxy
-takes milliseconds, one through a socket tenths of them.
+go. Calls go directly from process to process, see `distinput.distribute.seats.remote_seats`: a call through an actor's own
+proxy takes milliseconds, one through a socket tenths of them.
 """
 
 import contextlib
@@ -21,9 +21,8 @@ from typing import Any
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.dask import DaskClusterResolver, connected
 from distinput.cluster.resolver import ClusterResolver
-from distinput.distribute.seats.host import Host
 from distinput.distribute.seats.links import Address
-from distinput.distribute.seats.remote import RemoteSeats
+from distinput.distribute.seats.remote_seats import Host, RemoteSeats
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import EngineMissing, InvalidArgumentError, UnavailableError
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from distinput.distribute.seats.links import pickled_with
 from distinput.errors import EngineMissing
-from distinput.run.pickled_code import pickler
+from distinput.run.segments import pickler
 
 __all__ = ["AsIs", "Packed", "Pickled", "is_installed", "same_modules", "sources"]
 

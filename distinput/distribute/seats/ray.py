@@ -2,7 +2,7 @@
 """Seats in Ray actors: one process each, started by Ray on this machine or on those of a running Ray cluster.
 
 Ray starts an actor again when its process has ended, for workers; that of a parameter server is not started again. As on Dask,
-calls go directly from process to process, see `distinput.distribute.seats.remote`.
+calls go directly from process to process, see `distinput.distribute.seats.remote_seats`.
 """
 
 import contextlib
@@ -16,9 +16,8 @@ from importlib import import_module
 
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver
-from distinput.distribute.seats.host import Host
 from distinput.distribute.seats.links import Address
-from distinput.distribute.seats.remote import RemoteSeats
+from distinput.distribute.seats.remote_seats import Host, RemoteSeats
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import EngineMissing
 

@@ -10,8 +10,7 @@ import numpy as np
 from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices.jax import JaxDevices, can_hold
 from distinput.distribute.devices.pytrees import register_pytree
-from distinput.distribute.tpu.mesh import ReplicaMesh
-from distinput.distribute.tpu.precision import as_device_array
+from distinput.distribute.tpu.mesh import ReplicaMesh, as_device_array
 from distinput.values.buffers import aligned, empty
 
 __all__ = ["DeviceValues", "MeshDevices", "joined"]

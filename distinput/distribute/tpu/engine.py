@@ -1,31 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `TPUStrategy` does with JAX. The strategy itself does not import it, so that it can be named without it."""
+"""What `TPUStrategy` does with JAX: it chooses how a run is carried out, and reduces values over devices."""
 
+import warnings
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import lru_cache, wraps
 from itertools import count
+from math import prod
 from operator import index
+from threading import RLock
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
 from distinput.distribute.collectives.peers import OpenPeers
-from distinput.distribute.core.modes import modes
-from distinput.distribute.core.reduction import ReduceOp
+from distinput.distribute.core.arithmetic import ReduceOp, check_axis
+from distinput.distribute.core.contexts import modes, run_on_replicas
+from distinput.distribute.core.reduce import LocalReducer
 from distinput.distribute.core.replicas import Replicas
-from distinput.distribute.core.run import run_on_replicas
 from distinput.distribute.core.values import DistributedValues, marked, present_in
 from distinput.distribute.engines import open_collectives
-from distinput.distribute.tpu.arguments import RunArguments
-from distinput.distribute.tpu.compiled_context import TracedValues, gather_traced, reduce_traced
-from distinput.distribute.tpu.device_values import MeshDevices
-from distinput.distribute.tpu.jax_store import JaxStore
-from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh
-from distinput.distribute.tpu.reduction import gather_on_devices, reduce_on_devices
-from distinput.distribute.tpu.runner import Runner
-from distinput.distribute.tpu.trace import current_trace
+from distinput.distribute.tpu.arguments import Constant, JaxStore, RunArguments, function_key
+from distinput.distribute.tpu.compiled_context import TracedValues, current_trace, gather_traced, reduce_traced
+from distinput.distribute.tpu.device_values import DeviceValues, MeshDevices
+from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh, in_turn
+from distinput.distribute.tpu.program import Program, trace_function
+from distinput.distribute.tpu.row_padding import PaddedResults, padded_results
+from distinput.distribute.tpu.strategy import RunCounts
 from distinput.distribute.variables.store import Store
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.tpu.device_assignment import DeviceAssignment
@@ -33,7 +37,265 @@ from distinput.tpu.system import system_devices
 from distinput.values.leaves import STRING
 from distinput.values.nest import map_leaves
 
-__all__ = ["Engine", "labels_of", "mesh_of"]
+__all__ = ["DeviceReducer", "Engine", "Runner", "gather_on_devices", "labels_of", "mesh_of", "reduce_on_devices"]
+
+
+# ----------------------------------------------------------------------------
+# `reduce` and `gather` of values that are one array over all devices, computed there.
+# ----------------------------------------------------------------------------
+
+
+class DeviceReducer(LocalReducer):
+    """Computes with parts that stand for arrays while a function is traced; with arrays, as on the host.
+
+    Args:
+      devices: those of this process's replicas; None if there is no context to copy results for.
+      alone: False if other processes have replicas too, whose parts are not at hand.
+    """
+
+    def __init__(self, devices: Any = None, *, alone: bool = True) -> None:
+        super().__init__(devices)
+        self.arrays = None  # what compiled programs return is added as one array; the rest is taken to the host
+        self._alone = alone
+
+    def reduce(self, op: ReduceOp, parts: Sequence[Any], axis: Any, **named: Any) -> Any:
+        """The sum or mean over all replicas; see `Reducer.reduce`."""
+        if not any(isinstance(part, jax.core.Tracer) for part in parts):
+            self._check("reduce")
+            return super().reduce(op, parts, axis, **named)
+        arrays = [jnp.asarray(part) for part in parts]
+        dtype, items = arrays[0].dtype, len(arrays)
+        if axis is not None:
+            axes = [check_axis(axis, array.ndim) for array in arrays]
+            shapes = [[array.shape[a] for a in over] for array, over in zip(arrays, axes, strict=True)]
+            items = sum([prod(sizes) for sizes in shapes])
+        if op is ReduceOp.MEAN and jnp.issubdtype(dtype, jnp.integer):
+            dtype = jnp.dtype(jnp.float64 if jax.config.jax_enable_x64 else jnp.float32)
+        arrays = [array.astype(dtype) for array in arrays]
+        if axis is not None:
+            arrays = [array.sum(over, dtype=dtype) for array, over in zip(arrays, axes, strict=True)]
+        total = sum(arrays[1:], arrays[0])
+        return total if op is ReduceOp.SUM else total / jnp.asarray(items, dtype)
+
+    def gather(self, parts: Sequence[Any], axis: Any, **named: Any) -> Any:
+        """The values of all replicas, one after the other; see `Reducer.gather`."""
+        if not any(isinstance(part, jax.core.Tracer) for part in parts):
+            self._check("gather")
+            return super().gather(parts, axis, **named)
+        return jnp.concatenate([jnp.asarray(part) for part in parts], axis)
+
+    def _check(self, what: str) -> None:
+        """Check that all parts are at hand.
+
+        Raises:
+          UnimplementedError: other processes have some of them.
+        """
+        if not self._alone:
+            raise UnimplementedError(
+                f"{what}: this would need the values of replicas in other processes on the host; compute it inside `run`, with "
+                f"all_{what}, or {what} floats that `run` returned along their first axis"
+            )
+
+
+def reduce_on_devices(mesh: ReplicaMesh, op: ReduceOp, value: Any, axis: Any) -> Any:
+    """The sum or mean over all replicas, on every device; None for what the host has to compute.
+
+    The host computes what has rows that do not count, and means of integers, which are float64 as everywhere.
+
+    Args:
+      mesh: the devices.
+      op: SUM or MEAN.
+      value: any value.
+      axis: as in `Strategy.reduce`.
+    """
+    if not isinstance(value, DeviceValues) or not value.is_on(mesh) or value.rows is not None:
+        return None
+    dtype = value.whole.dtype
+    if not jnp.issubdtype(dtype, jnp.number) or (op is ReduceOp.MEAN and jnp.issubdtype(dtype, jnp.integer)):
+        return None
+    axes = None if axis is None else check_axis(axis, len(value.part_shape))
+    return in_turn(mesh, lambda: _reduction(mesh, op, axes, value.scalar)(value.whole))
+
+
+@lru_cache(maxsize=256)
+def _reduction(mesh: ReplicaMesh, op: ReduceOp, axes: tuple[int, ...] | None, scalar: bool) -> Any:
+    replicas = mesh.replicas
+
+    def total(whole: Any) -> Any:
+        parts = whole if scalar else whole.reshape(replicas, whole.shape[0] // replicas, *whole.shape[1:])
+        over = (0, *[axis + 1 for axis in axes or ()])
+        summed = parts.sum(over, dtype=parts.dtype)
+        if op is ReduceOp.SUM:
+            return summed
+        items = 1
+        for axis in over:
+            items *= parts.shape[axis]
+        return summed / jnp.asarray(items, summed.dtype)
+
+    return jax.jit(total, out_shardings=mesh.replicated)
+
+
+def gather_on_devices(mesh: ReplicaMesh, value: Any, axis: Any) -> Any:
+    """The components one after the other along the first axis, as one array over all devices; None for other values."""
+    if not isinstance(value, DeviceValues) or not value.is_on(mesh) or value.rows is not None or value.scalar:
+        return None
+    return value.whole if axis in (0, -value.whole.ndim) else None
+
+
+# ----------------------------------------------------------------------------
+# Chooses how a run is carried out: by a compiled program, padded or not, or replica by replica.
+# ----------------------------------------------------------------------------
+
+
+_PROGRAMS = 256
+"""Programs kept; the one that was used longest ago is dropped first."""
+_MANY = 16
+"""Programs of one function that differ in constants alone before a warning says so."""
+
+
+class Runner:
+    """Runs functions on the replicas of one strategy.
+
+    A program is made for each function, structure, shape, dtype and constant of the arguments. Replicas with different
+    numbers of rows use it too if it is proved that rows that are added change nothing; otherwise, each replica runs the
+    function itself, without a program.
+
+    Args:
+      strategy: the strategy.
+      mesh: its devices.
+    """
+
+    def __init__(self, strategy: Any, mesh: ReplicaMesh) -> None:
+        self._strategy, self._mesh = strategy, mesh
+        self._lock = RLock()
+        self._programs: OrderedDict[Any, Program] = OrderedDict()
+        self._sizes: dict[Any, list[int]] = {}
+        self._proofs: dict[Any, PaddedResults | None] = {}
+        self._variants: Counter[Any] = Counter()
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def counts(self) -> RunCounts:
+        """What the runs so far took."""
+        return RunCounts(**self._counts)
+
+    def run(self, fn: Callable[..., Any], arguments: RunArguments) -> tuple[Any] | None:
+        """The result of a program, in a tuple; None if no program can run these arguments, so each replica must."""
+        with self._lock:
+            which = (function_key(fn), bool(jax.config.jax_enable_x64))
+            found = self._even(fn, which, arguments) if arguments.even else self._uneven(fn, which, arguments)
+            if found is None:
+                self._counts["uncompiled"] += 1
+                return None
+            program, data_rows, proof = found
+            if not program.fits:
+                self._forget()
+                return self.run(fn, arguments)
+            result = program.run(arguments, data_rows, None if proof is None else proof.cut)
+            self._counts["compiled"] += 1
+            self._counts["padded"] += data_rows is not None
+            return (result,)
+
+    def _forget(self) -> None:
+        """Drop all programs and proofs: the shape of a variable is part of them."""
+        self._programs.clear()
+        self._sizes.clear()
+        self._proofs.clear()
+
+    def _even(self, fn: Callable[..., Any], which: Any, arguments: RunArguments) -> Any:
+        """The program for these shapes; or a program for more rows, if that exists and gives the same."""
+        key = which, arguments.key(None)
+        program = self._programs.get(key)
+        if program is None and arguments.rows is not None and arguments.rows[0]:
+            found = self._larger(fn, which, arguments, arguments.rows)
+            if found is not None:
+                return found
+        return (
+            self._program(fn, key, which, arguments, None if arguments.rows is None else arguments.rows[0]),
+            None,
+            None,
+        )
+
+    def _uneven(self, fn: Callable[..., Any], which: Any, arguments: RunArguments) -> Any:
+        """A program for at least as many rows as the largest part has, if it gives the same; else None."""
+        rows = arguments.rows
+        if rows is None or not any(rows):
+            return None
+        found = self._larger(fn, which, arguments, rows)
+        if found is not None:
+            return found
+        widest = max(rows)
+        if self._sizes.get((which, arguments.key(-1))):
+            return None  # a program exists, and must not be used
+        proof = self._proof(fn, which, arguments, widest)
+        if proof is None:
+            return None
+        return self._program(fn, (which, arguments.key(widest)), which, arguments, widest), rows, proof
+
+    def _larger(self, fn: Callable[..., Any], which: Any, arguments: RunArguments, rows: tuple[int, ...]) -> Any:
+        least = max(rows)
+        for size in sorted(self._sizes.get((which, arguments.key(-1)), ())):
+            program = self._programs.get((which, arguments.key(size)))
+            if size >= least and program is not None:
+                proof = self._proof(fn, which, arguments, size)
+                if proof is not None:
+                    self._programs.move_to_end((which, arguments.key(size)))
+                    return program, rows, proof
+        return None
+
+    def _proof(self, fn: Callable[..., Any], which: Any, arguments: RunArguments, rows: int) -> PaddedResults | None:
+        """What may be kept of the results of parts that are padded to `rows`; None if padding might change them."""
+        assert arguments.rows is not None
+        key = which, arguments.key(rows)
+        program = self._programs.get(key)
+        traced = None if program is None else program.traced
+        found: list[PaddedResults | None] = []
+        for data_rows in sorted({n for n in arguments.rows if n != rows}):
+            if (key, data_rows) not in self._proofs:
+                if len(self._proofs) > _PROGRAMS:
+                    self._proofs.clear()
+                self._proofs[key, data_rows] = padded_results(
+                    self._strategy, self._mesh, fn, arguments, rows, data_rows, traced
+                )
+            found.append(self._proofs[key, data_rows])
+        return found[0] if all(proof is not None and proof == found[0] for proof in found) else None
+
+    def _program(
+        self, fn: Callable[..., Any], key: Any, which: Any, arguments: RunArguments, rows: int | None
+    ) -> Program:
+        found = self._programs.get(key)
+        if found is not None:
+            self._programs.move_to_end(key)
+            return found
+        traced = trace_function(self._strategy, self._mesh, fn, arguments, rows)
+        program = self._programs[key] = Program(traced, arguments, self._mesh, rows)
+        self._counts["programs"] += 1
+        if rows is not None:
+            self._sizes.setdefault((which, arguments.key(-1)), []).append(rows)
+        if len(self._programs) > _PROGRAMS:
+            self._programs.popitem(last=False)
+        self._warn_of_constants(fn, arguments)
+        return program
+
+    def _warn_of_constants(self, fn: Callable[..., Any], arguments: RunArguments) -> None:
+        code = getattr(fn, "__code__", fn)
+        self._variants[code] += 1
+        if self._variants[code] != _MANY:
+            return
+        constants = [repr(leaf.value) for leaf in arguments.leaves if isinstance(leaf, Constant)][:4]
+        name = getattr(fn, "__name__", type(fn).__name__)
+        warnings.warn(
+            f"run: {name} has been compiled {_MANY} times. Python numbers among its arguments and in its closure are part of "
+            f"the program ({', '.join(constants) or 'none among the arguments'}), so each new value compiles it again: give "
+            "them as arrays, such as np.float32(x)",
+            stacklevel=4,
+        )
+
+
+# ----------------------------------------------------------------------------
+# What `TPUStrategy` does with JAX. The strategy itself does not import it, so that it can be named without it.
+# ----------------------------------------------------------------------------
+
 
 # ---- What `TPUStrategy` does with JAX. The strategy itself does not import it, so that it can be named without it
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What added rows do to the results of one step of a program: a rule for each kind of step.
 
-Each value is one of three things, of which `distinput.distribute.tpu.padding` speaks: free of rows, by rows, or unknown. A rule
-takes what is known of the operands and says what is known of the results; a step without a rule makes its results unknown.
+Each value is one of three things, of which `distinput.distribute.tpu.row_padding` speaks: free of rows, by rows, or unknown. A
+rule takes what is known of the operands and says what is known of the results; a step without a rule makes its results unknown.
 """
 
 from collections.abc import Callable, Sequence

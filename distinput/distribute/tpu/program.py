@@ -11,15 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from distinput.distribute.core.modes import Mode
-from distinput.distribute.core.sliced import has_slices
+from distinput.distribute.core.contexts import Mode
+from distinput.distribute.core.reduce import has_slices
 from distinput.distribute.core.values import PerReplica, is_number, replica_leaves
 from distinput.distribute.tpu.arguments import RunArguments, Shared, Split, is_array, unshared
-from distinput.distribute.tpu.compiled_context import CompiledReplicaContext
+from distinput.distribute.tpu.compiled_context import CompiledReplicaContext, VariableTrace
 from distinput.distribute.tpu.device_values import DeviceValues
-from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh, in_turn
-from distinput.distribute.tpu.precision import as_device_array
-from distinput.distribute.tpu.trace import VariableTrace
+from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh, as_device_array, in_turn
 from distinput.distribute.variables.kinds import ResourceVariable
 from distinput.values.nest import Structure
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from distinput.distribute.core.extended import StrategyExtended
-from distinput.distribute.core.modes import modes, require_cross_replica
+from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.contexts import modes, require_cross_replica, wrong_arguments
 from distinput.distribute.core.options import RunOptions
-from distinput.distribute.core.reduction import ReduceOp
 from distinput.distribute.core.replicas import Consumer
-from distinput.distribute.core.run import wrong_arguments
-from distinput.distribute.core.strategy import Strategy
+from distinput.distribute.core.strategy import Strategy, StrategyExtended
 from distinput.distribute.core.values import replica_leaves
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.store import Store
@@ -158,12 +156,12 @@ class TPUStrategy(Strategy):
         steps_per_run: int | None = None,
         devices: Sequence[Any] | None = None,
     ) -> None:
-        engines, reduction = _module("engine"), _module("reduction")
+        engines = _module("engine")
         mesh = engines.mesh_of(experimental_device_assignment, devices)
         super().__init__(engines.labels_of(mesh), backend="jax")
         self._engine = engines.Engine(self, mesh, compile=compile, spmd=experimental_spmd_xla_partitioning)
         self._replicas = self._engine.replicas()
-        self._reducer = reduction.DeviceReducer(self._replicas.devices, alone=self._engine.alone)
+        self._reducer = engines.DeviceReducer(self._replicas.devices, alone=self._engine.alone)
         self._resolver, self._assignment = tpu_cluster_resolver, experimental_device_assignment
         self._compile, self._spmd = compile, experimental_spmd_xla_partitioning
         self._steps_per_run = 1 if steps_per_run is None else steps_per_run

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables: values that a program changes, with a copy for each replica under a strategy."""
 
-from distinput.distribute.core.sliced import IndexedSlices
-from distinput.distribute.variables.creation import create_variable
+from distinput.distribute.core.reduce import IndexedSlices
 from distinput.distribute.variables.kinds import (
     AggregatingVariable,
     DistributedVariable,
     MirroredVariable,
     ResourceVariable,
     SyncOnReadVariable,
+    create_variable,
 )
 from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, VariableSynchronization
 from distinput.distribute.variables.sharded import ShardedVariable

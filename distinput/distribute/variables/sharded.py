@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.core.sliced import IndexedSlices
-from distinput.distribute.variables.conversion import as_indices, as_operand
-from distinput.distribute.variables.policy import VariablePolicy
+from distinput.distribute.core.reduce import IndexedSlices
+from distinput.distribute.variables.policy import VariablePolicy, as_indices, as_operand
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError
-from distinput.values.shape import TensorShape
+from distinput.values.leaves import TensorShape
 
 __all__ = ["ShardedVariable", "number_of_parts", "part_sizes"]
 

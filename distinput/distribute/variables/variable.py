@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distinput.distribute.core.parts import missing
-from distinput.distribute.core.sliced import IndexedSlices
+from distinput.distribute.core.reduce import IndexedSlices
+from distinput.distribute.core.replicas import missing
 from distinput.distribute.core.values import DistributedValues, LocalOperators
-from distinput.distribute.variables.conversion import as_indices, as_operand
-from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, VariableSynchronization
+from distinput.distribute.variables.policy import (
+    VariableAggregation,
+    VariablePolicy,
+    VariableSynchronization,
+    as_indices,
+    as_operand,
+)
 from distinput.distribute.variables.store import Store, check_within
 from distinput.errors import InvalidArgumentError
-from distinput.values.leaves import dtype_name
-from distinput.values.shape import TensorShape
+from distinput.values.leaves import TensorShape, dtype_name
 
 __all__ = ["Reference", "Variable", "VariableSlice", "rows_at"]
 

@@ -17,8 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from distinput.functions.vectorized.arrangement import picked
-from distinput.functions.vectorized.rules import Rules
+from distinput.functions.vectorized.answers import Rules, picked
 from distinput.functions.vectorized.stand_in import FUNCTIONS, Refused, StandIn
 
 __all__ = ["NAMES", "ConstantArray", "NumPy", "Transplant", "check_code", "names_read", "table_of"]

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from distinput.arrow.adopt import adopt
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.dense import Dense
-from distinput.columns.failure import Failure
+from distinput.columns.block import Block, ColumnBlock, Failure
+from distinput.columns.column import Dense
+from distinput.columns.regroup import as_nest, as_stated, leaves_for
 from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import State
 from distinput.functions.claim import MadeBlock, behind
 from distinput.functions.inference import samples
 from distinput.functions.parts import Calling
-from distinput.functions.vectorized.rules import Rules, same_bits
+from distinput.functions.vectorized.answers import Rules, same_bits
 from distinput.functions.vectorized.stand_in import Refused, StandIn, Unfit
 from distinput.functions.vectorized.transplant import Transplant
 from distinput.plan.node import Node
@@ -27,7 +27,6 @@ from distinput.values.buffers import copy_of
 from distinput.values.leaves import STRING, as_leaf
 from distinput.values.nest import Structure, structure_of
 from distinput.values.spec import LeafSpec, Spec
-from distinput.values.stated import as_nest, as_stated, leaves_for
 
 __all__ = ["Vectorizer", "WholeBlock", "called_by_block", "tried"]
 

@@ -17,16 +17,14 @@ from distinput.distribute.core.replicas import Consumer, Peers, Replicas
 from distinput.distribute.core.values import DistributedValues, replica_leaves
 from distinput.distribute.devices import open_devices
 from distinput.distribute.engines import open_collectives
-from distinput.distribute.input.dealing import END
+from distinput.distribute.input.dealing import END, StepPadding
 from distinput.distribute.input.delivery import StepsAhead
-from distinput.distribute.input.distributed_dataset import DistributedDataset
-from distinput.distribute.input.distributed_iterator import DistributedIterator
+from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedIterator
 from distinput.distribute.input.distribution import check_dataset, pieces_of_batches
 from distinput.distribute.input.located import Ranges
-from distinput.distribute.input.source import Steps, StepSource
-from distinput.distribute.input.tail import StepPadding
+from distinput.distribute.input.step_source import Steps, StepSource
 from distinput.distribute.tpu.device_values import DeviceValues
-from distinput.distribute.tpu.precision import as_device_array
+from distinput.distribute.tpu.mesh import as_device_array
 from distinput.interop.jax.placement import (
     Placement,
     RowPieces,
@@ -36,7 +34,7 @@ from distinput.interop.jax.placement import (
     replicated,
     spans_processes,
 )
-from distinput.sharding.batches import batch_size_of
+from distinput.sharding.own_rows import batch_size_of
 from distinput.values.nest import Structure, component
 from distinput.values.spec import Spec, TensorSpec
 

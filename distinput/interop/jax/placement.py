@@ -12,8 +12,8 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from distinput.distribute.core.values import PerReplica
-from distinput.distribute.tpu.precision import as_device_array
-from distinput.plan.assignment import Assignment
+from distinput.distribute.tpu.mesh import as_device_array
+from distinput.plan.batch_sizes import Assignment
 from distinput.values.buffers import ALIGNMENT, FEWEST_BYTES, aligned, empty
 from distinput.values.nest import component
 from distinput.values.ragged_tensor import RaggedTensor

@@ -27,7 +27,7 @@ from distinput.interop.torch.readers import Ranks, SharedPasses, reader, starts_
 from distinput.plan.check import at_least
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
-from distinput.run.cores import LoaderWorker, loader_worker
+from distinput.run.threads import LoaderWorker, loader_worker
 
 __all__ = ["CountedView", "IterableView", "ViewIterator", "position_in"]
 

@@ -14,7 +14,7 @@ import torch.distributed
 from distinput.cluster.resolve import resolve
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import at_least
-from distinput.run.cores import LoaderWorker
+from distinput.run.threads import LoaderWorker
 
 __all__ = ["LAST_PASS", "Ranks", "SharedPasses", "ViewReader", "reader", "starts_worker"]
 

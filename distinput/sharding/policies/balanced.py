@@ -11,19 +11,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from distinput.errors import NotFoundError
-from distinput.files.table import FileTable
+from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragments
 from distinput.formats.tfrecord import TFRecords
 from distinput.functions.dataset_functions import node_of
-from distinput.ops.files import FileNames
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.interleave import Interleave
 from distinput.ops.on_error import OnError
-from distinput.ops.reader import Reader
+from distinput.ops.reader import FileNames, Reader
 from distinput.ops.take import Skip, Take
-from distinput.plan.families import SameElements
-from distinput.plan.in_memory import Rows
+from distinput.plan.families import Rows, SameElements
 from distinput.plan.node import INFINITE, Needs, Node, walk
 from distinput.plan.options import Policy, Share
 from distinput.run.run import Run

@@ -4,8 +4,7 @@
 from distinput.ops.shard import Shard
 from distinput.plan.node import Node
 from distinput.plan.options import Policy, Share
-from distinput.sharding.batches import FrameworkLegacyRebatch, FrameworkRebatch
-from distinput.sharding.own_rows import own_rows
+from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, own_rows
 
 __all__ = ["DATA", "HINT", "OFF"]
 

@@ -16,7 +16,7 @@ from distinput.ops.interleave import Interleave
 from distinput.ops.map import Map
 from distinput.ops.random_keys import RandomKeys
 from distinput.ops.shard import Shard
-from distinput.plan.in_memory import Rows
+from distinput.plan.families import Rows
 from distinput.plan.node import Needs, Node, walk
 from distinput.plan.options import Decision, Policy, Share
 from distinput.run.run import Run

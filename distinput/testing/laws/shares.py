@@ -16,7 +16,7 @@ from distinput.distribute.core.strategy import Strategy
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.ops.shard import Shard
 from distinput.plan.options import AutoShardPolicy, Options, Policy
-from distinput.sharding.batches import with_common_order
+from distinput.sharding.own_rows import with_common_order
 from distinput.sharding.policies import policy_named
 from distinput.testing.elements import difference, exact, rows_of
 from distinput.testing.laws.trace import elements_from, most_of

@@ -13,7 +13,6 @@ from distinput.formats.example_encoding import encode_example, encode_sequence_e
 from distinput.formats.features import Feature, FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
 from distinput.ops.cache import Cache
 from distinput.ops.copied import Copied
-from distinput.ops.disk_cache import DiskCache
 from distinput.ops.filter import Filter, TakeWhile
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.identity import AssertCardinality, WithOptions
@@ -28,10 +27,10 @@ from distinput.ops.scan import Scan
 from distinput.ops.select import Select
 from distinput.ops.shard import Shard
 from distinput.ops.shuffle import Shuffle
-from distinput.ops.snapshot import Snapshot
+from distinput.ops.snapshot import DiskCache, Snapshot
 from distinput.ops.take import Skip, Take
 from distinput.ops.unique import Unique
-from distinput.plan.skip_errors import SkipErrors
+from distinput.plan.options import SkipErrors
 from distinput.testing.elements import checked_shuffle, exact
 from distinput.testing.ops.batching import cut, stack
 from distinput.testing.pipeline import (

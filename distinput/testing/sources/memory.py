@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
 from distinput.ops.generator import Generator
-from distinput.ops.random import Random
-from distinput.ops.range import Counter, Range
+from distinput.ops.range import Counter, Random, Range
 from distinput.ops.slices import Slices
 from distinput.ops.source import Source
 from distinput.testing.pipeline import DrawFrom, Ingredient, NamedRecord, Point

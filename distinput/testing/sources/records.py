@@ -25,10 +25,9 @@ from distinput.data.file_datasets.tf_record import TFRecordDataset
 from distinput.data.file_datasets.web import WebDataset
 from distinput.files.compression import Deflater, as_compression
 from distinput.formats.tfrecord import TFRecordWriter
-from distinput.ops.files import FileNames
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.interleave import Interleave
-from distinput.ops.reader import Reader
+from distinput.ops.reader import FileNames, Reader
 from distinput.ops.shard_batches import OwnPieces, OwnRows, RowReader, ShuffledRows
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.slices import Slices

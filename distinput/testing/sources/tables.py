@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense, Strings
 from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import column_of
-from distinput.columns.strings import Strings
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.arrow import ArrowDataset
 from distinput.data.file_datasets.file import FileDataset

@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from distinput.distribute.collectives.array_bytes import as_array, describe, family, from_bytes, parse, to_bytes
-from distinput.distribute.collectives.channel import check_reducible, fold
+from distinput.distribute.collectives.channel import (
+    as_array,
+    check_reducible,
+    describe,
+    family,
+    fold,
+    from_bytes,
+    parse,
+    to_bytes,
+)
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 

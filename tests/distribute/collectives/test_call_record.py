@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.distribute.collectives.call_record import (
+from distinput.distribute.collectives.channel import (
     ABOUT,
     INLINE,
     RECORD,

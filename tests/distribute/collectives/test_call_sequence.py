@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from distinput.distribute.collectives.call_record import ABOUT, Purpose
+from distinput.distribute.collectives.channel import ABOUT, Purpose
 from distinput.distribute.engines import Collectives, Mismatch
 from distinput.distribute.engines.local import open_groups
 from distinput.errors import FailedPreconditionError

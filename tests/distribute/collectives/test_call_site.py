@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.core.call_site import UNKNOWN, CallPaths, CallSite, call_site
+from distinput.distribute.core.rendezvous import UNKNOWN, CallPaths, CallSite, call_site
 
 PROGRAM = """
-from distinput.distribute.core.call_site import call_site
+from distinput.distribute.core.rendezvous import call_site
 
 
 def metric():
@@ -56,7 +56,7 @@ def test_a_place_is_the_same_in_another_folder(tmp_path: Path) -> None:
 
 
 def test_at_most_four_places_are_looked_at(tmp_path: Path) -> None:
-    deep = "from distinput.distribute.core.call_site import call_site\n\n\ndef down(n):\n"
+    deep = "from distinput.distribute.core.rendezvous import call_site\n\n\ndef down(n):\n"
     deep += "    return call_site() if n == 0 else down(n - 1)\n\n\nsite = down(10)\nfurther = down(20)\n"
     found = sites(tmp_path, deep)
     assert len(found["site"].places) == 4
@@ -73,7 +73,7 @@ def test_what_was_typed_in_has_no_place() -> None:
 def test_the_standard_library_is_skipped(tmp_path: Path) -> None:
     program = """
     from functools import reduce
-    from distinput.distribute.core.call_site import call_site
+    from distinput.distribute.core.rendezvous import call_site
 
     def metric(*_):
         return call_site()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.collectives import operations as deadline
-from distinput.distribute.collectives.operations import Deadline
+from distinput.distribute.collectives import membership as deadline
+from distinput.distribute.collectives.membership import Deadline
 
 
 def test_time_runs_down_to_zero(monkeypatch: pytest.MonkeyPatch) -> None:

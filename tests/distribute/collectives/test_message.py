@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from distinput.distribute.collectives.array_bytes import packed, unpacked
+from distinput.distribute.collectives.channel import packed, unpacked
 
 ARRAYS = hnp.arrays(hnp.scalar_dtypes(), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
 NOTES = st.recursive(

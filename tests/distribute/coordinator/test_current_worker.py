@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from distinput.distribute.coordinator.current_worker import (
+from distinput.distribute.coordinator.worker_seat import (
     as_worker,
     experimental_get_current_worker_index,
     is_worker,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.distribute.coordinator.lane import Patience
+from distinput.distribute.coordinator.closures import Patience
 from distinput.distribute.seats.threads import ThreadSeats
 from distinput.errors import AbortedError, UnavailableError
 from tests.distribute.coordinator.clusters import cluster, wait_for

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of per-worker values."""
 
-from distinput.distribute.coordinator.lane import Resource, Resources
+from distinput.distribute.coordinator.closures import Resource, Resources
 
 
 def test_numbers_are_not_used_again() -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.distribute.coordinator.current_worker import is_worker
-from distinput.distribute.coordinator.worker_seat import Call, CallOutcome, Slot, WorkerSeat
+from distinput.distribute.coordinator.worker_seat import Call, CallOutcome, Slot, WorkerSeat, is_worker
 from distinput.distribute.seats import AsIs, Packing, Pickled, SeatLost
 from distinput.errors import OutOfRangeError, UnavailableError
 from tests.distribute.coordinator.clusters import both_packings

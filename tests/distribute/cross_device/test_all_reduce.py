@@ -6,7 +6,7 @@ import pytest
 
 import distinput as di
 from distinput.distribute import HierarchicalCopyAllReduce, NcclAllReduce, PerReplica
-from distinput.distribute.core.cross_device import in_halves, in_ring
+from distinput.distribute.core.mirrored import in_halves, in_ring
 
 VALUES = [np.float32([x, x, x, x]) * 0.1 for x in (1e8, 3.0, -1e8, 7.0, 1e-3)]
 STRATEGY = {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.distribute.core.cross_device import in_halves, in_replica_order, in_ring, packed, reduced
-from distinput.distribute.core.reduction import ReduceOp, reduce_parts
+from distinput.distribute.core.arithmetic import ReduceOp, reduce_parts
+from distinput.distribute.core.mirrored import in_halves, in_replica_order, in_ring, packed, reduced
 from distinput.errors import InvalidArgumentError
 
 ORDERS = (in_replica_order, in_halves, in_ring)

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.distribute.core.reduction import ReduceOp, gather_parts, reduce_parts, reduce_rows
-from distinput.distribute.devices.arrays import NUMPY, ArrayOps, arrays_of
+from distinput.distribute.core.arithmetic import (
+    NUMPY,
+    ArrayOps,
+    ReduceOp,
+    arrays_of,
+    gather_parts,
+    reduce_parts,
+    reduce_rows,
+)
 from distinput.distribute.devices.threads import ThreadDevices
 from distinput.errors import InvalidArgumentError
 

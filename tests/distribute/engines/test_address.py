@@ -3,7 +3,7 @@
 
 import pytest
 
-from distinput.distribute.engines.address import check_rank_and_size, local_address, split_address
+from distinput.distribute.engines.background import check_rank_and_size, local_address, split_address
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":80", "host:x", "host:70000", "host:-1"])

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from distinput.distribute.collectives.call_record import CallRecord
+from distinput.distribute.collectives.channel import CallRecord
 from distinput.distribute.engines import (
     Aborted,
     Collectives,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from distinput.distribute.input.dealing import Cutter, Placeholders, balanced_slices, dealer, has_rows
 from distinput.errors import InvalidArgumentError
-from distinput.plan.assignment import Assignment
+from distinput.plan.batch_sizes import Assignment
 from distinput.values.nest import structure_of
 from distinput.values.spec import DatasetSpec, Spec, TensorSpec
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.distribute import InputOptions
-from distinput.distribute.input.cut_batches import CutBatches
-from distinput.distribute.input.own_pieces import OwnBatches, OwnPiecesSource
+from distinput.distribute.input.sources import CutBatches, OwnBatches, OwnPiecesSource
 from distinput.errors import AbortedError
 from tests.distribute.workers import by_step, on_workers, rows_of, with_policy
 from tests.sharding.counting import bytes_read, put

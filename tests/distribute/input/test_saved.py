@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.distribute.input.distributed_iterator import opened_state, sealed_state
+from distinput.distribute.input.distributed_dataset import opened_state, sealed_state
 from distinput.errors import StateError
 from tests.distribute.workers import on_workers
 from tests.lineage.carried import corpus, ids

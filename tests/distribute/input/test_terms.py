@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from distinput.distribute import MirroredStrategy
-from distinput.distribute.input.source import INFINITE, Terms
+from distinput.distribute.input.step_source import INFINITE, Terms
 from distinput.errors import InvalidArgumentError
 from tests.distribute.workers import on_workers
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distinput.distribute.engines.local import open_groups
-from distinput.distribute.preemption.handler import Alignment, SaveDecision
+from distinput.distribute.preemption import Alignment, SaveDecision
 
 
 def decisions(
@@ -59,7 +59,7 @@ def test_all_decide_after_the_same_call(size: int, noticed_in: dict[int, int]) -
 
 
 def test_long_calls_are_agreed_on_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.distribute.preemption.handler._EVERY_SECONDS", 0.02)
+    monkeypatch.setattr("distinput.distribute.preemption._EVERY_SECONDS", 0.02)
     found = decisions(2, {1: 5}, 20, seconds=0.02)
     assert found[0] == found[1] == [(5, SaveDecision(1, True))]
 

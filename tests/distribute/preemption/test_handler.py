@@ -105,7 +105,7 @@ def test_interrupted_runs_end_as_one_that_was_not(tmp_path_factory: Any, form: s
 
 @pytest.mark.parametrize("form", FORMS)
 def test_all_end_within_two_steps(tmp_path: Any, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.distribute.preemption.handler._EVERY_SECONDS", 0)  # as long steps have it
+    monkeypatch.setattr("distinput.distribute.preemption._EVERY_SECONDS", 0)  # as long steps have it
     ends = on_workers([1, 1], lambda s, w: train(s, w, tmp_path, {1: 3}, form))
     assert [end[0] for end in ends] == [143, 143]
     assert ends[0] == ends[1]

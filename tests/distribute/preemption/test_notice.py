@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.preemption.notice import Notice
+from distinput.distribute.preemption import Notice
 from distinput.errors import FailedPreconditionError
 
 
@@ -58,7 +58,7 @@ def test_a_notice_that_was_dropped_swallows_nothing(caught: list[int]) -> None:
 
 
 def test_a_function_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.distribute.preemption.notice._LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("distinput.distribute.preemption._LOOK_SECONDS", 0.01)
     answers = [False, False, True, False]
     before = set(threading.enumerate())
     notice = Notice(lambda: answers.pop(0) if answers else False)
@@ -74,7 +74,7 @@ def test_a_function_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_function_is_not_asked_for_a_notice_that_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.distribute.preemption.notice._LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("distinput.distribute.preemption._LOOK_SECONDS", 0.01)
     before = set(threading.enumerate())
     notice: Any = Notice(lambda: False)
     (asking,) = set(threading.enumerate()) - before

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.collectives.strategy import MultiWorkerMirroredStrategy
+from distinput.distribute.collectives.multi_worker_strategy import MultiWorkerMirroredStrategy
 from distinput.distribute.engines.local import open_groups
 from distinput.distribute.experimental import PreemptionWatcher
 
@@ -33,7 +33,7 @@ def test_a_process_alone() -> None:
 
 
 def test_the_others_learn_of_it_and_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.distribute.preemption.notice._LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("distinput.distribute.preemption._LOOK_SECONDS", 0.01)
     groups = open_groups(2, timeout=5)
     from concurrent.futures import ThreadPoolExecutor
 

@@ -11,9 +11,9 @@ from io import FileIO
 
 import pytest
 
-from distinput.distribute.seats.host import Host
 from distinput.distribute.seats.links import CALLS, PULSE, Links, connect, leave_cluster
 from distinput.distribute.seats.packing import Pickled
+from distinput.distribute.seats.remote_seats import Host
 from distinput.errors import UnknownError
 
 CLUSTER = "of-strangers"

@@ -10,7 +10,7 @@ import pytest
 
 from distinput.distribute.seats import AsIs, Packing, Pickled, packing
 from distinput.errors import EngineMissing
-from distinput.run.pickled_code import pickler
+from distinput.run.segments import pickler
 
 
 @pytest.mark.parametrize("given", [AsIs(), Pickled()])

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-from distinput.distribute.seats.remote import Pulse
+from distinput.distribute.seats.remote_seats import Pulse
 
 
 def answering(connection: socket.socket) -> None:

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from distinput.distribute.tpu.jax_store import JaxStore
+from distinput.distribute.tpu.arguments import JaxStore
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.variables.store import HostStore
 

@@ -11,7 +11,7 @@ import pytest
 
 import distinput as di
 from distinput.distribute.tpu.arguments import RunArguments
-from distinput.distribute.tpu.padding import padded_results
+from distinput.distribute.tpu.row_padding import padded_results
 from tests.distribute.tpu.programs import context
 
 STRATEGY = di.distribute.TPUStrategy(devices=jax.devices()[:2])

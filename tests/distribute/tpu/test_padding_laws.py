@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.distribute.tpu.arguments import RunArguments
-from distinput.distribute.tpu.padding import padded_results
+from distinput.distribute.tpu.row_padding import padded_results
 from tests.distribute.tpu.programs import context
 
 DEVICES = jax.devices()[:2]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.distribute.tpu import precision
-from distinput.distribute.tpu.precision import as_device_array
+from distinput.distribute.tpu import mesh
+from distinput.distribute.tpu.mesh import as_device_array
 from distinput.errors import InvalidArgumentError
 
 
@@ -46,7 +46,7 @@ def test_what_32_bits_do_not_hold_is_refused(value: Any) -> None:
 
 
 def test_rounding_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision._Warned, "floats", False)
+    monkeypatch.setattr(mesh._Warned, "floats", False)
     with pytest.warns(UserWarning, match=r"x is float64 and is rounded to float32.*said once"):
         as_device_array(np.array([0.1]), "x")
     with warnings.catch_warnings():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.distribute.tpu.reduction import DeviceReducer, gather_on_devices, reduce_on_devices
+from distinput.distribute.tpu.engine import DeviceReducer, gather_on_devices, reduce_on_devices
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from tests.distribute.tpu.programs import REPLICAS, same
 

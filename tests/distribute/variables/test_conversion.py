@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.distribute.variables.conversion import as_indices, as_initial, as_operand, kind_of
+from distinput.distribute.variables.policy import as_indices, as_initial, as_operand, kind_of
 
 
 @pytest.mark.parametrize(

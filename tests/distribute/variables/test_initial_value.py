@@ -11,8 +11,8 @@ import distinput as di
 from distinput.distribute.seats import Pickled
 from distinput.distribute.seats.threads import ThreadSeats
 from distinput.distribute.variables import ShardedVariable
-from distinput.distribute.variables.creation import InitialValue
-from distinput.values.shape import TensorShape
+from distinput.distribute.variables.kinds import InitialValue
+from distinput.values.leaves import TensorShape
 
 FixedShards = di.distribute.experimental.partitioners.FixedShardsPartitioner
 FLOAT = np.dtype("float32")

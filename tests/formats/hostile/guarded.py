@@ -13,26 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.strings import Strings
+from distinput.columns.column import Strings
 from distinput.errors import DistinputError
 from distinput.formats.example import parse_examples
 from distinput.formats.span_format import Piece, SpanFormat
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords
-from distinput.kernels import crc32c, example, example_values, lines, ragged, tfrecord
+from distinput.kernels import checksums, example_messages, example_values, lines, spans
 from tests.formats.hostile.damage import damaged
 from tests.formats.hostile.samples import EXAMPLES, FEATURES, RECORDS, unpacked, with_checksums
 
 KERNELS = (
-    crc32c.crc32c,
-    example.locate_features,
+    checksums.crc32c,
+    example_messages.locate_features,
     example_values.count_values,
     example_values.fill_bytes_spans,
     example_values.fill_floats,
     example_values.fill_int64s,
     lines.scan_lines,
-    ragged.gather_spans,
-    tfrecord.scan_records,
+    spans.gather_spans,
+    checksums.scan_records,
 )
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 

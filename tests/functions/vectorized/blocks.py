@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.block import ColumnBlock
-from distinput.columns.dense import Dense
+from distinput.columns.column import Dense
 from distinput.functions.chain import Chain
-from distinput.functions.vectorized.rules import same_bits
+from distinput.functions.vectorized.answers import same_bits
 from distinput.functions.vectorized.whole_block import Vectorizer
 from distinput.values.leaves import as_leaf
 from distinput.values.nest import structure_of

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
-from distinput.functions.vectorized.rules import Rules
+from distinput.functions.vectorized.answers import Rules
 from distinput.functions.vectorized.stand_in import StandIn
 from distinput.functions.vectorized.transplant import table_of
 

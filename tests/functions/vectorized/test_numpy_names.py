@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.rules import Rules
+from distinput.functions.vectorized.answers import Rules
 from distinput.functions.vectorized.stand_in import Refused, StandIn
 from distinput.functions.vectorized.transplant import NAMES, NumPy
 

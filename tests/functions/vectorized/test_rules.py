@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.rules import Rules, same_bits
+from distinput.functions.vectorized.answers import Rules, same_bits
 from distinput.functions.vectorized.stand_in import Refused, StandIn
 from tests.functions.vectorized.blocks import VECTORS
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.rules import Rules
+from distinput.functions.vectorized.answers import Rules
 from distinput.functions.vectorized.stand_in import Refused, StandIn, lifted, rank
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.rules import Rules
+from distinput.functions.vectorized.answers import Rules
 from distinput.functions.vectorized.stand_in import Refused
 from distinput.functions.vectorized.transplant import Transplant
 from tests.functions.vectorized.blocks import EYE, SCALARS, VECTORS, judged

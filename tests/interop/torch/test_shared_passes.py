@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from distinput.errors import InvalidArgumentError
 from distinput.interop.torch.readers import LAST_PASS, SharedPasses
-from distinput.run.cores import LoaderWorker
+from distinput.run.threads import LoaderWorker
 
 
 def worker(number: int, draw: int, lasts: bool = False) -> LoaderWorker:

@@ -10,9 +10,9 @@ import pytest
 
 import distinput as di
 from distinput.distribute import VariableAggregation, VariableSynchronization
-from distinput.distribute.core.extended import StrategyExtended
+from distinput.distribute.core.contexts import ReplicaContext
 from distinput.distribute.core.rendezvous import Rendezvous
-from distinput.distribute.core.replica_context import ReplicaContext
+from distinput.distribute.core.strategy import StrategyExtended
 from distinput.distribute.core.values import PerReplica
 from distinput.distribute.variables.store import HostStore
 from distinput.testing import check_strategy

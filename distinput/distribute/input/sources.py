@@ -1,0 +1,591 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The three sources of steps: batches that are cut, elements that are dealt, and pieces that are read alone."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any, final
+
+from distinput.columns.state import State
+from distinput.data.dataset import Dataset
+from distinput.data.iterator import DatasetIterator, Passes, resumed
+from distinput.data.seal import Seal, place_in
+from distinput.distribute.core.replicas import CallDescription
+from distinput.distribute.input.dealing import END, Cutter, StepBuilder, has_rows, mark_of, rows_in
+from distinput.distribute.input.step_source import (
+    HALF_WAY,
+    INFINITE,
+    UNKNOWN,
+    WHOLE,
+    SeenShapes,
+    Terms,
+    close_input,
+    cut_in_words,
+    lockstep_of,
+    place_after,
+    places_before,
+    plan_of,
+    resumed_input,
+    sealed_place,
+)
+from distinput.errors import StateError
+from distinput.plan.batch_sizes import Assignment
+from distinput.plan.fingerprint import allowances
+from distinput.plan.node import Node
+from distinput.sharding.own_rows import own_pieces
+from distinput.values.spec import Spec
+
+__all__ = ["CutBatches", "CutSteps", "DealtElements", "DealtSteps", "OwnBatches", "OwnPiecesSource", "OwnSteps"]
+
+
+# ----------------------------------------------------------------------------
+# A source of steps: every worker reads all global batches and cuts its own pieces out of each.
+# ----------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class CutBatches:
+    """Each worker reads all global batches and keeps its pieces of them.
+
+    Args:
+      terms: the properties of all steps.
+      dataset: the global batches.
+      cutter: cuts them.
+      spec: the spec of a piece.
+      balanced: True if the pieces of a batch differ by at most one row.
+    """
+
+    terms: Terms
+    dataset: Any
+    cutter: Cutter
+    spec: Spec
+    balanced: bool
+
+    fails_alone = False  # all workers read the same elements and meet the same error
+    layout = WHOLE
+    pipelines = 1
+    reads = "all global batches, of which this worker keeps its rows: not all rows can be reached by position"
+
+    @property
+    def agrees(self) -> bool:
+        return self.terms.agrees
+
+    @property
+    def cut(self) -> str:
+        return cut_in_words(self.balanced)
+
+    @property
+    def num_steps(self) -> int:
+        if self.terms.cardinality == INFINITE:
+            return INFINITE
+        return UNKNOWN if self.terms.steps is None or self.terms.full_rows else self.terms.steps
+
+    @property
+    def plan(self) -> str | None:
+        return plan_of(self.dataset)
+
+    def begin(self) -> "CutSteps":
+        return CutSteps(self, iter(self.dataset), None)
+
+    def restore(
+        self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]
+    ) -> "CutSteps":
+        return CutSteps(self, resumed_input(self.dataset, inputs[0], may_differ), seen)
+
+
+@final
+class CutSteps:
+    """One iteration over `CutBatches`.
+
+    Args:
+      source: the source to iterate.
+      iterator: the iterator of the global batches.
+      seen: the shapes of the last element of a restored iteration.
+    """
+
+    partial = False
+
+    def __init__(self, source: CutBatches, iterator: Any, seen: SeenShapes) -> None:
+        terms = self._terms = source.terms
+        self._iterator, self._cutter = iterator, source.cutter
+        self._full = terms.full_rows > 0
+        self._rows = partial(rows_in, source.spec.structure)
+        self._seen = seen
+        self._pending: tuple[Any, ...] = ()  # drawn for a step that an interrupt cut short
+        self._before = mark_of(iterator)
+        # One worker can run out of batches while others continue only where workers agree on each step.
+        self._build = StepBuilder(source.spec, terms.replicas, seen) if source.agrees else None
+        self._lockstep = lockstep_of(terms, iterator, 1, self._rows, alike=terms.alike) if source.agrees else None
+
+    def next(self, keeps_partial: bool) -> Any:
+        if self._lockstep is None:
+            if not self._pending:
+                self._before = mark_of(self._iterator)
+                for batch in self._iterator:
+                    self._pending = (batch,)
+                    break
+                else:
+                    return END
+            try:
+                leaves_out = self._full and self._terms.leaves_out(self._rows([*self._pending]))
+                step = END if leaves_out else self._cutter(*self._pending)
+            except Exception:
+                self._pending = ()
+                raise
+            self._pending = ()
+            return step  # no function is called before it is taken
+        drawn = self._lockstep.next()
+        if drawn is None:
+            return END
+        if self._full and self._terms.leaves_out(self._rows(drawn)):
+            self._lockstep.close()
+            return END
+        if drawn:
+            return self._cutter(drawn[0])
+        assert self._build is not None
+        return self._build([], self._terms.replicas.count)
+
+    @property
+    def seen(self) -> SeenShapes:
+        return self._seen if self._build is None else self._build.seen
+
+    @property
+    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
+        return (self._iterator.epoch, self._iterator.seeds) if self._terms.alike else (None, None)
+
+    def places(self, waiting: bool = False) -> list[State]:
+        if waiting or self._pending:
+            return places_before([self._iterator], [self._before])
+        return [place_after(self._iterator, self._lockstep)]
+
+    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
+        return [sealed_place(self._iterator, places[0])]
+
+    def close(self) -> None:
+        self._pending = ()
+        if self._build is not None:
+            self._build.close()
+        if self._lockstep is not None:
+            self._lockstep.close()
+        close_input(self._iterator)
+
+
+# ----------------------------------------------------------------------------
+# A source of steps: each replica in turn gets one element of an input pipeline.
+# ----------------------------------------------------------------------------
+
+
+_SHAPES = CallDescription("next step of the input: the shapes of its rows", name="the shapes of a step")
+
+
+@final
+@dataclass(frozen=True)
+class DealtElements:
+    """Gives element k of a worker's dataset to its replica k mod R in step k div R; or each has its own dataset.
+
+    Args:
+      terms: the properties of all steps.
+      datasets: one for all replicas of this worker, or one for each of them.
+      spec: the spec of an element.
+      whole: True if elements are global batches for the only replica, so that a place in them is a place in all data.
+      has_rows: True if elements are parts of global batches, so that a step in which no worker has a row is skipped.
+      tree_of: the tree that a worker reads, for those who ask about other workers; None if only its own is known.
+    """
+
+    terms: Terms
+    datasets: Sequence[Any]
+    spec: Spec
+    whole: bool = False
+    has_rows: bool = True
+    tree_of: Callable[[int], Node] | None = field(default=None, repr=False)
+
+    fails_alone = True
+    cut = "one element of the input for each replica, in turn"
+    reads = "this worker's part of the data"
+
+    @property
+    def agrees(self) -> bool:
+        terms = self.terms
+        # No worker can tell from its own part whether a step is full, even if the data never ends.
+        return terms.agrees or (terms.full_rows > 0 and terms.replicas.workers > 1)
+
+    @property
+    def num_steps(self) -> int:
+        terms = self.terms
+        if terms.cardinality == INFINITE:
+            return INFINITE
+        if terms.steps is not None and not terms.full_rows:
+            return terms.steps
+        if self.whole or len(self.datasets) > 1 or terms.replicas.workers > 1 or terms.full_rows:
+            return UNKNOWN
+        elements = int(self.datasets[0].cardinality())
+        if elements < 0:
+            return elements
+        return -(-elements // terms.replicas.count) if terms.keeps_partial else elements // terms.replicas.count
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        if self.whole:
+            return WHOLE
+        replicas, cut = self.terms.replicas, "per_replica" if len(self.datasets) > 1 else "per_worker"
+        return {"replicas": replicas.total, "workers": replicas.workers, "cut": cut}
+
+    @property
+    def pipelines(self) -> int:
+        return len(self.datasets)
+
+    @property
+    def plan(self) -> str | None:
+        return plan_of(self.datasets[0])
+
+    def begin(self) -> "DealtSteps":
+        return DealtSteps(self, [iter(dataset) for dataset in self.datasets], 0, None)
+
+    def restore(
+        self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]
+    ) -> "DealtSteps":
+        pairs = zip(self.datasets, inputs, strict=True)
+        return DealtSteps(self, [resumed_input(dataset, state, may_differ) for dataset, state in pairs], step, seen)
+
+
+@final
+class DealtSteps:
+    """One iteration over `DealtElements`.
+
+    Args:
+      source: the source to iterate.
+      iterators: the iterators of its datasets.
+      step: how many steps were taken before.
+      seen: the shapes of the last element before.
+    """
+
+    def __init__(self, source: DealtElements, iterators: Sequence[Any], step: int, seen: SeenShapes) -> None:
+        terms = self._terms = source.terms
+        self._iterators = iterators
+        self._one = iterators[0] if len(iterators) == 1 else None
+        self._replicas, self._full = terms.replicas.count, terms.full_rows > 0
+        self._rows = partial(rows_in, source.spec.structure)
+        self._build, self._cut = StepBuilder(source.spec, terms.replicas, seen), source.has_rows
+        # A replica without others sees its end itself; steps that failed were not delivered, so counting would go wrong.
+        self._left = None if terms.steps is None or terms.replicas.total == 1 else terms.steps - step
+        self._pending: list[Any] = []  # drawn for a step that was cut short
+        self._before = [mark_of(iterator) for iterator in iterators]
+        self._failed = False  # that step, with an error
+        self.partial = False
+        self._lockstep = None
+        if source.agrees:
+            rows_of = self._rows if source.has_rows else None
+            lacks = partial(self._build.stand_in.lacks, replicas=self._replicas, cut=source.has_rows)
+            self._lockstep = lockstep_of(terms, iterators[0], self._replicas, rows_of, alike=False, lacks=lacks)
+
+    def next(self, keeps_partial: bool) -> Any:
+        if self._lockstep is not None:
+            return self._agreed()
+        steps_left = None if self._left is None else self._left - 1
+        if steps_left == -1:
+            return END
+        replicas, parts = self._replicas, self._pending
+        if not parts:
+            self._before = [mark_of(iterator) for iterator in self._iterators]
+        try:
+            missing = self._draw(parts)
+        except Exception:
+            self._left, self._failed = steps_left, True
+            raise
+        if missing and self._left is None and (missing == replicas or not keeps_partial):
+            parts.clear()
+            return END
+        if self._full and self._terms.leaves_out(self._rows(parts)):
+            parts.clear()
+            return END
+        step = self._build([*parts], missing)
+        self._pending, self._failed, self._left, self.partial = (
+            [],
+            False,
+            steps_left,
+            missing > 0 and steps_left is None,
+        )
+        return step  # no function is called before it is taken
+
+    def _draw(self, parts: list[Any]) -> int:
+        """Draw what is missing for a step; how many replicas get nothing."""
+        if self._one is not None:
+            parts.extend(islice(self._one, self._replicas - len(parts)))
+            return self._replicas - len(parts)
+        for iterator in self._iterators[len(parts) :]:
+            for part in iterator:
+                parts.append(part)
+                break
+            else:
+                parts.append(END)
+        return sum([part is END for part in parts])
+
+    def _agreed(self) -> Any:
+        lockstep = self._lockstep
+        assert lockstep is not None
+        parts = lockstep.next()
+        if parts is None:
+            return END
+        if self._full and self._terms.leaves_out(lockstep.rows):
+            lockstep.close()
+            return END
+        seen = self._shapes_of_others(parts) if lockstep.lacking else None
+        return self._build(parts, self._replicas - len(parts), seen)
+
+    def _shapes_of_others(self, parts: list[Any]) -> SeenShapes:
+        """The shapes of the rows of the first worker that has some; empty pieces of this worker become placeholders of them.
+
+        All workers call this in the same step.
+        """
+        stand_in, peers = self._build.stand_in, self._terms.replicas.peers
+        assert peers is not None, "only several workers agree"
+        mine = [stand_in.shapes(part) for part in parts]
+        own = next((shapes for shapes in mine if has_rows(shapes)), None)
+        told = peers.exchange(_SHAPES, lambda: (own, []), peers.control)
+        seen: SeenShapes = next((shapes for shapes, _ in told if shapes is not None), None)
+        if seen is not None and self._cut:
+            empty = stand_in.element(seen)
+            parts[:] = [part if has_rows(shapes) else empty for part, shapes in zip(parts, mine, strict=True)]
+        return seen
+
+    @property
+    def seen(self) -> SeenShapes:
+        return self._build.seen
+
+    @property
+    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
+        return self._iterators[0].epoch if self._terms.alike else None, None
+
+    def places(self, waiting: bool = False) -> list[State]:
+        if self._pending and self._failed:
+            raise StateError(HALF_WAY)
+        if self._lockstep is None and (waiting or self._pending):
+            return places_before(self._iterators, self._before)
+        return [place_after(iterator, self._lockstep) for iterator in self._iterators]
+
+    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
+        return [sealed_place(iterator, place) for iterator, place in zip(self._iterators, places, strict=True)]
+
+    def close(self) -> None:
+        self._pending = []
+        self._build.close()
+        if self._lockstep is not None:
+            self._lockstep.close()
+        for iterator in self._iterators:
+            close_input(iterator)
+
+
+# ----------------------------------------------------------------------------
+# Steps of this worker's own pieces of the global batches, which it reads without the others.
+# ----------------------------------------------------------------------------
+
+
+# ---- A worker's own pieces of global batches, read without those of the others, with states of the whole dataset
+
+
+class OwnBatches:
+    """A dataset of global batches of which a worker reads only its own pieces.
+
+    Its positions are positions in the global batches, so its states are those of the whole dataset: any number of
+    workers can continue from them.
+
+    Args:
+      whole: the dataset of global batches.
+      node: its tree without the final prefetch.
+      assignment: the pieces that belong to this worker.
+      ahead: how many pieces to prefetch.
+      passes: the counter of passes; None before the first one.
+    """
+
+    def __init__(
+        self, whole: Dataset, node: Node, assignment: Assignment, ahead: int, passes: Passes | None = None
+    ) -> None:
+        self._whole, self._node, self._assignment, self._ahead = whole, node, assignment, ahead
+        self._passes = passes or Passes()
+        self._runs = whole._runs()  # the tree that positions belong to
+        self._seal = Seal(whole.node, self._runs)
+        self.pieces = self._made(node)
+
+    @staticmethod
+    def of(whole: Dataset, node: Node, assignment: Assignment, ahead: int) -> "OwnBatches | None":
+        """The batches as `OwnBatches`; None without random access to rows, so that a worker has to read all batches."""
+        if assignment.each is None or own_pieces(node, assignment) is None:
+            return None
+        made = OwnBatches(whole, node, assignment, ahead)
+        return None if made._runs.node.start_at(0, 0) is None else made
+
+    def _made(self, node: Node) -> Dataset:
+        pieces = own_pieces(node, self._assignment)
+        assert pieces is not None, "the same tree with other seeds"
+        return Dataset(pieces, self._passes).prefetch(self._ahead)
+
+    @property
+    def whole(self) -> Dataset:
+        """The dataset of global batches."""
+        return self._whole
+
+    @property
+    def node(self) -> Node:
+        """Its tree, without the final prefetch."""
+        return self._node
+
+    @property
+    def element_spec(self) -> Any:
+        """The spec of a piece."""
+        return self.pieces.element_spec
+
+    def cardinality(self) -> int:
+        """The number of pieces."""
+        return self.pieces.cardinality()
+
+    def __iter__(self) -> DatasetIterator:
+        self._seal = Seal(self._whole.node, self._runs)  # its files are examined again
+        return self.pieces.__iter__()
+
+    def state(self, place: State, batches: int) -> State:
+        """The state of the whole dataset after `batches` of its batches.
+
+        Args:
+          place: the position after this worker's pieces of them, of the iterator that returned the pieces.
+          batches: the number of batches since the first pass began.
+        """
+        return self._seal({**place, "at": self._runs.node.start_at(batches, place["epoch"]), "skip": 0})
+
+    def restore(self, state: State, batches: int, may_differ: Collection[str]) -> tuple["OwnBatches", DatasetIterator]:
+        """An iterator of this worker's pieces of the batches after the first `batches` ones, and its `OwnBatches`.
+
+        The latter uses the seeds that had been drawn when `state` was saved.
+
+        Raises:
+          StateError: the state belongs to another pipeline.
+        """
+        place, running = place_in(self._whole.node, self._runs, state, may_differ)
+        plan, _ = resumed(self._whole.node, running, place)
+        own = self
+        if plan is not self._whole.node:
+            own = OwnBatches(Dataset(plan), plan.inputs[0], self._assignment, self._ahead, self._passes)
+        own._seal = Seal(own._whole.node, own._runs)
+        pieces = own.pieces._runs()
+        at = pieces.node.start_at(batches * (self._assignment.each or 0), place["epoch"])
+        return own, own.pieces._goes_on({**place, "at": at, "skip": 0}, pieces)
+
+
+# ---- A source of steps: each worker reads only its own pieces of each global batch
+
+
+@final
+@dataclass(frozen=True)
+class OwnPiecesSource:
+    """Each worker reads only its own pieces of the global batches; all workers know the number of steps beforehand.
+
+    Args:
+      terms: the properties of all steps.
+      batches: the global batches, of which this worker's pieces are read.
+      spec: the spec of a piece.
+      balanced: True if the pieces of a batch differ by at most one row.
+    """
+
+    terms: Terms
+    batches: OwnBatches
+    spec: Spec
+    balanced: bool
+
+    agrees = False
+    fails_alone = True
+    layout = WHOLE
+    pipelines = 1
+    reads = "only this worker's rows of each global batch"
+    plan = None
+
+    @property
+    def cut(self) -> str:
+        return cut_in_words(self.balanced)
+
+    @property
+    def num_steps(self) -> int:
+        if self.terms.cardinality == INFINITE:
+            return INFINITE
+        return UNKNOWN if self.terms.steps is None else self.terms.steps
+
+    def begin(self) -> "OwnSteps":
+        return OwnSteps(self, self.batches, iter(self.batches), 0, None)
+
+    def restore(
+        self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]
+    ) -> "OwnSteps":
+        batches, iterator = self.batches.restore(inputs[0], step, allowances(may_differ))
+        return OwnSteps(self, batches, iterator, step, seen)
+
+
+@final
+class OwnSteps:
+    """One iteration over `OwnPiecesSource`.
+
+    Args:
+      source: the source to iterate.
+      batches: the batches of the source, with the seeds of a restored iteration if there is one.
+      iterator: the iterator of the pieces.
+      step: how many steps were taken before.
+      seen: the shapes of the last element before.
+    """
+
+    def __init__(
+        self, source: OwnPiecesSource, batches: OwnBatches, iterator: Any, step: int, seen: SeenShapes
+    ) -> None:
+        terms = source.terms
+        self._batches, self._iterator, self._alike = batches, iterator, terms.alike
+        self._replicas = terms.replicas.count
+        self._build = StepBuilder(source.spec, terms.replicas, seen)
+        self._left = None if terms.steps is None else terms.steps - step
+        self._pending: list[Any] = []  # drawn for a step that was cut short
+        self._before = iterator.mark()
+        self._failed = False  # that step, with an error
+        self.partial = False
+
+    def next(self, keeps_partial: bool) -> Any:
+        steps_left = None if self._left is None else self._left - 1
+        if steps_left == -1:
+            return END
+        parts = self._pending
+        if not parts:
+            self._before = self._iterator.mark()
+        try:
+            parts.extend(islice(self._iterator, self._replicas - len(parts)))
+        except Exception:
+            self._left, self._failed = steps_left, True
+            raise
+        missing = self._replicas - len(parts)
+        if missing and self._left is None and (missing == self._replicas or not keeps_partial):
+            parts.clear()
+            return END
+        step = self._build([*parts], missing)
+        self._pending, self._failed, self._left, self.partial = (
+            [],
+            False,
+            steps_left,
+            missing > 0 and steps_left is None,
+        )
+        return step  # no function is called before it is taken
+
+    @property
+    def seen(self) -> SeenShapes:
+        return self._build.seen
+
+    @property
+    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
+        return (self._iterator.epoch, self._iterator.seeds) if self._alike else (None, None)
+
+    def places(self, waiting: bool = False) -> list[State]:
+        if self._pending and self._failed:
+            raise StateError(HALF_WAY)
+        return [self._iterator.place(self._before if waiting or self._pending else None)]
+
+    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
+        return [self._batches.state(places[0], step)]
+
+    def close(self) -> None:
+        self._pending = []
+        self._build.close()
+        self._iterator.close()

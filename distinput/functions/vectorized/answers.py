@@ -1,0 +1,651 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What NumPy's functions answer for stand-ins: on each value alone, over the values of an element, and by moving values."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from distinput.functions.vectorized.stand_in import FUNCTIONS, Answers, Refused, StandIn, Unfit, lifted, rank, rule
+
+__all__ = ["OF_UFUNCS", "Rules", "applied", "cast", "item", "picked", "power", "same_bits", "set_item"]
+
+
+# ----------------------------------------------------------------------------
+# Operations on each value alone, and over the values of an element.
+# ----------------------------------------------------------------------------
+
+
+# ----------------------------------------------------------------------------
+# Operations on each value alone.
+#
+# Those of `EXACT` are defined by IEEE 754 or are arithmetic of integers: there is one right result, however many values are
+# computed at a time. Others, such as `exp`, may take another path for a block than for one element; they are measured.
+# ----------------------------------------------------------------------------
+
+
+EXACT = frozenset(
+    [
+        "absolute",
+        "add",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "ceil",
+        "copysign",
+        "divide",
+        "equal",
+        "fabs",
+        "floor",
+        "fmax",
+        "fmin",
+        "greater",
+        "greater_equal",
+        "invert",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "left_shift",
+        "less",
+        "less_equal",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+        "logical_xor",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negative",
+        "not_equal",
+        "positive",
+        "right_shift",
+        "rint",
+        "sign",
+        "signbit",
+        "sqrt",
+        "square",
+        "subtract",
+        "trunc",
+    ]
+)
+_EXACT_OF_INTEGERS = frozenset(("floor_divide", "remainder"))
+_MEASURED = frozenset(
+    [
+        "arccos",
+        "arccosh",
+        "arcsin",
+        "arcsinh",
+        "arctan",
+        "arctan2",
+        "arctanh",
+        "cbrt",
+        "cos",
+        "cosh",
+        "deg2rad",
+        "exp",
+        "exp2",
+        "expm1",
+        "float_power",
+        "floor_divide",
+        "fmod",
+        "hypot",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "logaddexp",
+        "power",
+        "rad2deg",
+        "reciprocal",
+        "remainder",
+        "sin",
+        "sinh",
+        "tan",
+        "tanh",
+    ]
+)
+_OVERFLOWING = frozenset(("absolute", "add", "multiply", "negative", "subtract"))
+_CHOOSING = frozenset(("fmax", "fmin", "maximum", "minimum"))
+
+
+def applied(rules: Answers, ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> StandIn:
+    """A ufunc called with stand-ins."""
+    name = ufunc.__name__
+    target = options.pop("out", None)
+    if set(options) - {"dtype"} or ufunc.nout != 1 or ufunc.signature is not None:
+        raise Refused(f"np.{name} is called with options or results that have no rule")
+    ndim = max(map(rank, inputs))
+    blocks = [lifted(value, ndim) for value in inputs]
+    made = ufunc(*blocks, **options)
+    if name in EXACT or (name in _EXACT_OF_INTEGERS and made.dtype.kind in "iu"):
+        if name in _OVERFLOWING and not ndim and made.dtype.kind in "iu":
+            _check_range(ufunc, blocks, made.dtype)
+        if name in _CHOOSING and made.dtype.kind == "f":
+            check_zeros(*blocks)
+        result = StandIn(made, rules, own=True)
+    elif name in _MEASURED:
+        result = rules.measure(name, made, inputs, lambda *values: ufunc(*values, **options))
+    else:
+        raise Refused(f"np.{name} has no rule")
+    return result if target is None else _in_place(result, target)
+
+
+def _in_place(result: StandIn, target: Any) -> StandIn:
+    (given,) = target
+    if not isinstance(given, StandIn):
+        raise Refused("it writes to an array from outside")
+    if not given.ndim:
+        return result  # a number: the name gets another one
+    if not given.own or given.shape != result.shape:
+        raise Refused("it changes its argument, or a view, in place")
+    np.copyto(given.block, result.block, casting="same_kind")
+    return given
+
+
+def _check_range(ufunc: Any, blocks: Sequence[Any], dtype: Any) -> None:
+    """NumPy warns where a number of its own overflows, but not where a value of an array does."""
+    about = ufunc(*[np.asarray(block, np.float64) for block in blocks])
+    info = np.iinfo(dtype)
+    low, high = (info.min, info.max) if dtype.itemsize < 8 else (info.min // 2, info.max // 2)
+    if about.size and (about.min() < low or about.max() > high):
+        raise Unfit
+
+
+def check_zeros(a: Any, b: Any) -> None:
+    """Which of 0.0 and -0.0 is the larger one is not defined."""
+    if bool(((a == b) & (np.signbit(a) != np.signbit(b))).any()):
+        raise Unfit
+
+
+def power(rules: Answers, element: StandIn, exponent: Any) -> Any:
+    """`element ** exponent`; arrays of floats have exact ways for some constants."""
+    if element.ndim and element.dtype.kind == "f" and type(exponent) in (int, float) and exponent in (-1, 0.5, 1, 2):
+        return StandIn(element.block**exponent, rules, own=True)
+    made = lifted(element, max(element.ndim, rank(exponent))) ** lifted(exponent, max(element.ndim, rank(exponent)))
+    return rules.measure("power", made, (element, exponent), lambda a, b: a**b)
+
+
+def cast(rules: Answers, element: StandIn, dtype: Any, copy: bool) -> StandIn:
+    """Each value converted; what does not fit into integers is not defined."""
+    if dtype == element.dtype and not copy:
+        return element
+    return StandIn(converted(element.block, dtype), rules, own=True)
+
+
+def converted(block: Any, dtype: Any) -> Any:
+    """`block.astype(dtype)`.
+
+    Raises:
+      Unfit: a float does not fit into an integer.
+    """
+    if block.dtype.kind == "f" and dtype.kind in "iu" and block.size:
+        info, low, high = np.iinfo(dtype), float(block.min()), float(block.max())
+        if not (low > info.min - 1 and high < info.max):  # false for NaN too
+            raise Unfit
+    return block.astype(dtype)
+
+
+@rule(np.where)
+def _where(rules: Answers, condition: Any, *choices: Any) -> StandIn:
+    if len(choices) != 2:
+        raise Refused("the shape of what it returns depends on a value of the element")
+    ndim = max(map(rank, (condition, *choices)))
+    return StandIn(np.where(*[lifted(value, ndim) for value in (condition, *choices)]), rules, own=True)
+
+
+@rule(np.clip)
+def _clip(rules: Answers, a: Any, a_min: Any = None, a_max: Any = None) -> StandIn:
+    ndim = max(map(rank, (a, a_min, a_max)))
+    values, low, high = [lifted(value, ndim) for value in (a, a_min, a_max)]
+    if values.dtype.kind == "f":
+        for bound in (low, high):
+            if bound is not None:
+                check_zeros(values, bound)
+    return StandIn(np.clip(values, low, high), rules, own=True)
+
+
+@rule(np.round, np.around)
+def _round(rules: Answers, a: StandIn, decimals: int = 0) -> StandIn:
+    if type(decimals) is not int or decimals < 0:
+        raise Refused("np.round has a rule for a constant number of decimals, at least 0")
+    return StandIn(np.round(a.block, decimals), rules, own=True)
+
+
+@rule(np.searchsorted)
+def _searchsorted(rules: Answers, a: Any, v: Any, side: Any = "left") -> StandIn:
+    if isinstance(a, StandIn):
+        raise Refused("np.searchsorted has a rule for constant sorted values")
+    return StandIn(np.searchsorted(a, v.block, side), rules, own=True)
+
+
+@rule(np.digitize)
+def _digitize(rules: Answers, x: Any, bins: Any, right: bool = False) -> StandIn:
+    if isinstance(bins, StandIn):
+        raise Refused("np.digitize has a rule for constant bins")
+    return StandIn(np.digitize(x.block, bins, right), rules, own=True)
+
+
+# ----------------------------------------------------------------------------
+# Operations over the values of an element: sums, extremes, products of matrices.
+#
+# Exact are those whose result does not depend on the order of the values: sums of integers, whose overflow wraps, means of
+# integers whose sum is exact in float64, extremes, and running sums, whose order is given. The others are measured.
+# ----------------------------------------------------------------------------
+
+
+OF_UFUNCS = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
+"""The function that `ufunc.reduce` is."""
+
+_WEIGHT = 32
+"""How many values of other operations one sum is worth when it is measured: 256 sums are compared."""
+
+_WHOLE = 1 << 20
+"""Integers of 32 bits whose sum float64 holds exactly."""
+
+
+def _entered(function: Any) -> None:
+    @rule(function)
+    def reduced(rules: Answers, a: Any, axis: Any = None, **options: Any) -> StandIn:
+        name = function.__name__
+        if not isinstance(a, StandIn) or any(isinstance(v, StandIn) for v in options.values()):
+            raise Refused(f"np.{name} of several values has no rule")
+        made = _over(function, a, axis, options)
+        if not set(options) - {"keepdims"} and _is_exact(name, a):
+            if name in ("max", "min", "amax", "amin") and a.dtype.kind == "f":
+                _check_signs(a.block, made)
+            return StandIn(made, rules, own=True)
+        return rules.measure(name, made, (a,), lambda value: function(value, axis=axis, **options), _WEIGHT)
+
+
+for _function in (np.all, np.any, np.argmax, np.argmin, np.max, np.mean, np.min, np.prod, np.std, np.sum, np.var):
+    _entered(_function)
+
+
+def _is_exact(name: str, a: StandIn) -> bool:
+    if name in ("all", "any", "argmax", "argmin", "max", "min", "amax", "amin"):
+        return True
+    integers = a.dtype.kind in "biu"
+    return integers and (name in ("sum", "prod") or (name == "mean" and a.dtype.itemsize <= 4 and a.size <= _WHOLE))
+
+
+def _over(function: Any, a: StandIn, axis: Any, options: dict[str, Any]) -> Any:
+    """The function over axes of all elements."""
+    if axis is not None:
+        axes = [(x % a.ndim) + 1 for x in (axis if isinstance(axis, tuple | list) else (axis,))]
+        if any(not -a.ndim <= x < a.ndim for x in (axis if isinstance(axis, tuple | list) else (axis,))):
+            raise ValueError(f"axis {axis} is out of bounds for array of dimension {a.ndim}")
+        return function(a.block, axis=axes[0] if len(axes) == 1 else tuple(axes), **options)
+    given = {key: value for key, value in options.items() if key != "keepdims"}
+    made = function(a.block.reshape(len(a.block), -1), axis=1, **given)
+    return made.reshape(len(made), *(1,) * a.ndim) if options.get("keepdims") else made
+
+
+def _check_signs(block: Any, made: Any) -> None:
+    """Which of 0.0 and -0.0 is the larger one is not defined."""
+    if bool((made == 0).any()):
+        signs = np.signbit(block[block == 0])
+        if signs.any() and not signs.all():
+            raise Unfit
+
+
+@rule(np.cumsum)
+def _cumsum(rules: Answers, a: StandIn, axis: int | None = None) -> StandIn:
+    block = a.block.reshape(len(a.block), -1) if axis is None else a.block
+    return StandIn(np.cumsum(block, axis=1 if axis is None else axis % a.ndim + 1), rules, own=True)
+
+
+@rule(np.linalg.norm)
+def _norm(rules: Answers, x: StandIn) -> StandIn:
+    flat = x.block.reshape(len(x.block), 1, -1)
+    made = np.sqrt(np.matmul(flat, flat.transpose(0, 2, 1))[:, 0, 0])
+    return rules.measure("linalg.norm", made, (x,), np.linalg.norm, _WEIGHT)
+
+
+@rule(np.matmul)
+def _matmul(rules: Answers, a: Any, b: Any) -> StandIn:
+    return rules.measure("matmul", _product(a, b), (a, b), np.matmul, _WEIGHT)
+
+
+@rule(np.dot)
+def _dot(rules: Answers, a: Any, b: Any) -> StandIn:
+    return rules.measure("dot", _product(a, b), (a, b), np.dot, _WEIGHT)
+
+
+def _product(a: Any, b: Any) -> Any:
+    """The product of matrices or vectors for all elements, one after the other as for a single one."""
+    if not {rank(a), rank(b)} <= {1, 2}:
+        raise Refused("a product of more than two dimensions, or of numbers, has no rule")
+    left = a.block if isinstance(a, StandIn) else np.asarray(a)
+    right = b.block if isinstance(b, StandIn) else np.asarray(b)
+    left = left[..., None, :] if rank(a) == 1 else left
+    right = right[..., None] if rank(b) == 1 else right
+    made = np.matmul(left, right)
+    if rank(b) == 1:
+        made = made[..., 0]
+    return made[..., 0] if rank(a) == 1 and rank(b) == 1 else made[..., 0, :] if rank(a) == 1 else made
+
+
+# ----------------------------------------------------------------------------
+# Operations that move values and compute none: indices, axes, joining, padding. A block has one axis more, the first.
+# ----------------------------------------------------------------------------
+
+
+_BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
+
+
+def item(rules: Answers, element: StandIn, key: Any) -> StandIn:
+    """`element[key]`."""
+    if isinstance(key, StandIn):
+        if key.ndim or key.dtype.kind not in "iu":
+            raise Refused("the shape of what it takes depends on a value of the element")
+        n = len(key.block)
+        return element.lent(element.block[np.arange(n), key.block])
+    keys, advanced = _keys(key)
+    made = element.block[(slice(None), *keys)]
+    return StandIn(made, rules, own=True) if advanced else element.lent(made)
+
+
+def _keys(key: Any) -> tuple[tuple[Any, ...], bool]:
+    """A constant key as a tuple, and whether one of its parts is a list or an array, which makes a copy."""
+    keys = key if isinstance(key, tuple) else (key,)
+    lists = [part for part in keys if isinstance(part, list | np.ndarray)]
+    numbers = [part for part in keys if isinstance(part, int | np.integer)]
+    if any(isinstance(part, bool) or not isinstance(part, (*_BASIC, list, np.ndarray)) for part in keys):
+        raise Refused("it is indexed by something that has no rule")
+    if len(lists) > 1 or (lists and numbers):
+        raise Refused("it is indexed by several lists or arrays together")
+    return keys, bool(lists)
+
+
+def set_item(element: StandIn, key: Any, value: Any) -> None:
+    """`element[key] = value`, for an array that the function made itself."""
+    if not element.own:
+        raise Refused("it changes its argument, or a view, in place")
+    block = element.block
+    if isinstance(key, StandIn):
+        if key.dtype != bool or key.shape != element.shape or rank(value) or isinstance(value, StandIn):
+            raise Refused("it assigns to places that depend on a value of the element")
+        block[key.block] = value
+        return
+    keys, _ = _keys(key)
+    target = block[(slice(None), *keys)]
+    if rank(value) > target.ndim - 1:
+        raise Refused("it assigns more dimensions than there are")
+    if isinstance(value, StandIn):
+        value = converted(lifted(value, target.ndim - 1), block.dtype)
+    block[(slice(None), *keys)] = value
+
+
+def picked(rules: Answers, table: Any, key: Any) -> StandIn:
+    """`table[key]`, for an array from outside and a key with stand-ins."""
+    keys = key if isinstance(key, tuple) else (key,)
+    whole = len(keys) == 1 and isinstance(keys[0], StandIn)
+    for part in keys:
+        if isinstance(part, StandIn):
+            if part.dtype.kind not in "iu" or (part.ndim and not whole):
+                raise Refused("it is indexed by something that has no rule")
+        elif isinstance(part, bool) or not isinstance(part, int | np.integer):
+            raise Refused("it is indexed by something that has no rule")
+    made = np.asarray(table)[tuple([part.block if isinstance(part, StandIn) else part for part in keys])]
+    return StandIn(made, rules, own=True)
+
+
+def _axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis % ndim + 1
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(1, ndim + 1))
+    return tuple([_axis(a, ndim) for a in (axis if isinstance(axis, tuple | list) else (axis,))])
+
+
+def _rows(values: Sequence[Any]) -> list[Any]:
+    """Each value for all elements; constants are repeated without a copy."""
+    n = next(len(value.block) for value in values if isinstance(value, StandIn))
+    return [
+        value.block if isinstance(value, StandIn) else np.broadcast_to(value, (n, *np.shape(value))) for value in values
+    ]
+
+
+@rule(np.take)
+def _take(rules: Answers, a: Any, indices: Any, axis: int | None = None) -> StandIn:
+    if isinstance(indices, StandIn):
+        if isinstance(a, StandIn) or not (axis == 0 or (axis is None and np.ndim(a) == 1)):
+            raise Refused("np.take has a rule for constants along the first axis")
+        return picked(rules, a, indices)
+    if axis is None:
+        return StandIn(np.take(a.block.reshape(len(a.block), -1), indices, axis=1), rules, own=True)
+    return StandIn(np.take(a.block, indices, axis=_axis(axis, a.ndim)), rules, own=True)
+
+
+@rule(np.stack)
+def _stack(rules: Answers, arrays: Sequence[Any], axis: int = 0) -> StandIn:
+    return StandIn(np.stack(_rows(arrays), _axis(axis, rank(arrays[0]) + 1)), rules, own=True)
+
+
+@rule(np.concatenate)
+def _concatenate(rules: Answers, arrays: Sequence[Any], axis: int = 0) -> StandIn:
+    return StandIn(np.concatenate(_rows(arrays), _axis(axis, rank(arrays[0]))), rules, own=True)
+
+
+@rule(np.transpose)
+def _transpose(_: Answers, a: StandIn, axes: Any = None) -> StandIn:
+    return a.transpose(axes)
+
+
+@rule(np.swapaxes)
+def _swapaxes(_: Answers, a: StandIn, axis1: int, axis2: int) -> StandIn:
+    return a.swapaxes(axis1, axis2)
+
+
+@rule(np.moveaxis)
+def _moveaxis(_: Answers, a: StandIn, source: Any, destination: Any) -> StandIn:
+    return a.lent(np.moveaxis(a.block, _axes(source, a.ndim), _axes(destination, a.ndim)))
+
+
+@rule(np.reshape)
+def _reshape(_: Answers, a: StandIn, shape: Any) -> StandIn:
+    return a.reshape(*shape) if isinstance(shape, tuple | list) else a.reshape(shape)
+
+
+@rule(np.ravel)
+def _ravel(_: Answers, a: StandIn) -> StandIn:
+    return a.ravel()
+
+
+@rule(np.squeeze)
+def _squeeze(_: Answers, a: StandIn, axis: Any = None) -> StandIn:
+    ones = tuple([i + 1 for i, size in enumerate(a.shape) if size == 1]) if axis is None else _axes(axis, a.ndim)
+    return a.lent(a.block.squeeze(ones))
+
+
+@rule(np.expand_dims)
+def _expand_dims(_: Answers, a: StandIn, axis: int) -> StandIn:
+    return a.lent(np.expand_dims(a.block, _axis(axis, a.ndim + 1)))
+
+
+@rule(np.flip)
+def _flip(_: Answers, m: StandIn, axis: Any = None) -> StandIn:
+    return m.lent(np.flip(m.block, _axes(axis, m.ndim)))
+
+
+@rule(np.fliplr)
+def _fliplr(_: Answers, m: StandIn) -> StandIn:
+    return m.lent(np.flip(m.block, _axis(1, m.ndim)))
+
+
+@rule(np.flipud)
+def _flipud(_: Answers, m: StandIn) -> StandIn:
+    return m.lent(np.flip(m.block, _axis(0, m.ndim)))
+
+
+@rule(np.rot90)
+def _rot90(_: Answers, m: StandIn, k: int = 1, axes: tuple[int, int] = (0, 1)) -> StandIn:
+    return m.lent(np.rot90(m.block, k, (_axis(axes[0], m.ndim), _axis(axes[1], m.ndim))))
+
+
+@rule(np.roll)
+def _roll(rules: Answers, a: StandIn, shift: Any, axis: Any = None) -> StandIn:
+    if axis is None:
+        flat = np.roll(a.block.reshape(len(a.block), -1), shift, 1)
+        return StandIn(flat.reshape(a.block.shape), rules, own=True)
+    return StandIn(np.roll(a.block, shift, _axes(axis, a.ndim)), rules, own=True)
+
+
+@rule(np.repeat)
+def _repeat(rules: Answers, a: StandIn, repeats: Any, axis: int | None = None) -> StandIn:
+    block = a.block.reshape(len(a.block), -1) if axis is None else a.block
+    return StandIn(np.repeat(block, repeats, 1 if axis is None else _axis(axis, a.ndim)), rules, own=True)
+
+
+@rule(np.tile)
+def _tile(rules: Answers, A: StandIn, reps: Any) -> StandIn:  # noqa: N803 - NumPy's name
+    times = tuple(reps) if isinstance(reps, tuple | list) else (reps,)
+    ndim = max(len(times), A.ndim)
+    return StandIn(np.tile(lifted(A, ndim), (1, *(1,) * (ndim - len(times)), *times)), rules, own=True)
+
+
+@rule(np.pad)
+def _pad(rules: Answers, array: StandIn, pad_width: Any, mode: Any = "constant", **options: Any) -> StandIn:
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or np.ndim(options.get("constant_values", 0)):
+        raise Refused(f"np.pad has no rule for mode={mode!r}, or for several constant values")
+    width = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
+    return StandIn(np.pad(array.block, [(0, 0), *map(tuple, width)], mode, **options), rules, own=True)
+
+
+@rule(np.diff)
+def _diff(rules: Answers, a: StandIn, n: int = 1, axis: int = -1) -> StandIn:
+    return StandIn(np.diff(a.block, n, _axis(axis, a.ndim)), rules, own=True)
+
+
+@rule(np.broadcast_to)
+def _broadcast_to(_: Answers, array: StandIn, shape: Any) -> StandIn:
+    wanted = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    return array.lent(np.broadcast_to(lifted(array, len(wanted)), (len(array.block), *wanted)))
+
+
+@rule(np.zeros_like)
+def _zeros_like(rules: Answers, a: StandIn, dtype: Any = None) -> StandIn:
+    return StandIn(np.zeros(a.block.shape, dtype or a.dtype), rules, own=True)
+
+
+@rule(np.ones_like)
+def _ones_like(rules: Answers, a: StandIn, dtype: Any = None) -> StandIn:
+    return StandIn(np.ones(a.block.shape, dtype or a.dtype), rules, own=True)
+
+
+@rule(np.full_like)
+def _full_like(rules: Answers, a: StandIn, fill_value: Any, dtype: Any = None) -> StandIn:
+    if isinstance(fill_value, StandIn):
+        raise Refused("np.full_like has a rule for a constant value")
+    return StandIn(np.full(a.block.shape, fill_value, dtype or a.dtype), rules, own=True)
+
+
+@rule(np.copy)
+def _copy(_: Answers, a: StandIn) -> StandIn:
+    return a.copy()
+
+
+# ----------------------------------------------------------------------------
+# `Rules`: answers for stand-ins, from the table of rules.
+# ----------------------------------------------------------------------------
+
+
+_VALUES, _ROWS, _LATER = 1 << 13, 512, 2
+"""A measured operation is compared for so many values before it is trusted, for at most so many elements of a block; later for
+so many elements of each block."""
+
+
+class Rules:
+    """How operations on stand-ins are answered.
+
+    Args:
+      measured: whether operations may be answered that are not exact by construction: the first results of each, for a shape
+        and dtype, are compared with calls for single elements, and a few in each later block.
+    """
+
+    def __init__(self, *, measured: bool) -> None:
+        self.measured = measured
+        self._compared: dict[Any, int] = {}
+
+    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+        """A ufunc, or one of its methods, called with stand-ins."""
+        if method == "__call__" and ufunc is np.matmul:
+            return self.function(ufunc, inputs, options)
+        if method == "__call__":
+            return applied(self, ufunc, inputs, dict(options))
+        if method == "reduce" and ufunc in OF_UFUNCS:
+            return self.function(OF_UFUNCS[ufunc], inputs, options)
+        raise Refused(f"np.{ufunc.__name__}.{method} has no rule")
+
+    def function(self, function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
+        """Another function of NumPy called with stand-ins."""
+        answer = FUNCTIONS.get(function)
+        if answer is None:
+            raise Refused(f"np.{getattr(function, '__name__', function)} has no rule")
+        try:
+            return answer(self, *args, **options)
+        except TypeError as error:
+            raise Refused(f"np.{function.__name__} is called in a way that has no rule ({error})") from error
+
+    def item(self, element: StandIn, key: Any) -> StandIn:
+        """`element[key]`."""
+        return item(self, element, key)
+
+    def set_item(self, element: StandIn, key: Any, value: Any) -> None:
+        """`element[key] = value`."""
+        set_item(element, key, value)
+
+    def power(self, element: StandIn, exponent: Any) -> Any:
+        """`element ** exponent`."""
+        return power(self, element, exponent)
+
+    def cast(self, element: StandIn, dtype: Any, copy: bool) -> StandIn:
+        """`element.astype(dtype)`."""
+        return cast(self, element, dtype, copy)
+
+    def measure(
+        self, name: str, made: Any, inputs: Sequence[Any], call: Callable[..., Any], weight: int = 1
+    ) -> StandIn:
+        """`made`, if calls for single elements give the same bits.
+
+        Args:
+          name: of the operation.
+          made: its results for all elements.
+          inputs: stand-ins and constants.
+          call: the operation for one element.
+          weight: for how many values one counts; a sum shows at once where it is added up in another order.
+
+        Raises:
+          Refused: they do not, or nothing may be measured.
+        """
+        if not self.measured:
+            raise Refused(f"np.{name} is not exact by construction; vectorize=True measures whether it is here")
+        shapes = [(v.shape, v.dtype, v.block.strides[1:]) if isinstance(v, StandIn) else np.shape(v) for v in inputs]
+        key = (name, str(shapes))
+        known = self._compared.get(key, 0)
+        size = max(1, made.size // max(1, len(made))) * weight
+        rows = min(len(made), _ROWS, -(-(_VALUES - known) // size)) if known < _VALUES else _LATER
+        for row in np.linspace(0, len(made) - 1, min(len(made), max(rows, _LATER))).astype(int).tolist():
+            alone = call(*[value.block[row] if isinstance(value, StandIn) else value for value in inputs])
+            if not same_bits(alone, made[row]):
+                raise Refused(f"np.{name} gives other last digits for a block than for one element")
+            known += size
+        self._compared[key] = known
+        return StandIn(made, self, own=True)
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two arrays or numbers are the same to the bit; any NaN equals any other."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.tobytes() == b.tobytes():
+        return True
+    if a.dtype.kind != "f":
+        return False
+    numbers = ~(np.isnan(a) & np.isnan(b))
+    return bool(a[numbers].tobytes() == b[numbers].tobytes())
