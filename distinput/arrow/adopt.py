@@ -21,6 +21,11 @@ from distinput.values.buffers import FEWEST_BYTES, calibrated, copy_of, is_poole
 from distinput.values.leaves import array_of, is_ragged
 from distinput.values.nest import map_leaves, structure_of
 
+if TYPE_CHECKING:
+    from distinput.arrow import arrow
+else:
+    arrow = later("distinput.arrow.arrow")  # few values are tables, and the types of Arrow are much to load
+
 __all__ = [
     "Promise",
     "adopt",
@@ -219,12 +224,6 @@ def _check_names(names: list[str]) -> None:
 #
 # pyarrow is imported when the first such value comes.
 # ----------------------------------------------------------------------------
-
-
-if TYPE_CHECKING:
-    from distinput.arrow import arrow
-else:
-    arrow = later("distinput.arrow.arrow")  # few values are tables, and the types of Arrow are much to load
 
 
 _OWN = frozenset((*np.sctypeDict.values(), np.ndarray, bool, int, float, complex, str, bytes, type(None)))

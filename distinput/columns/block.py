@@ -18,6 +18,11 @@ from distinput.values.buffers import copy_of
 from distinput.values.nest import LEAF, Structure, component
 from distinput.values.spec import Spec
 
+if TYPE_CHECKING:
+    from distinput.columns import sparse_rows
+else:
+    sparse_rows = later("distinput.columns.sparse_rows")  # few elements are sparse
+
 __all__ = [
     "MOST_BYTES",
     "MOST_ROWS",
@@ -55,12 +60,6 @@ __all__ = [
 # brings
 # all rows into memory.
 # ----------------------------------------------------------------------------
-
-
-if TYPE_CHECKING:
-    from distinput.columns import sparse_rows
-else:
-    sparse_rows = later("distinput.columns.sparse_rows")  # few elements are sparse
 
 
 class Block(ABC):

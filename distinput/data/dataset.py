@@ -40,14 +40,13 @@ if TYPE_CHECKING:
     from distinput.data import explanation, export, loader, progress, seal, writing
     from distinput.data import recording as recordings
     from distinput.data import stats as statistics
-    from distinput.data import writing as saving
     from distinput.data.progress import ShownPass
     from distinput.data.recording import Recording
     from distinput.data.stats import Stats
     from distinput.data.transformations import (
         Transformations,
     )  # the stub that docs/make_stub.py writes; there is no such class
-    from distinput.files import folder as directories
+    from distinput.files import folder as folders
     from distinput.files import mounts, paths
     from distinput.names import registry
     from distinput.plan import fingerprint as fingerprints
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
     from distinput.plan import text as texts
     from distinput.plan.options import AutoShardPolicy, Options, Policy
     from distinput.streaming import by_position
-    from distinput.streaming import by_position as positions
     from distinput.streaming.by_position import Positions
     from distinput.writers.manifest import WrittenFiles
 
@@ -64,20 +62,17 @@ else:
     Transformations = Generic  # what type checkers read in a stub, `transformations.pyi`, is said by the ops below
     record_batches = later("distinput.arrow.record_batches")  # tables are for those who ask for them
     export = later("distinput.data.export")  # the same
-    directories = later("distinput.files.folder")  # paths and their patterns are for those who read files
+    folders = later("distinput.files.folder")  # paths and their patterns are for those who read files
     mounts = later("distinput.files.mounts")  # the same
     paths = later("distinput.files.paths")  # the same
-    saving = later("distinput.data.writing")  # what writes files is for those who write them
-    writing = later("distinput.data.writing")  # the same
+    writing = later("distinput.data.writing")  # what writes files is for those who write them
     recordings = later("distinput.data.recording")  # reports are for those who ask for them
     progress = later("distinput.data.progress")  # the same
     explanation = later("distinput.data.explanation")  # it looks through all ops, and so loads them
     statistics = later("distinput.data.stats")  # for those who ask for them
     loader = later("distinput.data.loader")  # what a DataLoader of PyTorch is told is for those who use one
-    by_position = later(
-        "distinput.streaming.by_position"
-    )  # keys and positions are for those who reach for single elements
-    positions = later("distinput.streaming.by_position")  # the same
+    # Keys and positions are for those who reach for single elements.
+    by_position = later("distinput.streaming.by_position")
     fingerprints = later("distinput.plan.fingerprint")  # for those who ask for it
     plan_options = later("distinput.plan.options")  # few pipelines have some
     seal = later("distinput.data.seal")  # what makes and reads states is for those who save them
@@ -564,7 +559,7 @@ class Dataset(Transformations[T_co]):
         Source: `tf.data.Dataset.list_files`.
         """
         patterns, storage = mounts.stored(paths.as_paths(file_pattern), storage_options, filesystem)
-        names = directories.list_files(patterns)
+        names = folders.list_files(patterns)
         found = from_tensor_slices(np.array([path.encode() for path in names], dtype=object))
         node: Node = found if storage is None else dataclasses.replace(found, storage=storage)
         return Dataset(_named(node if shuffle is False else ops.shuffle.Shuffle(node, len(names), seed), name))
@@ -606,7 +601,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.load`.
         """
-        return Dataset(saving.load(path, element_spec, compression, reader_func, wait))
+        return Dataset(writing.load(path, element_spec, compression, reader_func, wait))
 
     @overload
     @staticmethod
@@ -1145,7 +1140,7 @@ class Dataset(Transformations[T_co]):
         self._runs()  # which takes over the seeds of a state
         if self._positions is None:
             loader.look_at_positions(self._node)
-            self._positions = positions.positions_of(self._node)
+            self._positions = by_position.positions_of(self._node)
         return self._positions
 
     # ------------------------------------------------------------------------
@@ -1380,7 +1375,7 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.save`.
         """
-        return saving.save(self, path, compression, shard_func, checkpoint_args)
+        return writing.save(self, path, compression, shard_func, checkpoint_args)
 
     def report(
         self,

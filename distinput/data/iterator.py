@@ -23,6 +23,20 @@ from distinput.run.threads import Ending
 from distinput.values.buffers import forget_large
 from distinput.values.spec import ElementsSpec
 
+if TYPE_CHECKING:
+    from distinput.data import loader
+    from distinput.data import seal as seals
+    from distinput.data import stats as statistics
+    from distinput.data.seal import Seal
+    from distinput.data.stats import Stats
+    from distinput.plan import options as plan_options
+else:
+    loader = later("distinput.data.loader")  # processes that inherited a dataset, and passes with a number, are few
+    seals = later("distinput.data.seal")  # what makes and reads states is for those who save them
+    statistics = later("distinput.data.stats")  # for those who ask for them
+    plan_options = later("distinput.plan.options")  # few pipelines have some
+
+
 __all__ = [
     "NONE",
     "BlockIterator",
@@ -41,20 +55,6 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # Iterators of a dataset, whose position can be saved after any element.
 # ----------------------------------------------------------------------------
-
-
-if TYPE_CHECKING:
-    from distinput.data import loader
-    from distinput.data import seal as seals
-    from distinput.data import stats as statistics
-    from distinput.data.seal import Seal
-    from distinput.data.stats import Stats
-    from distinput.plan import options as plan_options
-else:
-    loader = later("distinput.data.loader")  # processes that inherited a dataset, and passes with a number, are few
-    seals = later("distinput.data.seal")  # what makes and reads states is for those who save them
-    statistics = later("distinput.data.stats")  # for those who ask for them
-    plan_options = later("distinput.plan.options")  # few pipelines have some
 
 
 # ----------------------------------------------------------------------------

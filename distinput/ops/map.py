@@ -47,6 +47,14 @@ from distinput.run.threads import cores
 from distinput.streaming.buffered import ThreadTrial
 from distinput.values.spec import Spec
 
+if TYPE_CHECKING:
+    from distinput.functions.vectorized import whole_block
+    from distinput.functions.vectorized.whole_block import Vectorizer
+else:
+    # Whole blocks are for functions that are called often.
+    whole_block = later("distinput.functions.vectorized.whole_block")
+
+
 __all__ = ["Called", "FusedMap", "KeySeed", "Map", "MapCalls", "WithGenerator", "fused"]
 
 
@@ -134,14 +142,6 @@ class KeySeed(ISpawnableSeedSequence):
 # ----------------------------------------------------------------------------
 # How the functions of maps are called: here, for whole blocks, on threads, in processes, or by an executor of the user's.
 # ----------------------------------------------------------------------------
-
-
-if TYPE_CHECKING:
-    from distinput.functions.vectorized import whole_block
-    from distinput.functions.vectorized.whole_block import Vectorizer
-else:
-    # Whole blocks are for functions that are called often.
-    whole_block = later("distinput.functions.vectorized.whole_block")
 
 
 _FEWEST_ROWS = 64

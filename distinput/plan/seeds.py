@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from distinput.names.lazy import later
 from distinput.plan.families import Seeded
 from distinput.plan.node import Node, walk
+from distinput.run.threads import loader_worker
 from distinput.values.randomness import key_of
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def own_draw(node: Node, num_shards: int) -> Node | None:
       node: what is divided.
       num_shards: among how many workers.
     """
-    worker = processors.loader_worker()
+    worker = loader_worker()
     several = worker is not None and num_shards > worker.count  # of several processes, which drew apart
     for step in walk(node):
         if several or step.origin.process == os.getpid():

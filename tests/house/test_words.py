@@ -25,7 +25,12 @@ TWICE = MappingProxyType(
 """Names of classes that TensorFlow gives twice, and what each of the two is."""
 
 FORMER = MappingProxyType(
-    {"Column": "distinput/inspect/description.py", "Range": "distinput/inspect/column_statistics.py"}
+    {
+        "MultiWorkerMirroredStrategy": "distinput/distribute/experimental.py",  # as `tf.distribute.experimental` names it
+        "TPUStrategy": "distinput/distribute/experimental.py",  # the same
+        "Column": "distinput/inspect/description.py",
+        "Range": "distinput/inspect/column_statistics.py",
+    }
 )
 """Former names of public classes, which another class has, and the files that keep them."""
 
