@@ -432,10 +432,10 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
     the last ones took. The first one comes alone and the next ones in small groups, since those that are there should not have
     to wait for others. All come alone once one of them had to be waited for.
     """
-    stride, ended, room = 1, False, 1
+    stride, exhausted, room = 1, False, 1
     error: Exception | _HeldBack | None = None
     iterator: Iterator[Any] | None = None
-    while not ended:
+    while not exhausted:
         elements: list[Any] = []
         nbytes, now, worked = 0, perf_counter(), thread_time()
         start = now
@@ -443,10 +443,10 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
         try:
             if iterator is None:
                 iterator = begin()
-            while not ended:
+            while not exhausted:
                 before, wanted = now, min(len(elements) + stride, most, room)
                 elements.extend(islice(iterator, wanted - len(elements)))  # keeps the elements before an error
-                now, ended = perf_counter(), len(elements) < wanted
+                now, exhausted = perf_counter(), len(elements) < wanted
                 each = bytes_of(elements[-1]) if elements else 1
                 nbytes += stride * each
                 if now - before > _WAITS_SECONDS and thread_time() - worked < (now - start) / 2:
@@ -457,7 +457,7 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
                 if now > deadline or nbytes >= _BLOCK_BYTES or each >= _ALONE_BYTES or len(elements) >= min(most, room):
                     break
         except Exception as failure:  # noqa: BLE001 - raised again when what came before it was sent
-            error, ended = failure, True
+            error, exhausted = failure, True
             waited = perf_counter() - now
             if elements and waited > _WAITS_SECONDS and thread_time() - worked < waited / 2:
                 error = _HeldBack(failure, len(elements), waited)
