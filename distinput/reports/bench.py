@@ -86,13 +86,13 @@ def bench(
         raise InvalidArgumentError("bench: the dataset has no end; say after how many seconds or elements to break off")
     marks = _Marks(warm_up, watch, dataset.node.rows_per_batch is not None)
     begin = _clock()
-    ended = True
+    end_time = True
     with iter(dataset) as iterator:
         for element in iterator:
             now = _clock()
             marks.see(element, now - begin)
             if marks.count == elements or (seconds is not None and now - begin >= seconds):
-                ended = False
+                end_time = False
                 break
         took = _clock() - begin
         stats = iterator.stats()
@@ -100,7 +100,7 @@ def bench(
     return Bench(
         marks.count,
         took,
-        ended,
+        end_time,
         marks.first,
         rate,
         None if rate is None or marks.rows is None else rate * marks.rows,

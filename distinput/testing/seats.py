@@ -208,22 +208,22 @@ def _losses(seats: Seats, lose: Lose) -> None:
     gone, other = seats.workers[0], seats.workers[1]
     old, untouched = seats.place(gone, _Shelf), seats.place(other, _Shelf)
     untouched.call("add", 5)
-    ended: list[BaseException | Any] = []
+    end_errors: list[BaseException | Any] = []
 
     def wait() -> None:
         try:
-            ended.append(old.call("wait", 3.0))
+            end_errors.append(old.call("wait", 3.0))
         except BaseException as error:  # noqa: BLE001 - looked at below
-            ended.append(error)
+            end_errors.append(error)
 
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
     time.sleep(0.2)
     lose(seats, gone)
     waiting.join(_SECONDS)
-    if not ended or not isinstance(ended[0], SeatLost) or ended[0].seat != gone:
+    if not end_errors or not isinstance(end_errors[0], SeatLost) or end_errors[0].seat != gone:
         raise AssertionError(
-            f"a call under way when {gone} was lost must raise SeatLost of it, got {ended or 'nothing'}"
+            f"a call under way when {gone} was lost must raise SeatLost of it, got {end_errors or 'nothing'}"
         )
     seats.wait_back(gone, _SECONDS)
     if lost != [gone]:

@@ -360,7 +360,12 @@ def _model(p: Pipeline, a: OpArguments) -> list[Any]:
         return []
     if len(everyone) == 1 and len(schedule) == 1:
         return list(wholes[everyone[0]])
-    remaining, ended, over, first = [list(each) for each in wholes], set(), set(range(len(wholes))) - set(everyone), 0
+    remaining, all_done, over, first = (
+        [list(each) for each in wholes],
+        set(),
+        set(range(len(wholes))) - set(everyone),
+        0,
+    )
     counts = [0] * len(wholes)
     elements: list[Any] = []
     while True:
@@ -369,7 +374,7 @@ def _model(p: Pipeline, a: OpArguments) -> list[Any]:
         if not any(weights_at(step)[i] for i in going):
             return elements
         later = [weights_at(step), *[weights for begin, weights in schedule.items() if begin > step]]
-        if a["on_end"] == "repeat" and not any(weights[i] for weights in later for i in going if i not in ended):
+        if a["on_end"] == "repeat" and not any(weights[i] for weights in later for i in going if i not in all_done):
             return elements
         turn = _turn(going, counts, [weights_at(n) for n in range(first, step + _FAR)], step - first)
         if remaining[turn]:
@@ -379,7 +384,7 @@ def _model(p: Pipeline, a: OpArguments) -> list[Any]:
         if a["on_end"] == "stop":
             return elements
         if a["on_end"] == "repeat" and wholes[turn]:
-            ended.add(turn)
+            all_done.add(turn)
             remaining[turn] = list(wholes[turn])
             continue
         over.add(turn)
