@@ -74,7 +74,7 @@ def _power(exponent: int) -> int:
     return state
 
 
-TABLES = _gzip_tables()
+_GZIP_TABLES = _gzip_tables()
 # The product of two polynomials whose lowest bit comes first is shifted by one.
 _FIRST, _SECOND = np.uint64(_power(8 * FOLDED + 31)), np.uint64(_power(8 * FOLDED - 1))
 
@@ -88,14 +88,14 @@ def crc32_reference(data: Bytes, value: int) -> int:
 def _after_word(word: np.uint64) -> np.uint64:
     """The register after a word, to which the register before it was added."""
     return (  # type: ignore[no-any-return]
-        TABLES[7, word & _LOW]
-        ^ TABLES[6, (word >> _8) & _LOW]
-        ^ TABLES[5, (word >> _16) & _LOW]
-        ^ TABLES[4, (word >> _24) & _LOW]
-        ^ TABLES[3, (word >> _32) & _LOW]
-        ^ TABLES[2, (word >> _40) & _LOW]
-        ^ TABLES[1, (word >> _48) & _LOW]
-        ^ TABLES[0, word >> _56]
+        _GZIP_TABLES[7, word & _LOW]
+        ^ _GZIP_TABLES[6, (word >> _8) & _LOW]
+        ^ _GZIP_TABLES[5, (word >> _16) & _LOW]
+        ^ _GZIP_TABLES[4, (word >> _24) & _LOW]
+        ^ _GZIP_TABLES[3, (word >> _32) & _LOW]
+        ^ _GZIP_TABLES[2, (word >> _40) & _LOW]
+        ^ _GZIP_TABLES[1, (word >> _48) & _LOW]
+        ^ _GZIP_TABLES[0, word >> _56]
     )
 
 
@@ -126,7 +126,7 @@ def crc32(data: Bytes, value: int) -> int:
         state = _after_word(load_u64(data, position) ^ state)
         position += 8
     while position < data.size:
-        state = (state >> _8) ^ TABLES[0, (state ^ np.uint64(data[position])) & _LOW]
+        state = (state >> _8) ^ _GZIP_TABLES[0, (state ^ np.uint64(data[position])) & _LOW]
         position += 1
     return int(state ^ _ALL)
 
@@ -250,7 +250,7 @@ def _after_zeros() -> npt.NDArray[np.uint64]:
     """Item k: the factor for a checksum such that the checksum of the product is that after k more zero words."""
     # That is x to the power 64 k - 33, since processing a word of 64 bits multiplies by x to the 32, and the product of
     # two bit-reversed polynomials is shifted by one. The first is x to the 31: the lowest bit.
-    first, second, third, fourth = (TABLES[7 - k].tolist() for k in range(4))
+    first, second, third, fourth = (_CASTAGNOLI_TABLES[7 - k].tolist() for k in range(4))
     powers = [0, 1]
     for _ in range(2 * LONGEST_LANE - 1):
         state = powers[-1]
@@ -259,6 +259,7 @@ def _after_zeros() -> npt.NDArray[np.uint64]:
     return np.array(powers, np.uint64)
 
 
+_CASTAGNOLI_TABLES = _castagnoli_tables()
 AFTER_ZEROS = _after_zeros()
 
 
@@ -291,18 +292,18 @@ def _by_tables(state: np.uint32, data: Bytes, start: int, stop: int) -> np.uint3
     while start + 8 <= stop:
         word = load_u64(data, start) ^ np.uint64(state)
         state = (
-            TABLES[7, word & _LOW64]
-            ^ TABLES[6, (word >> np.uint64(8)) & _LOW64]
-            ^ TABLES[5, (word >> np.uint64(16)) & _LOW64]
-            ^ TABLES[4, (word >> np.uint64(24)) & _LOW64]
-            ^ TABLES[3, (word >> np.uint64(32)) & _LOW64]
-            ^ TABLES[2, (word >> np.uint64(40)) & _LOW64]
-            ^ TABLES[1, (word >> np.uint64(48)) & _LOW64]
-            ^ TABLES[0, word >> np.uint64(56)]
+            _CASTAGNOLI_TABLES[7, word & _LOW64]
+            ^ _CASTAGNOLI_TABLES[6, (word >> np.uint64(8)) & _LOW64]
+            ^ _CASTAGNOLI_TABLES[5, (word >> np.uint64(16)) & _LOW64]
+            ^ _CASTAGNOLI_TABLES[4, (word >> np.uint64(24)) & _LOW64]
+            ^ _CASTAGNOLI_TABLES[3, (word >> np.uint64(32)) & _LOW64]
+            ^ _CASTAGNOLI_TABLES[2, (word >> np.uint64(40)) & _LOW64]
+            ^ _CASTAGNOLI_TABLES[1, (word >> np.uint64(48)) & _LOW64]
+            ^ _CASTAGNOLI_TABLES[0, word >> np.uint64(56)]
         )
         start += 8
     while start < stop:
-        state = (state >> _EIGHT) ^ TABLES[0, (state ^ np.uint32(data[start])) & _LOW_BYTE]
+        state = (state >> _EIGHT) ^ _CASTAGNOLI_TABLES[0, (state ^ np.uint32(data[start])) & _LOW_BYTE]
         start += 1
     return state
 

@@ -53,14 +53,14 @@ sys._is_gil_enabled = lambda: False
 import tempfile, threading
 import numpy as np
 import distinput as di
-from distinput.arrow import owned
+from distinput.arrow import adopt
 from distinput.values import buffers
 from distinput.files import source
 
 assert not buffers.alone([np.empty(1)])
-assert (owned._ALONE, owned._AMONG_ITEMS, owned._OF_VIEW) == (-1, -1, -1)
+assert (adopt._ALONE, adopt._AMONG_ITEMS, adopt._OF_VIEW) == (-1, -1, -1)
 made = np.zeros(3)
-assert list(map(owned.owned, [made]))[0] is not made
+assert list(map(adopt.owned, [made]))[0] is not made
 
 images = np.arange(200_000.0).reshape(200, 1000)
 batches = di.data.Dataset.from_tensor_slices(images).global_shuffle(seed=1).batch(50)

@@ -53,7 +53,7 @@ def warm(_compiled: Path, tmp_path: Path) -> Path:
 
 
 def test_importing_kernels_does_not_import_numba(tmp_path: Path) -> None:
-    names = ", ".join(["crc32c", "example", "lines", "ragged", "shuffle", "tfrecord"])
+    names = ", ".join(["checksums", "example_messages", "lines", "random_orders", "spans"])
     code = f"import sys; from distinput.kernels import {names}; assert not {{'numba', 'llvmlite'}} & set(sys.modules)"
     python(code, tmp_path)
 
@@ -79,8 +79,11 @@ def test_of_a_warm_cache_the_first_call_does_not_wait_and_the_second_one_does(wa
 
 
 def test_a_call_does_not_wait_behind_the_compilation_of_another_kernel(warm: Path) -> None:
-    code = "from distinput.kernels import example; example.locate_features._enqueue()\n" + CRC_IS_RIGHT * 2
-    code += "print(crc32c.is_compiled, example.locate_features.is_compiled)"
+    code = (
+        "from distinput.kernels import example_messages; example_messages.locate_features._enqueue()\n"
+        + CRC_IS_RIGHT * 2
+    )
+    code += "print(crc32c.is_compiled, example_messages.locate_features.is_compiled)"
     assert python(code, warm).split()[1] == "False"
 
 
@@ -116,7 +119,8 @@ def test_without_numba_the_reference_serves(tmp_path: Path) -> None:
 
 def test_a_program_may_end_during_a_compilation(tmp_path: Path) -> None:
     python(CRC_IS_RIGHT, tmp_path)
-    locate = "from distinput.kernels import example, kernel; import time; example.locate_features._enqueue()\n"
+    locate = "import time; from distinput.kernels import example_messages, kernel\n"
+    locate += "example_messages.locate_features._enqueue()\n"
     for pause in (0.2, 0.9, 0.0, 0.5, 1.5, 2.5)[: cases(2, 6)]:
         python(f"{locate}time.sleep({pause})", tmp_path / str(pause))
 
@@ -230,7 +234,7 @@ def test_a_name_is_taken_once() -> None:
     def crc32c(data: Bytes) -> int:
         return data.size
 
-    with pytest.raises(ValueError, match=r"the name 'crc32c' is taken by distinput\.kernels\.crc32c"):
+    with pytest.raises(ValueError, match=r"the name 'crc32c' is taken by distinput\.kernels\.checksums"):
         kernel(crc32c)(crc32c)
 
 

@@ -118,9 +118,9 @@ def test_what_a_worker_cannot_read_is_said(tmp_path: Path) -> None:
     script.write_text(
         """
 import distinput as di
-from distinput.run import pickled_code
+from distinput.run import segments
 
-pickled_code.has_cloudpickle = lambda: False
+segments.has_cloudpickle = lambda: False
 
 class Row:
     pass
