@@ -139,7 +139,7 @@ try:
     from opentelemetry import metrics
 except ImportError:
     raise EngineMissing(
-        "reports.metrics: OpenTelemetry is not installed; `pip install 'distinput[opentelemetry]'`"
+        "reports.opentelemetry: OpenTelemetry is not installed; `pip install 'distinput[opentelemetry]'`"
     ) from None
 
 

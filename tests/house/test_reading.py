@@ -19,6 +19,8 @@ from tests.house.test_circles import circles, import_graph
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "distinput"
 
+pytestmark = pytest.mark.fresh_process
+
 MOST = {
     "files": 471,
     "lines of code": 83194,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.plan.families import SameElements
 
 D = di.data.Dataset
 INT = di.TensorSpec([], "int64")
@@ -171,7 +172,7 @@ def test_a_generator_that_raised_gives_nothing_more() -> None:
 
 
 def test_an_op_that_does_not_say_so_ends_the_elements() -> None:
-    class Plain(di.plan.same_elements.SameElements):  # an op of somebody else, of which nothing is known
+    class Plain(SameElements):  # an op of somebody else, of which nothing is known
         def start(self, epoch: int) -> Any:
             return self.input.start(epoch)
 

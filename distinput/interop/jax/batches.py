@@ -324,7 +324,7 @@ def _register(structure: Structure) -> None:
 # ----------------------------------------------------------------------------
 
 
-_WHOLE = "interop.jax.batches"
+_WHOLE = "interop.jax.to_global"
 
 
 def to_global(step: Any, sharding: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
 import distinput as di
-from distinput.interop.jax import batches
+from distinput.interop.jax import to_global
 
 Dataset = di.data.Dataset
 PerReplica = di.distribute.PerReplica
@@ -32,7 +32,7 @@ def test_parts_become_rows_in_replica_order(backend: str, sharding: Any) -> None
     for i, step in enumerate(
         strategy.experimental_distribute_dataset(Dataset.from_tensor_slices({"x": data}).batch(16))
     ):
-        made = batches(step, sharding)["x"]
+        made = to_global(step, sharding)["x"]
         assert made.sharding.is_equivalent_to(sharding, 2)
         assert np.array_equal(made, data[16 * i : 16 * i + 16])
 
@@ -40,7 +40,7 @@ def test_parts_become_rows_in_replica_order(backend: str, sharding: Any) -> None
 def test_parts_on_the_right_devices_stay_there() -> None:
     devices = jax.devices()
     parts = [jax.device_put(np.full((2, 512), i, np.float32), device) for i, device in enumerate(devices)]
-    made = batches(PerReplica(parts), DATA)
+    made = to_global(PerReplica(parts), DATA)
     assert made.shape == (16, 512)
     there = {shard.device: shard.data.unsafe_buffer_pointer() for shard in made.addressable_shards}
     assert [there[device] for device in devices] == [part.unsafe_buffer_pointer() for part in parts]
@@ -50,18 +50,18 @@ def test_steps_over_a_mesh_are_passed_on() -> None:
     strategy = di.distribute.TPUStrategy()
     (step,) = strategy.experimental_distribute_dataset(Dataset.range(16).batch(16, drop_remainder=True))
     mesh = step.whole.sharding.mesh
-    assert batches(step, NamedSharding(mesh, PartitionSpec("replica"))) is step.whole
-    assert batches(step, DATA).tolist() == list(range(16))
+    assert to_global(step, NamedSharding(mesh, PartitionSpec("replica"))) is step.whole
+    assert to_global(step, DATA).tolist() == list(range(16))
 
 
 def test_results_of_a_run() -> None:
     strategy = di.distribute.MirroredStrategy([f"CPU:{i}" for i in range(8)], backend="jax")
     step = strategy.run(lambda: jax.numpy.float32(di.distribute.get_replica_context().replica_id_in_sync_group))
-    assert batches(step, DATA).tolist() == list(range(8))
+    assert to_global(step, DATA).tolist() == list(range(8))
 
 
 def test_plain_values() -> None:
-    made = batches({"x": np.arange(8, dtype=np.int32), "rate": 0.5}, DATA)
+    made = to_global({"x": np.arange(8, dtype=np.int32), "rate": 0.5}, DATA)
     assert made["x"].sharding == DATA
     assert float(made["rate"]) == 0.5
     assert made["rate"].sharding.is_fully_replicated
@@ -71,7 +71,7 @@ def test_padded_steps_keep_their_masks() -> None:
     strategy = di.distribute.MirroredStrategy([f"CPU:{i}" for i in range(4)])
     options = di.distribute.InputOptions(tail="pad")
     (step,) = strategy.experimental_distribute_dataset(Dataset.range(5).batch(8), options)
-    batch, mask = batches(step, over("data", axes=(4, 2)))
+    batch, mask = to_global(step, over("data", axes=(4, 2)))
     assert np.asarray(batch)[np.asarray(mask)].tolist() == [0, 1, 2, 3, 4]
 
 
@@ -87,4 +87,4 @@ def test_padded_steps_keep_their_masks() -> None:
 )  # fmt: skip
 def test_what_is_refused(value: Any, sharding: Any, kind: type[Exception], says: str) -> None:
     with pytest.raises(kind, match=says):
-        batches(value, sharding)
+        to_global(value, sharding)
