@@ -32,7 +32,7 @@ LONG = D.range(6).batch(2).take(2)
         (
             lambda: D.range(2).window(2).unbatch(),
             ValueError,
-            "got a dataset, to be flat_mapped, in the element",
+            "got a dataset in the element; flat_map or zip it first",
         ),
         (
             lambda: D.range(2).rebatch(2),

@@ -37,7 +37,7 @@ def test_the_spec_tells_the_size_or_the_last_batch_does(dataset: Any, size: int 
     "dataset, says",
     [
         (RANGE(8), "must have a batch axis to be divided over replicas, got a scalar; call .batch"),
-        (RANGE(8).window(2), "is a dataset; flat_map it first"),
+        (RANGE(8).window(2), "is a dataset; flat_map or zip it first"),
     ],
 )
 def test_what_has_no_batch_axis_has_no_size(dataset: Any, says: str) -> None:
