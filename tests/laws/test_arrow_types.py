@@ -250,14 +250,16 @@ def held(scalar: Any, kind: pa.DataType) -> Any:
         raise Refused(str(kind))
     if isinstance(kind, pa.BaseExtensionType):
         if isinstance(kind, pa.FixedShapeTensorType):
+            if not scalar.is_valid:
+                raise Refused(f"null of {kind}")
             values = [value_of(each, kind.value_type) for each in scalar.value.values]
             return [values[: kind.shape[1]], values[kind.shape[1] :]]
-        return held(scalar.value if scalar.is_valid else pa.scalar(None, kind.storage_type), kind.storage_type)
+        return held(scalar.value if scalar.is_valid else pa.nulls(1, kind.storage_type)[0], kind.storage_type)
     if pa.types.is_dictionary(kind):
-        return held(scalar.value, kind.value_type)
+        return held(scalar.value if scalar.is_valid else pa.nulls(1, kind.value_type)[0], kind.value_type)
     if pa.types.is_struct(kind):
         return {
-            field.name: held(scalar[field.name] if scalar.is_valid else pa.scalar(None, field.type), field.type)
+            field.name: held(scalar[field.name] if scalar.is_valid else pa.nulls(1, field.type)[0], field.type)
             for field in kind
         }
     if kind in HELD or pa.types.is_fixed_size_binary(kind):
