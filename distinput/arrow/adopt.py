@@ -217,10 +217,9 @@ def _check_names(names: list[str]) -> None:
 # ----------------------------------------------------------------------------
 # Values of Arrow, pandas and polars become NumPy's where they come in: `adopt`, for whatever a user hands in.
 #
-# The border is here. `structure_of` knows nests of Python, and a table has columns, so it must be made a nest before. Results
-# of
-# functions pass `owned`, which adopts what it finds. A single array of Arrow, with its nulls, texts and lists, is read by
-# `array_of_others`, also for `as_leaf`, which knows the name of that function and no more.
+# The border is here. `structure_of` knows nests of Python, and a table has columns, so it must be made a nest before.
+# Results of functions pass `owned`, which adopts what it finds. A single array of Arrow, with its nulls, texts and lists,
+# is read by `array_of_others`, also for `as_leaf`, which knows the name of that function and no more.
 #
 # pyarrow is imported when the first such value comes.
 # ----------------------------------------------------------------------------
@@ -379,10 +378,9 @@ def _whole(column: Any) -> Any:
 # Values that nobody else can change.
 #
 # A function or a generator may fill one array, list or dict again and again and give it out each time. Elements wait in
-# blocks,
-# so what was given must be copied before the next call, unless its reference counts show that nobody else holds it. And what
-# many
-# elements or later passes look at (the user's own arrays, what a cache keeps) is handed out as read-only views.
+# blocks, so what was given must be copied before the next call, unless its reference counts show that nobody else holds it.
+# And what many elements or later passes look at (the user's own arrays, what a cache keeps) is handed out as read-only
+# views.
 # ----------------------------------------------------------------------------
 
 

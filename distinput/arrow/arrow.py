@@ -37,9 +37,9 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # Whether the numbers of an Arrow array lead outside of its memory, as those of a damaged file may.
 #
-# pyarrow takes offsets, views, spans and the indices of dictionaries as they come; nobody may follow one that was not looked
-# at. Only these numbers are looked at here, a few bytes a value, and no text, number or time that they lead to: what a mapped
-# file holds is not read from the disk for this.
+# pyarrow takes offsets, views, spans and the indices of dictionaries as they come; nobody may follow one that was not
+# looked at. Only these numbers are looked at here, a few bytes a value, and no text, number or time that they lead to: what
+# a mapped file holds is not read from the disk for this.
 #
 # Source: the format's own description, "Arrow Columnar Format", section "Physical Memory Layout".
 # ----------------------------------------------------------------------------
@@ -165,13 +165,11 @@ def _check_indices(indices: Any, end: int) -> None:
 # Arrow arrays as columns; without a copy wherever both keep their values the same way. The way back is in `to_arrow`.
 #
 # The rule for nulls, which Parquet files, Arrow files and tables in memory share: a null becomes the replacement given for
-# its
-# column. Without one it becomes the value that NumPy has for this purpose: NaN among floats, NaT among dates, times and
+# its column. Without one it becomes the value that NumPy has for this purpose: NaN among floats, NaT among dates, times and
 # durations. NumPy has no such value for integers, truth values, text and lists: there a null is an error that names the
-# column
-# and the row. A null struct is a struct of nulls, each of which follows the rule of its own type; "s.a" names field a of
-# column
-# s, and so does a dict by field as the replacement of s. A null inside a list follows the rule of the values of the list.
+# column and the row. A null struct is a struct of nulls, each of which follows the rule of its own type; "s.a" names field
+# a of column s, and so does a dict by field as the replacement of s. A null inside a list follows the rule of the values of
+# the list.
 #
 # pyarrow is imported when the first function is called.
 # ----------------------------------------------------------------------------

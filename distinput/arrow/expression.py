@@ -24,9 +24,8 @@ __all__ = ["ColumnBounds", "Term", "check_expression", "is_expression", "possibl
 # Expressions of pyarrow (`pyarrow.compute.field("x") > 3`): evaluated on blocks, and taken apart.
 #
 # pyarrow evaluates expressions, but does not show what they are made of. What it pickles does: a list of words in which
-# `call`
-# and `end` are brackets, and a record batch with the constants. A form that is not known is no error: then nothing is pushed
-# down.
+# `call` and `end` are brackets, and a record batch with the constants. A form that is not known is no error: then nothing
+# is pushed down.
 #
 # pyarrow is imported when the first function is called.
 # ----------------------------------------------------------------------------

@@ -82,13 +82,11 @@ def _binary(column: Strings) -> Any:
 # ----------------------------------------------------------------------------
 # Elements as rows of Arrow tables: the schema that a spec stands for, and blocks as record batches of this schema.
 #
-# The schema depends on the spec alone, so all batches of a dataset have the same. A dict, a namedtuple or a dataclass becomes
-# columns with the names of its items, a tuple columns "0", "1", ..., a bare leaf the column "value"; what is nested below
-# becomes
-# a struct. Dimensions of known size become fixed-size lists, other dimensions lists. Byte strings are binary unless the
-# caller
-# says that they are text. NaN stays NaN, and NaT becomes null, for which Arrow has no other value. `core.arrow` is the way
-# back.
+# The schema depends on the spec alone, so all batches of a dataset have the same. A dict, a namedtuple or a dataclass
+# becomes columns with the names of its items, a tuple columns "0", "1", ..., a bare leaf the column "value"; what is nested
+# below becomes a struct. Dimensions of known size become fixed-size lists, other dimensions lists. Byte strings are binary
+# unless the caller says that they are text. NaN stays NaN, and NaT becomes null, for which Arrow has no other value.
+# `core.arrow` is the way back.
 #
 # pyarrow is imported when the first function is called.
 # ----------------------------------------------------------------------------

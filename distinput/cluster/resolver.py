@@ -22,11 +22,6 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------
-# The base class of cluster resolvers, and that of resolvers that read a launcher's variables.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Environment variables, read with an error that names the variable.
 # ----------------------------------------------------------------------------
 
@@ -57,6 +52,11 @@ def natural(environ: Environ, name: str, source: str, least: int = 0) -> int | N
     if not (value.isascii() and value.isdigit()) or int(value) < least:
         raise ValueError(f"{source}: {name} must be an integer, at least {least}, got {environ[name]!r}")
     return int(value)
+
+
+# ----------------------------------------------------------------------------
+# The base class of cluster resolvers, and that of resolvers that read a launcher's variables.
+# ----------------------------------------------------------------------------
 
 
 def with_rpc_layer(address: str, rpc_layer: str | None) -> str:

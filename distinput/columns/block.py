@@ -53,12 +53,9 @@ __all__ = [
 # Blocks: many consecutive elements, one column for each leaf.
 #
 # `Block` is abstract, and every class that can be instantiated is final. A `ColumnBlock` has its columns; others make them
-# when
-# they are asked for: `ChunkedBlock` joins the rows of several blocks, `CopyingBlock` copies. So columns are reached in two
-# ways,
-# and the code that needs them says which: `columnar()` may join or copy rows and leaves lazy columns lazy, `materialize()`
-# brings
-# all rows into memory.
+# when they are asked for: `ChunkedBlock` joins the rows of several blocks, `CopyingBlock` copies. So columns are reached in
+# two ways, and the code that needs them says which: `columnar()` may join or copy rows and leaves lazy columns lazy,
+# `materialize()` brings all rows into memory.
 # ----------------------------------------------------------------------------
 
 
@@ -298,11 +295,6 @@ def stack_prefix(block: Block, size: int) -> tuple[Block, StackError | None]:
     # Each column may fail at another batch, so the earliest one is looked for by cutting down to the group before.
     made, earlier = stack_prefix(block.rows(0, first.group * size), size)
     return made, earlier or first
-
-
-# ----------------------------------------------------------------------------
-# Failures: errors that travel in place of the elements that could not be made, and what is known of each.
-# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------

@@ -248,11 +248,6 @@ class Dense(Column):
 
 
 # ----------------------------------------------------------------------------
-# Byte strings: *spans* (start and length) over a buffer of bytes, so slicing, striding and gathering move spans, not data.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Python's bytes objects from a buffer, made by Arrow, which is four times as quick as slicing them out one by one.
 # ----------------------------------------------------------------------------
 
@@ -311,6 +306,11 @@ def objects_between(data: Array, ends: Ints) -> Array:
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
     array = pa.Array.from_buffers(pa.large_binary(), len(ends) - 1, buffers)
     return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+# ----------------------------------------------------------------------------
+# Byte strings: *spans* (start and length) over a buffer of bytes, so slicing, striding and gathering move spans, not data.
+# ----------------------------------------------------------------------------
 
 
 _MANY = 512

@@ -151,8 +151,7 @@ def _empty(value: Any, leaf: Any) -> Any:
 # Columns of columns: rows put into groups, columns put one after the other, and the best column for values.
 #
 # The result may be of another kind than what it is made of: groups of equally long rows are dense, of others ragged; what
-# fits no
-# array is objects. So these functions stand above the kinds, and know all of them.
+# fits no array is objects. So these functions stand above the kinds, and know all of them.
 # ----------------------------------------------------------------------------
 
 

@@ -22,8 +22,7 @@ __all__ = ["PACE_SECONDS", "ChunkedBlock", "RowQueue", "Stream", "chunked", "loo
 # Elements that span several blocks, seen as one sequence; those that cross a border are copied when they are handed out.
 #
 # Batches cut from blocks of other sizes are views of a block, except for the few whose rows lie in two. Here all of them
-# travel
-# together with the blocks that they are cut from, and only those few are copied, once.
+# travel together with the blocks that they are cut from, and only those few are copied, once.
 # ----------------------------------------------------------------------------
 
 

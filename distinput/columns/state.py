@@ -33,16 +33,11 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------
-# States: plain JSON values that say where a stream stands, with a checksum.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # States: plain JSON values that say where a stream stands.
 #
 # The whole contract: a stream yields `(block, state)`, and whoever starts again with that state receives exactly what would
-# have followed. A state holds positions, seeds and counts, never elements; the one exception is the carried value of `scan`,
-# which only the user's function can make.
+# have followed. A state holds positions, seeds and counts, never elements; the one exception is the carried value of
+# `scan`, which only the user's function can make.
 # ----------------------------------------------------------------------------
 
 

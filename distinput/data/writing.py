@@ -47,15 +47,6 @@ __all__ = ["BlockPass", "Request", "Spool", "load", "request_of", "save", "write
 
 
 # ----------------------------------------------------------------------------
-# What `Dataset.write` and `Dataset.save` do: a pass is written to a hidden stage, and published as a whole.
-#
-# Each file that is complete is recorded in a journal, with the state of the pipeline. A writer that finds a journal of the
-# same
-# pipeline and the same request goes on from there.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # A pass over a dataset in blocks, with states from which another process goes on: what writing reads.
 # ----------------------------------------------------------------------------
 

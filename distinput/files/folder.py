@@ -32,11 +32,6 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------
-# Folders, local or behind a URL: make one, list its files, remove files; names and links that stay inside.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Folders, local or behind a URL: make one, list its files, remove files; and joining names to paths.
 # ----------------------------------------------------------------------------
 
@@ -110,9 +105,8 @@ def join_path(folder: str, name: str) -> str:
 # ----------------------------------------------------------------------------
 # What belongs to a folder: plain names, and links that stay inside.
 #
-# A dataset, a cache or a folder of checkpoints may come from a stranger. The files in which it says what is in it name files
-# of
-# that folder and of no other, and a symbolic link in it must not lead out of it.
+# A dataset, a cache or a folder of checkpoints may come from a stranger. The files in which it says what is in it name
+# files of that folder and of no other, and a symbolic link in it must not lead out of it.
 # ----------------------------------------------------------------------------
 
 

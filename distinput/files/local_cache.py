@@ -136,20 +136,10 @@ class FileLock:
 
 
 # ----------------------------------------------------------------------------
-# What was read of remote files, kept in a local folder that processes share: whole blocks, up to a total size.
-#
-# A block is a file of its own, which gets its name when it is complete and ends with a checksum. So a process that is killed
-# leaves at most a file without name, which the next ones remove, and a block that is damaged is read anew. The blocks that
-# were
-# used least recently are removed first.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # A local file whose reads are whole: they end early only at the end of the file.
 #
-# The operating system reads at most 2,147,479,552 bytes at a time, and file systems over a network or in user space may give
-# fewer bytes than were asked for, whenever they like.
+# The operating system reads at most 2,147,479,552 bytes at a time, and file systems over a network or in user space may
+# give fewer bytes than were asked for, whenever they like.
 # ----------------------------------------------------------------------------
 
 
@@ -188,6 +178,15 @@ class LocalFile(io.FileIO):
         while self._whole and 0 < done < len(view) and (got := super().readinto(view[done:])):
             done += got
         return done
+
+
+# ----------------------------------------------------------------------------
+# What was read of remote files, kept in a local folder that processes share: whole blocks, up to a total size.
+#
+# A block is a file of its own, which gets its name when it is complete and ends with a checksum. So a process that is
+# killed leaves at most a file without name, which the next ones remove, and a block that is damaged is read anew. The
+# blocks that were used least recently are removed first.
+# ----------------------------------------------------------------------------
 
 
 BLOCK_BYTES = 256 << 10

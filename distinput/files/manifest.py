@@ -106,11 +106,6 @@ def _alone(texts: Strings) -> Strings:
 
 
 # ----------------------------------------------------------------------------
-# Lists of files: their names, sizes and versions, in a manifest or as a fingerprint of a few words.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # A manifest: the names, sizes and versions of files, listed once so that workers need not list them.
 # ----------------------------------------------------------------------------
 

@@ -102,16 +102,10 @@ def _told(facts: FileMetadata) -> str:
 
 
 # ----------------------------------------------------------------------------
-# Ranges of a file that fsspec opens: requests for exactly these bytes, several at a time, until all are there.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Ranges of files of web servers, through fsspec: each answer is held to the range that it says it has.
 #
-# A server may send another range than it was asked for, or know another size than the one it told before. Bytes alone do not
-# show
-# that; the header `Content-Range` does.
+# A server may send another range than it was asked for, or know another size than the one it told before. Bytes alone do
+# not show that; the header `Content-Range` does.
 # ----------------------------------------------------------------------------
 
 
@@ -181,6 +175,11 @@ def _checked(url: str, told: str | None, start: int, stop: int, size: int) -> in
     if first != start or last >= stop or last - first + 1 != size:
         raise ShortAnswerError(f"{url}: bytes {start} to {stop} were asked for, and {size} bytes came as {told!r}")
     return whole
+
+
+# ----------------------------------------------------------------------------
+# Ranges of a file that fsspec opens: requests for exactly these bytes, several at a time, until all are there.
+# ----------------------------------------------------------------------------
 
 
 T = TypeVar("T")

@@ -36,9 +36,9 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # The locations and row counts of the record batches of an Arrow IPC file or stream, found without reading values.
 #
-# Only the few numbers needed for that are read from the file's metadata (flatbuffers); pyarrow decodes the values.
-# Source: the format specification, "Arrow Columnar Format", sections "IPC Streaming Format" and "IPC File
-# Format", and its schemas `Message.fbs` and `File.fbs`.
+# Only the few numbers needed for that are read from the file's metadata (flatbuffers); pyarrow decodes the values. Source:
+# the format specification, "Arrow Columnar Format", sections "IPC Streaming Format" and "IPC File Format", and its schemas
+# `Message.fbs` and `File.fbs`.
 # ----------------------------------------------------------------------------
 
 

@@ -48,8 +48,7 @@ __all__ = [
 # Index files that lie beside TFRecord files: the offsets of the records, written together with the file or for it.
 #
 # The native format is `<file>.index`, a NumPy array file of int64 [n + 1]: the offset of each record in bytes, and the size
-# of
-# the file. `<file>.idx`, as written by the `tfrecord2idx` scripts, is read as well: a line of offset and length for each
+# of the file. `<file>.idx`, as written by the `tfrecord2idx` scripts, is read as well: a line of offset and length for each
 # record.
 # ----------------------------------------------------------------------------
 
@@ -154,10 +153,9 @@ def array_file(offsets: Ints) -> bytes:
 # ----------------------------------------------------------------------------
 # Indices that are built when they are first needed, and kept: the offsets of the records of a file.
 #
-# An index is a NumPy array file of int64 [n + 1], the offset of each record in bytes and the end of the last one, followed by
-# a
-# line of JSON: the version of the file, the options of its format, and a checksum. If one of them differs, it is built anew.
-# It lies beside the file, under a hidden name, which no pattern matches, or in a folder of indices.
+# An index is a NumPy array file of int64 [n + 1], the offset of each record in bytes and the end of the last one, followed
+# by a line of JSON: the version of the file, the options of its format, and a checksum. If one of them differs, it is built
+# anew. It lies beside the file, under a hidden name, which no pattern matches, or in a folder of indices.
 # ----------------------------------------------------------------------------
 
 

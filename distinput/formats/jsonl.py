@@ -44,12 +44,8 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------
-# Objects of JSON, read with care, and the types of their values, from which a schema is inferred.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
-# One object of JSON, read with care: keys that come twice, halves of surrogate pairs and numbers that are too large are told.
+# One object of JSON, read with care: keys that come twice, halves of surrogate pairs and numbers that are too large are
+# told.
 #
 # The rules are those of the quick readers: text is what its bytes are, UTF-8 or not; NaN and Infinity are floats.
 # ----------------------------------------------------------------------------
@@ -322,11 +318,6 @@ def arrow_type(kind: Any, key: str) -> Any:
 
 
 # ----------------------------------------------------------------------------
-# JSON Lines: every line is an object, a dict of its columns.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Plain objects of JSON Lines without pyarrow: by one compiled pass over the text, see `kernels.plain_json`.
 # ----------------------------------------------------------------------------
 
@@ -412,6 +403,11 @@ class PlainObjects:
         if len(known) < len(names) or not known >= self._kinds.keys() or (not others and len(names) > len(self._kinds)):
             return None
         return None if any(_STRANGE.search(name) for name in names) else names
+
+
+# ----------------------------------------------------------------------------
+# JSON Lines: every line is an object, a dict of its columns.
+# ----------------------------------------------------------------------------
 
 
 _MOST_SHOWN = 60

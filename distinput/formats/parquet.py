@@ -57,9 +57,9 @@ __all__ = ["ConformingParquet", "Parquet", "PrunedParquet", "ranges_of", "write_
 # ----------------------------------------------------------------------------
 # Bounds of the values of each row group of a Parquet file, from the statistics in its footer.
 #
-# They are decoded here, since pyarrow crashes the process where this part of a footer is damaged. Columns that are nested, or
-# whose order is not that of Python's numbers and bytes, are left out, and so are those that may hold nulls: what stands for a
-# null is no value of the file. Source: `parquet.thrift` of the format: ColumnMetaData, Statistics.
+# They are decoded here, since pyarrow crashes the process where this part of a footer is damaged. Columns that are nested,
+# or whose order is not that of Python's numbers and bytes, are left out, and so are those that may hold nulls: what stands
+# for a null is no value of the file. Source: `parquet.thrift` of the format: ColumnMetaData, Statistics.
 # ----------------------------------------------------------------------------
 
 

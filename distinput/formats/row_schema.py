@@ -136,8 +136,8 @@ def _bytes(kind: Any) -> Any:
 # Numbers as text has them, and those that a type would change.
 #
 # A type that is stated changes no number either, but for the rounding of decimals. One that is inferred from the first
-# records
-# also keeps every digit: zeros in front belong to identifiers, and a long whole number is not rounded for its neighbours.
+# records also keeps every digit: zeros in front belong to identifiers, and a long whole number is not rounded for its
+# neighbours.
 # ----------------------------------------------------------------------------
 
 

@@ -50,11 +50,6 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------
-# What Parquet, Arrow IPC and npy share: options, rows as blocks, a cache, and files that state their spec.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # A cache with a memory limit and least-recently-used eviction.
 # ----------------------------------------------------------------------------
 
@@ -394,8 +389,8 @@ class TableFormat(Format):
 # ----------------------------------------------------------------------------
 # Files whose columns differ, brought to one schema: one that is stated, or the union of those of all files.
 #
-# A column that a file lacks, or of which it knows nulls alone, is a column of nulls there; so is a field of a struct. Numbers
-# become wider ones where no value changes. Nulls follow the rule in `core.arrow`.
+# A column that a file lacks, or of which it knows nulls alone, is a column of nulls there; so is a field of a struct.
+# Numbers become wider ones where no value changes. Nulls follow the rule in `core.arrow`.
 # ----------------------------------------------------------------------------
 
 

@@ -305,11 +305,6 @@ class _Found:
 
 
 # ----------------------------------------------------------------------------
-# Tar archives of samples, as WebDataset has them: consecutive files that differ in their extensions only are one sample.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Samples in tar archives as spans of bytes: where each begins and ends, and what is wrong with an archive.
 # ----------------------------------------------------------------------------
 
@@ -384,6 +379,11 @@ class TarSpans(SpanFormat):
 
 def _is_it_tar(row: int) -> str:
     return "" if row else "; is this a tar archive, and is its compression_type right?"
+
+
+# ----------------------------------------------------------------------------
+# Tar archives of samples, as WebDataset has them: consecutive files that differ in their extensions only are one sample.
+# ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,8 +57,8 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # Whether elements are what a signature says, looked at a block at a time.
 #
-# Whole numbers become those of the signature where these hold more: what a function returns as a number of Python has no type
-# of its own. Everything else must fit.
+# Whole numbers become those of the signature where these hold more: what a function returns as a number of Python has no
+# type of its own. Everything else must fit.
 # ----------------------------------------------------------------------------
 
 

@@ -123,8 +123,8 @@ class Reads:
 # ----------------------------------------------------------------------------
 # The elements of a stream in parts for threads and processes, and the results of calling functions on a part.
 #
-# A part takes a few milliseconds, however long one call takes: handing it over costs some microseconds for a thread and some
-# tens of microseconds for a process, and the first element waits for its whole part.
+# A part takes a few milliseconds, however long one call takes: handing it over costs some microseconds for a thread and
+# some tens of microseconds for a process, and the first element waits for its whole part.
 # ----------------------------------------------------------------------------
 
 

@@ -45,11 +45,6 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------
-# Calls of a chain of functions on threads and in worker processes, with the results in the order of the elements.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Call a chain of functions on several threads, with the results in the order of the elements.
 # ----------------------------------------------------------------------------
 
@@ -320,8 +315,7 @@ def _packed_column(column: Column) -> Column:
 #
 # What the functions raise travels as a result. So what a future raises tells that the worker was lost, and its part is sent
 # again: to the same executor, or, if that is broken, to a new one. A pool of processes of Python's is broken for good when
-# one
-# of its processes is killed; one with the same settings takes its place.
+# one of its processes is killed; one with the same settings takes its place.
 #
 # Source: PEP 3148.
 # ----------------------------------------------------------------------------

@@ -26,7 +26,8 @@ __all__ = ["described", "divides", "from_hf", "same_stream", "to_hf"]
 # ----------------------------------------------------------------------------
 # What a stream of Hugging Face is: whether its shards can be read apart, and which operations it has behind it.
 #
-# An operation such as `take` or a batched `map` is one of the whole stream: applied to each shard, it would give other rows.
+# An operation such as `take` or a batched `map` is one of the whole stream: applied to each shard, it would give other
+# rows.
 # ----------------------------------------------------------------------------
 
 

@@ -205,8 +205,7 @@ def empty_words(who: str, rank: int, ranks: int) -> str:
 # The steps of a rank: its rows of every global batch, or every n-th of these steps for each of its n loader workers.
 #
 # A step is a global batch, so all ranks have the same number of steps, whatever the data, and need not communicate. A rank
-# may
-# get no row of a short batch; `ShortSteps` says what becomes of such steps.
+# may get no row of a short batch; `ShortSteps` says what becomes of such steps.
 # ----------------------------------------------------------------------------
 
 

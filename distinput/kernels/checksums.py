@@ -32,19 +32,13 @@ __all__ = ["byte_table", "crc32c_library", "crc32c_numpy"]
 
 
 # ----------------------------------------------------------------------------
-# CRC-32, the checksum of gzip and of manifests, and CRC32C, that of TFRecord files, plain and masked.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # CRC-32, the checksum of gzip and of the manifests of written files, several times as fast as zlib's.
 #
 # Where the machine has carry-less products, eight words of eight bytes are folded at a time: a word that stands 64 bytes
-# before
-# another one may be replaced by its product with x to the 512, modulo the polynomial, added to the other (V. Gopal et al.,
-# "Fast
-# CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009). Each half of a word is multiplied by a
-# factor of its own, so that a product fits into a word. Other machines process eight bytes at a time with eight tables.
+# before another one may be replaced by its product with x to the 512, modulo the polynomial, added to the other (V. Gopal
+# et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009). Each half of a word is
+# multiplied by a factor of its own, so that a product fits into a word. Other machines process eight bytes at a time with
+# eight tables.
 # ----------------------------------------------------------------------------
 
 
@@ -132,16 +126,6 @@ def crc32(data: Bytes, value: int) -> int:
 
 
 # ----------------------------------------------------------------------------
-# CRC32C, the checksum of TFRecord files, plain and masked.
-#
-# If the machine has an instruction for it, three words are processed at a time, because the instruction has a latency of
-# three cycles but a throughput of one: the bytes are split into three lanes, and the checksums of the lanes are combined
-# by multiplying each by the factor that accounts for the lanes after it (V. Gopal et al., "Fast CRC Computation for iSCSI
-# Polynomial Using CRC32 Instruction", Intel 2011). Other machines process eight bytes at a time with eight tables.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # CRC32C without kernels: with the package google-crc32c if it is installed, else with NumPy and tables.
 #
 # The kernels in `distinput.kernels.checksums` are as fast as that package. This module is used until they are compiled, and
@@ -226,6 +210,16 @@ def crc32c_numpy(data: Bytes) -> int:
     for byte in data[position:].tolist():
         register = (register >> 8) ^ table[(register ^ byte) & 255]
     return register ^ ALL_BITS
+
+
+# ----------------------------------------------------------------------------
+# CRC32C, the checksum of TFRecord files, plain and masked.
+#
+# If the machine has an instruction for it, three words are processed at a time, because the instruction has a latency of
+# three cycles but a throughput of one: the bytes are split into three lanes, and the checksums of the lanes are combined by
+# multiplying each by the factor that accounts for the lanes after it (V. Gopal et al., "Fast CRC Computation for iSCSI
+# Polynomial Using CRC32 Instruction", Intel 2011). Other machines process eight bytes at a time with eight tables.
+# ----------------------------------------------------------------------------
 
 
 MASK_DELTA = np.uint32(0xA282EAD8)

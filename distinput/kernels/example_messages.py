@@ -48,9 +48,9 @@ __all__ = ["UNKNOWN", "unknown_key"]
 #
 #     tag, length of the entry | tag, length, key, tag of the feature | length, tag of the list, length | list
 #
-# Everything before the list is the same except for the three lengths, and while these are below 128, each of them
-# increases by one if the list is a byte longer (`known_list`). Otherwise the middle may still be the same
-# (`is_as_before`). Failing that, the entry is read field by field, and its key is looked up in the table.
+# Everything before the list is the same except for the three lengths, and while these are below 128, each of them increases
+# by one if the list is a byte longer (`known_list`). Otherwise the middle may still be the same (`is_as_before`). Failing
+# that, the entry is read field by field, and its key is looked up in the table.
 # ----------------------------------------------------------------------------
 
 
@@ -233,9 +233,9 @@ def remember_list(data: Bytes, at: int, content: int, start: int, stop: int, kin
 # pass go into columns (see `example_columns`); the other lists are left to the kernels of `example_values`.
 #
 # Rules for all messages: fields may come in any order, unknown fields are skipped, the last value of a repeated key wins,
-# and so does the last of several kinds; a feature without a kind is missing. A truncated message, a number longer than
-# ten bytes, field number 0 and groups (which no version of these messages has) are `MALFORMED`. Unwanted features are
-# skipped without being checked.
+# and so does the last of several kinds; a feature without a kind is missing. A truncated message, a number longer than ten
+# bytes, field number 0 and groups (which no version of these messages has) are `MALFORMED`. Unwanted features are skipped
+# without being checked.
 # ----------------------------------------------------------------------------
 
 

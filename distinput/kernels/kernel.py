@@ -21,7 +21,7 @@ import numpy as np
 
 from distinput.kernels import cache
 
-__all__ = ["Flag", "interrupted", "may_be_interrupted"]
+__all__ = ["Flag", "Kernel", "inlined", "interrupted", "kernel", "may_be_interrupted"]
 
 
 # ----------------------------------------------------------------------------
@@ -68,29 +68,6 @@ class Flag:
             if not self._set:
                 waiting.acquire(timeout=-1 if timeout is None else timeout)
         return self._set
-
-
-# ----------------------------------------------------------------------------
-# `@kernel(reference)`: a compiled loop that never makes its first caller wait.
-#
-# The decorated function is the source that numba compiles; `reference` is its specification in plain NumPy. The signature
-# is derived from the annotations, whose names are the types below; input arrays may be read-only. The environment
-# variable `DISTINPUT_KERNELS` determines what happens at the first call:
-#
-# * `auto` (the default): the reference is used while a background thread gets the compiled kernel. If that is in the cache
-#   on disk, the second call waits for it, briefly, while numba is imported; if not, it is compiled, and the reference is
-#   used until then. Once numba is imported, a kernel in the cache is loaded at once. Without numba the reference is always
-# used.
-# * `compiled`: the first call waits for the compiled kernel, and a kernel that cannot be compiled is an error.
-# * `reference`: nothing is ever compiled.
-#
-# The cache is the folder `$NUMBA_CACHE_DIR` if that is set, else `__pycache__` beside the source, else the user's cache
-# folder, and never one that others may write to; if none is left, each process compiles for itself. numba is not imported
-# before the first call of a kernel.
-#
-# At the end of the program the background thread is interrupted and joined: no thread may be inside LLVM when the
-# interpreter shuts down. An optimization pass of LLVM cannot be interrupted, but ends within a second or two.
-# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------
@@ -143,6 +120,29 @@ def may_be_interrupted(frame: FrameType | None) -> bool:
             return False
         frame = frame.f_back
     return True
+
+
+# ----------------------------------------------------------------------------
+# `@kernel(reference)`: a compiled loop that never makes its first caller wait.
+#
+# The decorated function is the source that numba compiles; `reference` is its specification in plain NumPy. The signature
+# is derived from the annotations, whose names are the types below; input arrays may be read-only. The environment variable
+# `DISTINPUT_KERNELS` determines what happens at the first call:
+#
+# * `auto` (the default): the reference is used while a background thread gets the compiled kernel. If that is in the cache
+#   on disk, the second call waits for it, briefly, while numba is imported; if not, it is compiled, and the reference is
+#   used until then. Once numba is imported, a kernel in the cache is loaded at once. Without numba the reference is always
+# used.
+# * `compiled`: the first call waits for the compiled kernel, and a kernel that cannot be compiled is an error.
+# * `reference`: nothing is ever compiled.
+#
+# The cache is the folder `$NUMBA_CACHE_DIR` if that is set, else `__pycache__` beside the source, else the user's cache
+# folder, and never one that others may write to; if none is left, each process compiles for itself. numba is not imported
+# before the first call of a kernel.
+#
+# At the end of the program the background thread is interrupted and joined: no thread may be inside LLVM when the
+# interpreter shuts down. An optimization pass of LLVM cannot be interrupted, but ends within a second or two.
+# ----------------------------------------------------------------------------
 
 
 P = ParamSpec("P")

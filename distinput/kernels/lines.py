@@ -9,11 +9,6 @@ from distinput.kernels.kernel import Bytes, IntsOut, inlined, kernel
 from distinput.kernels.machine import bit_count, equal_mask, trailing_zeros
 
 # ----------------------------------------------------------------------------
-# Finding the lines of text, and of JSON Lines.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Finding the start and length of each line of text.
 # ----------------------------------------------------------------------------
 

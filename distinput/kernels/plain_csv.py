@@ -24,11 +24,10 @@ from distinput.kernels.machine import (
 # ----------------------------------------------------------------------------
 # Decimal numbers in text: eight digits at a time, and rounded to the nearest float64 by two multiplications.
 #
-# A float is w times ten to the q for whole numbers w < 2**64 and q. The product of w and the first 128 bits of five to the q
-# decides all bits of the result (D. Lemire, "Number parsing at a gigabyte per second", Software: Practice and Experience
-# 2021;
-# N. Mushtak and D. Lemire, "Fast number parsing without fallback", 2022). Numbers close to the ends of the range of a float64
-# are left to others, and so are those with more than 19 digits.
+# A float is w times ten to the q for whole numbers w < 2**64 and q. The product of w and the first 128 bits of five to the
+# q decides all bits of the result (D. Lemire, "Number parsing at a gigabyte per second", Software: Practice and Experience
+# 2021; N. Mushtak and D. Lemire, "Fast number parsing without fallback", 2022). Numbers close to the ends of the range of a
+# float64 are left to others, and so are those with more than 19 digits.
 # ----------------------------------------------------------------------------
 
 

@@ -17,16 +17,11 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------------
-# Packing sequences into rows of one length, and into batches of a limited number of tokens.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
-# Packing sequences of different lengths into rows of one length: which row takes which sequence, and the numbers beside them.
+# Packing sequences of different lengths into rows of one length: which row takes which sequence, and the numbers beside
+# them.
 #
 # Source: first fit and best fit over items in descending order (Johnson, Demers, Ullman, Garey, Graham: Worst-case
-# performance
-# bounds for simple one-dimensional packing algorithms, SIAM Journal on Computing 3, 1974).
+# performance bounds for simple one-dimensional packing algorithms, SIAM Journal on Computing 3, 1974).
 # ----------------------------------------------------------------------------
 
 

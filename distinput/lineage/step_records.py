@@ -224,11 +224,11 @@ class StepRecords:
         there = np.array(sorted([step for step in steps if step >= 0]), np.int64)
         steps_found: set[int] = set()
         missing = set(records)
-        last_step: list[str] = []
+        files_known: list[str] = []
         read = False
         for number, each in self._trees:
             tree = self._tree(number)
-            last_step += tree.files
+            files_known += tree.files
             if file not in tree.files:
                 continue
             read = True
@@ -239,7 +239,7 @@ class StepRecords:
                 elements = (there[:, None] * each + np.arange(each)).reshape(-1)
                 steps_found.update([element // each for element in tree.elements_with(elements, numbers, epoch)])
         if not read:
-            raise self._unknown(file, last_step)
+            raise self._unknown(file, files_known)
         return [step for step in steps if step in steps_found], missing
 
     @staticmethod
@@ -310,9 +310,9 @@ class StepRecords:
             raise UnimplementedError(
                 f"locate: replica {replica} belongs to another worker, whose dataset only its own dataset_fn makes; ask there"
             )
-        steps_asked = everywhere if replica is None else [replica]
+        replicas_asked = everywhere if replica is None else [replica]
         present = 0
-        for number in everywhere if num_steps < 0 else steps_asked:
+        for number in everywhere if num_steps < 0 else replicas_asked:
             worker, local = divmod(number, replicas.count) if replicas.workers > 1 else (0, number)
             several = len(source.datasets) > 1
             tree = self._tree(local if several else worker)
@@ -322,7 +322,7 @@ class StepRecords:
             except IndexError:
                 continue
             present += 1
-            if number in steps_asked:
+            if number in replicas_asked:
                 yield number, numbers, tree
         if num_steps < 0 and not present:
             raise self._behind(step)

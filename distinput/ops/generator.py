@@ -92,11 +92,6 @@ class Begun:
 
 
 # ----------------------------------------------------------------------------
-# `from_generator`: the elements of a Python generator.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Whether a function may wait for somebody, perhaps for who uses what it gives; as far as can be seen from outside.
 # ----------------------------------------------------------------------------
 
@@ -214,6 +209,11 @@ def _is_no_file(value: io.IOBase) -> bool:
         return not stat.S_ISREG(os.fstat(value.fileno()).st_mode)
     except (OSError, ValueError):
         return False
+
+
+# ----------------------------------------------------------------------------
+# `from_generator`: the elements of a Python generator.
+# ----------------------------------------------------------------------------
 
 
 _BLOCK_BYTES = 1 << 20

@@ -80,11 +80,6 @@ class FileNames(Slices):
 
 
 # ----------------------------------------------------------------------------
-# `reader`: the records of files, in the order in which the files are named.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # How many records follow a position in a file, looked up only as far as somebody asks, to tell where an error was.
 # ----------------------------------------------------------------------------
 
@@ -188,6 +183,11 @@ class MappedFiles:
         leaves = [joined(parts) for parts in zip(*files, strict=True)]
         found = [leaf for leaf in leaves if leaf is not None]
         return found if len(found) == len(leaves) else None
+
+
+# ----------------------------------------------------------------------------
+# `reader`: the records of files, in the order in which the files are named.
+# ----------------------------------------------------------------------------
 
 
 Counts = tuple[tuple[str, ...], Ints]

@@ -66,8 +66,8 @@ def _numbers(value: Any) -> str:
 # ----------------------------------------------------------------------------
 # The form of states: what must hold of every state of a tree, whatever its data is, so that a damaged one is refused.
 #
-# A check word finds what changed a state by accident; this finds what a program made up, as far as keys, types and signs tell
-# it.
+# A check word finds what changed a state by accident; this finds what a program made up, as far as keys, types and signs
+# tell it.
 # ----------------------------------------------------------------------------
 
 

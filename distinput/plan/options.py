@@ -156,11 +156,6 @@ def as_policy(op: str, given: object) -> SkipErrors | None:
 
 
 # ----------------------------------------------------------------------------
-# Options of a pipeline, with the names, nesting and type checks of `tf.data.Options`, and policies of auto-sharding.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Policies: how a pipeline is divided among workers, and the decision which policy is applied.
 # ----------------------------------------------------------------------------
 

@@ -109,8 +109,8 @@ def own_draw(node: Node, num_shards: int) -> Node | None:
 # Places of random steps: a step that stands in a tree more than once has another order at each of its places.
 #
 # As in TensorFlow, where each iterator over a shuffled dataset draws anew: `zip((ds, ds))` pairs each element with another
-# one, and `ds.concatenate(ds)` is two epochs. The order is a function of the seed, the pass and the place. A cache keeps one
-# order.
+# one, and `ds.concatenate(ds)` is two epochs. The order is a function of the seed, the pass and the place. A cache keeps
+# one order.
 #
 # A step is known by its mark, which its copies have.
 # ----------------------------------------------------------------------------

@@ -31,8 +31,8 @@ Rule = Callable[[Node], Node | None]
 
 
 # ----------------------------------------------------------------------------
-# The table. Rules about certain ops stand in `rewrite.steps` and `rewrite.files`, which load these ops; the one about all ops
-# that make batches stands here.
+# The table. Rules about certain ops stand in `rewrite.steps` and `rewrite.files`, which load these ops; the one about all
+# ops that make batches stands here.
 # ----------------------------------------------------------------------------
 
 

@@ -194,11 +194,6 @@ _SIZED = (np.ndarray, bytes, str, tuple, list, dict)
 
 
 # ----------------------------------------------------------------------------
-# A run: what all streams of one iteration share, and the one place where they are measured and their errors annotated.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # The read-ahead budget: how much the streams of one run may make ahead together.
 # ----------------------------------------------------------------------------
 
@@ -262,6 +257,11 @@ class ReadAheadBudget:
         with self._lock:
             self._pieces -= 1
             self._bytes -= nbytes
+
+
+# ----------------------------------------------------------------------------
+# A run: what all streams of one iteration share, and the one place where they are measured and their errors annotated.
+# ----------------------------------------------------------------------------
 
 
 P = ParamSpec("P")

@@ -99,9 +99,8 @@ def _code(filename: str, make: Callable[..., CodeType], given: tuple[Any, ...]) 
 # A sender copies the arrays of an object into a segment of memory that both processes have mapped, and tells the other one
 # where. They come out as views of it, so nothing of them is pickled; what is left of the object is a few bytes, which go
 # through the socket. A segment is written again when the receiver holds no view of it any more, which its reference count
-# tells,
-# so an array that somebody keeps is never overwritten; where reference counts are not exact, the receiver copies instead.
-# Segments have no name: when both processes have gone, nothing is left.
+# tells, so an array that somebody keeps is never overwritten; where reference counts are not exact, the receiver copies
+# instead. Segments have no name: when both processes have gone, nothing is left.
 #
 # Source: pickle protocol 5 with buffers out of band (PEP 574); descriptors are passed with SCM_RIGHTS.
 # ----------------------------------------------------------------------------

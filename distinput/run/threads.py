@@ -21,15 +21,11 @@ __all__ = ["Ending", "LoaderWorker", "Pool", "Task", "Threads", "cores", "loader
 
 
 # ----------------------------------------------------------------------------
-# The threads of one run: a pool that an interrupt cannot stop, and how what runs in the background ends.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # How something that runs in the background ends: when it is closed, when it is dropped, or with the program.
 #
-# Python may run a finalizer on any thread, also on one that the finalizer would have to wait for. So what is dropped is told
-# to end, and nobody waits for it. What is still open when the program ends is ended first, while every module can be used.
+# Python may run a finalizer on any thread, also on one that the finalizer would have to wait for. So what is dropped is
+# told to end, and nobody waits for it. What is still open when the program ends is ended first, while every module can be
+# used.
 # ----------------------------------------------------------------------------
 
 
@@ -99,8 +95,8 @@ def _end_all() -> None:
 # A pool of threads that an interrupt of who waits for it cannot bring to a stop.
 #
 # `concurrent.futures` waits with conditions, which are written in Python: an interrupt in the middle of one leaves a lock
-# behind
-# that nobody opens, and threads that wait for it for ever, also when the program ends. Here both sides wait in C code.
+# behind that nobody opens, and threads that wait for it for ever, also when the program ends. Here both sides wait in C
+# code.
 # ----------------------------------------------------------------------------
 
 
@@ -278,8 +274,8 @@ def mapped(call: Callable[[T], R], items: Iterable[T], threads: int, name: str =
 # ----------------------------------------------------------------------------
 # The threads of one run. A stream tells its threads to end and does not wait for them; closing the run waits for all.
 #
-# A stream that nobody refers to any more is closed by Python's garbage collector, on any thread, also on one of the stream's
-# own. So nothing here waits but `join`, which is called by whoever closes an iteration, and never by a finalizer.
+# A stream that nobody refers to any more is closed by Python's garbage collector, on any thread, also on one of the
+# stream's own. So nothing here waits but `join`, which is called by whoever closes an iteration, and never by a finalizer.
 # ----------------------------------------------------------------------------
 
 
@@ -345,11 +341,6 @@ class Threads:
 
 def _alive(pool: Pool) -> bool:
     return any(thread.is_alive() for thread in pool.threads)
-
-
-# ----------------------------------------------------------------------------
-# The cores that this process may use, and whether it is a worker of PyTorch's DataLoader.
-# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------

@@ -43,11 +43,6 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------
-# The batch size of a pipeline, the cut of its global batches, and the same order on all workers.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # The same order on all workers: no step depends on the machine that it runs on.
 # ----------------------------------------------------------------------------
 
@@ -165,8 +160,7 @@ def rebatch_for(node: Node, num_workers: int, replicas_per_worker: int, worker: 
 # Policy DATA without its cost: a worker reads only its own rows, where rows can be reached by position.
 #
 # `shard(W, w)` over the cut of global batches gives the same records in the same steps, but every worker reads, maps and
-# batches
-# everything. Here rows are chosen at the source, before the ops that treat each row alone.
+# batches everything. Here rows are chosen at the source, before the ops that treat each row alone.
 #
 # Who gets which rows is an `Assignment`; `own_pieces(node, assignment)` is the one way to the tree that reads them, for
 # strategies and for arrays of JAX. `own_rows` (policy DATA), `own_steps` (PyTorch's loader workers) and `own_shares`
@@ -311,11 +305,6 @@ def _pays(base: Node, pieces: RowRanges) -> bool:
     first, last = np.searchsorted(ends, starts, "right"), np.searchsorted(ends, stops - 1, "right")
     before = ends - sizes
     return float((ends[last] - before[first]).sum()) < _WORTH * float(ends[-1]) if len(starts) else True
-
-
-# ----------------------------------------------------------------------------
-# Which policy divides a pipeline, and the part of it that one of several workers reads.
-# ----------------------------------------------------------------------------
 
 
 # ----------------------------------------------------------------------------

@@ -114,10 +114,8 @@ def _short(value: Any) -> str:
 # Reaching elements by their positions: `dataset[3]`, and what other libraries call `__getitems__`.
 #
 # An op says itself whether it can fetch elements by position (`Node.fetches`). Where it could if only its inputs could, an
-# input
-# that can be reached in another way stands in: by a stream from the state before an element (`Node.start_at`), or because it
-# is
-# kept after a first pass (`cache`).
+# input that can be reached in another way stands in: by a stream from the state before an element (`Node.start_at`), or
+# because it is kept after a first pass (`cache`).
 # ----------------------------------------------------------------------------
 
 

@@ -27,8 +27,7 @@ __all__ = ["GROUP_BYTES", "Late", "Padded", "Padding", "as_bytes", "for_leaves",
 # Batches that are padded when they are handed out.
 #
 # Padding a batch writes all of it. So batches travel as the rows they consist of, and each is padded when it is asked for,
-# into
-# memory that is still in the cache when the consumer looks at it; small batches are padded several at a time.
+# into memory that is still in the cache when the consumer looks at it; small batches are padded several at a time.
 # ----------------------------------------------------------------------------
 
 
@@ -194,8 +193,8 @@ def as_bytes(array: Array) -> Array:
 # ----------------------------------------------------------------------------
 # Padding: how elements of different lengths become the rows of a batch.
 #
-# Rows that differ only in their first dimension, whether spans of one array or arrays of their own, are copied once, straight
-# into the batch, many batches at a time. All other rows are padded one by one.
+# Rows that differ only in their first dimension, whether spans of one array or arrays of their own, are copied once,
+# straight into the batch, many batches at a time. All other rows are padded one by one.
 # ----------------------------------------------------------------------------
 
 

@@ -35,11 +35,6 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------
-# Values of a checkpoint as JSON, with arrays set aside.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Arrays of PyTorch and JAX. Neither package is imported: whoever has such an array has imported it.
 # ----------------------------------------------------------------------------
 
@@ -95,6 +90,11 @@ def numpy_of_jax_array(value: Any) -> Array:
 def like_jax_array(array: Array, like: Any) -> Any:
     """A JAX array with these values, on the devices of another one."""
     return sys.modules["jax"].device_put(array, like.sharding)
+
+
+# ----------------------------------------------------------------------------
+# Values of a checkpoint as JSON, with arrays set aside.
+# ----------------------------------------------------------------------------
 
 
 Fetch = Callable[[str], Array]

@@ -31,9 +31,8 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # What a checkpoint saves: the variables, arrays, iterators and numbers in a nest of containers and objects.
 #
-# Each has a path such as `model/layers/0/weights`: the keys, numbers and attributes that lead to it, from the names given to
-# the
-# checkpoint. Something that several paths lead to is saved once.
+# Each has a path such as `model/layers/0/weights`: the keys, numbers and attributes that lead to it, from the names given
+# to the checkpoint. Something that several paths lead to is saved once.
 # ----------------------------------------------------------------------------
 
 

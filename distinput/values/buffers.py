@@ -42,10 +42,10 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # Reference counts as evidence that nobody else holds an object, which is what decides whether memory is used again.
 #
-# On CPython with its global lock the count is exact, and an object that only one place refers to can only be reached through
-# that place. Free-threaded builds (PEP 703) share counts between threads and settle them later, and other interpreters keep
-# none:
-# there nothing is ever taken for unheld, so buffers are not recycled, and what users may still change is copied.
+# On CPython with its global lock the count is exact, and an object that only one place refers to can only be reached
+# through that place. Free-threaded builds (PEP 703) share counts between threads and settle them later, and other
+# interpreters keep none: there nothing is ever taken for unheld, so buffers are not recycled, and what users may still
+# change is copied.
 # ----------------------------------------------------------------------------
 
 

@@ -43,8 +43,7 @@ __all__ = [
 # JSON that files and messages hold, looked at before it is used.
 #
 # What is not as its reader expects is an error of its own. Were it the KeyError or TypeError that Python raises when such a
-# value
-# is used, a defect of a reader would look like a damaged file.
+# value is used, a defect of a reader would look like a damaged file.
 # ----------------------------------------------------------------------------
 
 
@@ -117,8 +116,7 @@ def items_of(value: Any, what: str, size: int | None = None) -> list[Any]:
 # Specs as JSON, for files that say what their elements look like. Nothing that is read is imported or executed.
 #
 # A namedtuple is read back as the class that it was if this process has imported it, else as a new namedtuple of the same
-# name
-# and fields. For a dataclass the reader must say what spec it expects, since making one calls code.
+# name and fields. For a dataclass the reader must say what spec it expects, since making one calls code.
 # ----------------------------------------------------------------------------
 
 

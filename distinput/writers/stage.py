@@ -27,13 +27,12 @@ __all__ = ["Stage", "WriteJob", "merging", "parts_of", "publish", "remove_data",
 # ----------------------------------------------------------------------------
 # A stage: the hidden folder in which files are written, until all of them are complete and get their names together.
 #
-# It lies in the folder of the dataset, so that giving a file its name is a rename. It holds a lock, which the system releases
-# when the writer ends, however it ends, and a journal that says which files are complete, and where the pipeline stood then.
-# The next writer goes on from there, or removes what is of another pipeline.
+# It lies in the folder of the dataset, so that giving a file its name is a rename. It holds a lock, which the system
+# releases when the writer ends, however it ends, and a journal that says which files are complete, and where the pipeline
+# stood then. The next writer goes on from there, or removes what is of another pipeline.
 #
-# Stores of objects have no renames and no locks. There, files are written under their names, which no other writing has, and
-# the
-# manifest, written last, makes them a dataset.
+# Stores of objects have no renames and no locks. There, files are written under their names, which no other writing has,
+# and the manifest, written last, makes them a dataset.
 # ----------------------------------------------------------------------------
 
 

@@ -47,13 +47,12 @@ __all__ = ["DeviceExchange", "ExperimentalMultiWorkerMirroredStrategy", "MultiWo
 # ----------------------------------------------------------------------------
 # Reductions and concatenations over the replicas of several workers.
 #
-# Every worker checks the same exchanged facts, so all workers raise the same error. Small values are gathered and added
-# in replica order on every worker; large ones are added by the engine's own all-reduce.
+# Every worker checks the same exchanged facts, so all workers raise the same error. Small values are gathered and added in
+# replica order on every worker; large ones are added by the engine's own all-reduce.
 #
 # Values that are on devices stay there. The workers first exchange what they have: numbers of values, shapes and dtypes.
-# These
-# facts pass the host; every worker checks all of them, before anything of their sizes is sent. Then the engine moves the
-# arrays.
+# These facts pass the host; every worker checks all of them, before anything of their sizes is sent. Then the engine moves
+# the arrays.
 # ----------------------------------------------------------------------------
 
 

@@ -22,7 +22,8 @@ __all__ = ["LIMIT", "Closure", "ClosureQueue", "Lane", "Patience", "RemoteValue"
 
 
 # ----------------------------------------------------------------------------
-# Scheduled functions: the result that may not be there yet, the closure that has it until then, and the queue of all of them.
+# Scheduled functions: the result that may not be there yet, the closure that has it until then, and the queue of all of
+# them.
 #
 # The states of a queue: open; failed, from the first error of a closure until a caller has raised it; lost for good, when a
 # parameter server is gone; closed. Only an open queue gives out closures.

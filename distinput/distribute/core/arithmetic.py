@@ -243,10 +243,8 @@ def arrays_of(devices: Any) -> ArrayOps | None:
 # Arithmetic on the values of replicas: sums, means over the true number of rows, concatenation.
 #
 # Pure functions on sequences of arrays. Values are added in replica order, so every run gives the same bits. The rules are
-# the
-# same for the arrays of all libraries: the argument `ops` is the library, NumPy if it is not given, and all arrays of a call
-# are
-# arrays of it on one device.
+# the same for the arrays of all libraries: the argument `ops` is the library, NumPy if it is not given, and all arrays of a
+# call are arrays of it on one device.
 # ----------------------------------------------------------------------------
 
 

@@ -48,8 +48,8 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # The stack of modes: whether code runs for all replicas of a strategy, or for one of them.
 #
-# Every thread has a stack. An empty one means the default strategy, in its replica context. This module compares
-# strategies and replica contexts by identity only, so it imports neither class; `context` returns the current ones.
+# Every thread has a stack. An empty one means the default strategy, in its replica context. This module compares strategies
+# and replica contexts by identity only, so it imports neither class; `context` returns the current ones.
 # ----------------------------------------------------------------------------
 
 

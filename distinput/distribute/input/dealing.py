@@ -413,8 +413,8 @@ class StepBuilder:
 # ----------------------------------------------------------------------------
 # The tail: what happens to a step with fewer rows than the global batch size.
 #
-# `partial` delivers it as it is, as TensorFlow does; `pad` pads every replica's part with zeros and adds a mask of the
-# rows that are data; `drop` leaves the step out; `error` raises.
+# `partial` delivers it as it is, as TensorFlow does; `pad` pads every replica's part with zeros and adds a mask of the rows
+# that are data; `drop` leaves the step out; `error` raises.
 # ----------------------------------------------------------------------------
 
 

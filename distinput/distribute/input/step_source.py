@@ -46,9 +46,8 @@ __all__ = [
 # Lockstep: workers agree, ahead of time, on whether there is another step and whether any input failed.
 #
 # While step k is used, the agreement on the steps from k + `ahead` on is under way, so a loop hardly waits for it. One
-# agreement
-# covers a few steps, since starting one costs more than waiting for it. Every worker takes part in the same number of
-# agreements, so that they stay in order.
+# agreement covers a few steps, since starting one costs more than waiting for it. Every worker takes part in the same
+# number of agreements, so that they stay in order.
 # ----------------------------------------------------------------------------
 
 

@@ -41,8 +41,8 @@ __all__ = ["Host", "Pulse", "RemoteSeats", "SeatDirectory"]
 # ----------------------------------------------------------------------------
 # Seats in other processes, for any engine that can start a `Host` in a named process and tell that the process has gone.
 #
-# The engine knows which process has which name. Calls do not go through it: each host listens for the coordinator and for the
-# other seats, so that a call costs what it costs to write to a socket and to wait for the answer.
+# The engine knows which process has which name. Calls do not go through it: each host listens for the coordinator and for
+# the other seats, so that a call costs what it costs to write to a socket and to wait for the answer.
 # ----------------------------------------------------------------------------
 
 
@@ -380,8 +380,7 @@ class _Life:
 # The host of a seat: holds the objects that are placed there, and answers calls of them from other processes.
 #
 # One host is one life of a seat. It ends when its coordinator does, or gives it up: the two hold a connection on which
-# nothing
-# is said but that both are there.
+# nothing is said but that both are there.
 # ----------------------------------------------------------------------------
 
 

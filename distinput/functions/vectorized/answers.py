@@ -12,11 +12,6 @@ __all__ = ["OF_UFUNCS", "Rules", "applied", "cast", "item", "picked", "power", "
 
 
 # ----------------------------------------------------------------------------
-# Operations on each value alone, and over the values of an element.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Operations on each value alone.
 #
 # Those of `EXACT` are defined by IEEE 754 or are arithmetic of integers: there is one right result, however many values are

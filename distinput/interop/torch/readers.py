@@ -164,13 +164,12 @@ def _here() -> tuple[int, int, str]:
 # The numbers of the passes over a view: the same one in all loader workers of a pass, and another one for each pass.
 #
 # A DataLoader copies the dataset into its worker processes, and nothing tells the original that a pass begins. With workers
-# that
-# are started anew for each epoch, no process would be left to count. So the numbers are kept in memory that they share.
+# that are started anew for each epoch, no process would be left to count. So the numbers are kept in memory that they
+# share.
 #
-# PyTorch draws a random number for each pass, which all its workers know. The first worker takes the next pass and records it
-# under that number; the others find it there. No lock is needed: words of 64 bits are read and written at once, and workers
-# that
-# come at the same time write the same word.
+# PyTorch draws a random number for each pass, which all its workers know. The first worker takes the next pass and records
+# it under that number; the others find it there. No lock is needed: words of 64 bits are read and written at once, and
+# workers that come at the same time write the same word.
 # ----------------------------------------------------------------------------
 
 
