@@ -113,6 +113,8 @@ class _Stack:
         name, effect, items = step.opname, _effect(step), self._items
         if name in _PUSH_NAME:
             items += [(str(step.argval), None)] * max(1, effect)
+        elif name == "STORE_FAST_LOAD_FAST":  # of Python 3.13: what was on top goes, and a local variable comes
+            items[-1:] = [_UNKNOWN]
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
             if step.argval in _METHODS:
                 self._changed(self._item(1))
