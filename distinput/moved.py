@@ -160,7 +160,6 @@ _MOVED = {
     "partition.file_assignment": "sharding.file_assignment",
     "plan.policy": "plan.options",
     "plan.skip_errors": "plan.options",
-    "reports.opentelemetry": "reports.metrics",
     "testing.collectives.agreement": "testing.collectives.checks",
     "testing.collectives.command": "testing.collectives.suite",
     "testing.collectives.faults": "testing.collectives.suite",

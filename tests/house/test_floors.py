@@ -159,7 +159,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "tensorflow": ("distinput/testing/judge/loaders/libraries.py",),  # to be judged; nothing else ever imports it
     "torchdata": ("distinput/testing/judge/loaders/*",),
     "webdataset": ("distinput/testing/judge/loaders/*",),
-    "opentelemetry": ("distinput/reports/metrics.py",),
+    "opentelemetry": ("distinput/reports/opentelemetry.py",),
     "rich": ("distinput/cli/*", "distinput/data/progress.py"),
     "tqdm": ("distinput/cli/*", "distinput/data/progress.py"),
     "typing_extensions": (

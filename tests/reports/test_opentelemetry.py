@@ -17,7 +17,7 @@ def test_values_are_asked_for_at_every_export() -> None:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-    from distinput.reports.metrics import observe
+    from distinput.reports.opentelemetry import observe
 
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader])
@@ -46,6 +46,6 @@ def test_values_are_asked_for_at_every_export() -> None:
 
 def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    monkeypatch.delitem(sys.modules, "distinput.reports.metrics", raising=False)
+    monkeypatch.delitem(sys.modules, "distinput.reports.opentelemetry", raising=False)
     with pytest.raises(EngineMissing, match=r"distinput\[opentelemetry\]"):
-        import distinput.reports.metrics  # noqa: F401
+        import distinput.reports.opentelemetry  # noqa: F401

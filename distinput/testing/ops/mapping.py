@@ -80,8 +80,15 @@ def _sound(*args: Any) -> Any:
     return whole(args)
 
 
+def _sound_alone(value: Any) -> Any:
+    """As `_sound`, for elements that are tuples of one component, of which functions are given the component."""
+    return (_sound(value),)
+
+
 def _build_on_error(ds: Dataset, a: OpArguments) -> Dataset:
-    return ds.map(_sound, output_signature=ds.element_spec, on_error=SkipErrors(None), num_parallel_calls=a["parallel"])
+    spec = ds.element_spec
+    function = _sound_alone if type(spec) is tuple and len(spec) == 1 else _sound
+    return ds.map(function, output_signature=spec, on_error=SkipErrors(None), num_parallel_calls=a["parallel"])
 
 
 def _model_on_error(p: Pipeline, _: OpArguments) -> list[Any]:
