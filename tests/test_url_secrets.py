@@ -220,6 +220,7 @@ def test_commands_that_succeed(shown: list[str], name: str, tmp_path: Path, monk
                 assert main([*words, *how]) in (0, 1, 3), words
 
 
+@pytest.mark.needs("obstore")
 def test_plain_errors_of_names() -> None:
     """Errors of Python itself, that name a URL, are those of the library too: their text is cut."""
     url = f"me:{SECRET}@host/a?sig={SECRET}"
