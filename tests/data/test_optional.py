@@ -113,6 +113,7 @@ def test_what_a_function_gives_is_of_one_kind() -> None:
         list(mixed)
 
 
+@pytest.mark.needs("cloudpickle")
 def test_through_processes() -> None:
     found = list(halves().map(lambda o: o, processes=True, num_parallel_calls=2))
     assert [o.get_value() if o.has_value() else None for o in found] == [0, None, 1, None, 2]
