@@ -55,9 +55,10 @@ $(MADE)/test: pyproject.toml | $(MADE)/venv
 	@$(PIP) --editable '.[progress,test,engines,neighbours,proofs]'
 	@touch $(MADE)/demo $@
 
+# With the test extra: the types of tests are checked too, and pytest and hypothesis ship theirs.
 $(MADE)/lint: pyproject.toml | $(MADE)/venv
-	@echo "installing distinput[progress,lint] into $(VENV)"
-	@$(PIP) --editable '.[progress,lint]'
+	@echo "installing distinput[progress,lint,test] into $(VENV)"
+	@$(PIP) --editable '.[progress,lint,test]'
 	@touch $(MADE)/demo $@
 
 # An environment of its own, in which no optional package can stand by accident.
