@@ -16,6 +16,7 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 # Pages of which nothing can be run without packages that may be missing; single blocks say what they need.
 NEEDS = {
     "docs/accelerators.md": ("jax", "torch"),
+    "docs/cookbook/images.md": ("PIL",),
     "docs/feeds/huggingface.md": ("datasets",),
     "docs/feeds/index.md": ("datasets", "flax", "jax", "keras", "torch"),
     "docs/feeds/jax.md": ("jax",),

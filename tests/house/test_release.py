@@ -72,3 +72,7 @@ def test_the_readme_has_the_program_that_is_run(script: ModuleType) -> None:
 
 def test_a_release_has_its_changes() -> None:
     assert f"\n## {distinput.__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_who_cites_it_cites_this_version() -> None:
+    assert f"\nversion: {distinput.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
