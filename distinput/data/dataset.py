@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     )  # the stub that docs/make_stub.py writes; there is no such class
     from distinput.files import folder as folders
     from distinput.files import mounts, paths
-    from distinput.names import registry
+    from distinput.names import absent, registry
     from distinput.plan import fingerprint as fingerprints
     from distinput.plan import options as plan_options
     from distinput.plan import text as texts
@@ -77,6 +77,7 @@ else:
     plan_options = later("distinput.plan.options")  # few pipelines have some
     seal = later("distinput.data.seal")  # what makes and reads states is for those who save them
     texts = later("distinput.plan.text")  # lines about a step are for those who read them
+    absent = later("distinput.names.absent")  # what is said of a name that is not there
     registry = later("distinput.names.registry")  # extensions are looked for when a method is unknown
 
 __all__ = ["Dataset"]
@@ -96,7 +97,22 @@ Value2 = TypeVar("Value2", bound=np.generic | np.ndarray[Any, Any] | bytes)
 Value3 = TypeVar("Value3", bound=np.generic | np.ndarray[Any, Any] | bytes)
 
 
-class Dataset(Transformations[T_co]):
+class _DatasetType(type):
+    """The type of `Dataset`, which says what to write for a name of another library's class (`Dataset.from_pandas`)."""
+
+    if not TYPE_CHECKING:  # a type checker that saw this would accept every name
+
+        def __getattr__(cls, name: str) -> Any:
+            """The error for a name that the class does not have."""
+            said = None if name.startswith("_") else absent.elsewhere(name)
+            raise AttributeError(
+                f"type object {cls.__name__!r} has no attribute {name!r}" + (f"; {said}" if said else ""),
+                name=name,
+                obj=cls,
+            )
+
+
+class Dataset(Transformations[T_co], metaclass=_DatasetType):
     """A lazy pipeline of elements; the counterpart of `tf.data.Dataset`.
 
     Nothing is read before the dataset is iterated, and each `iter()` starts over. Elements are nests of NumPy arrays, NumPy
@@ -1535,8 +1551,9 @@ def _method_of_an_extension(dataset: Any, name: str) -> Any:
         if registry.load_extensions() and hasattr(kind, name):
             return getattr(dataset, name)
         known = sorted(known for known in dir(kind) if not known.startswith("_"))
+        said = absent.elsewhere(name) or meant(name, known, "it has")
         raise AttributeError(
-            f"{kind.__name__} has no method {name!r}; {meant(name, known, 'it has')}{registry.failures()}",
+            f"{kind.__name__} has no method {name!r}; {said}{registry.failures()}",
             name=name,
             obj=dataset,
         )

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of TensorFlow that distinput does not have, and what to write instead: the one table of them."""
+"""Names of TensorFlow and of other libraries that distinput does not have, and what to write instead: the one place of them."""
 
 from collections.abc import Collection
 
 from distinput.names.words import CHANGE, EMBEDDING, GRAPHS, declined, meant, told
 
-__all__ = ["absent", "absent_member"]
+__all__ = ["absent", "absent_member", "elsewhere"]
 
 _FUNCTIONS = "inside of functions, values are NumPy's: use NumPy", CHANGE
 _MODELS = "it has input pipelines and distribution, not models: use those of PyTorch, JAX or Keras", CHANGE
@@ -138,6 +138,141 @@ _MEMBERS: dict[str, dict[str, tuple[str, str]]] = {
 """By the name of the class; classes derived from it have the same."""
 
 
+# ----------------------------------------------------------------------------
+# What pandas, Ray Data, Hugging Face datasets, PyTorch, Grain, WebDataset and Polars call it.
+# ----------------------------------------------------------------------------
+
+_HEAD = "take(5).to_list()"
+_COLUMNS = "element_spec"
+_VECTORIZED = "batch(n).map(fn), or map(fn, vectorize=True)"
+_RENAMED = "map(lambda row: {'new': row['old']})"
+_SPLIT = "take(n) and skip(n) behind global_shuffle(seed=1, reshuffle_each_iteration=False)"
+_FRAME = "Dataset.from_arrow(frame)"
+_TO_TORCH = "interop.torch.Loader(dataset)"
+_LOOP = "a for loop: a dataset is iterated as it is"
+_FILES = "data.FileDataset(pattern)"
+_PARQUET = "data.ParquetDataset(files)"
+_CSV = "data.CsvDataset(files)"
+_JSON = "data.JsonLinesDataset(files)"
+
+_ELSEWHERE: dict[str, str] = {
+    # looking at it
+    "collect": "to_list()",
+    "column_names": _COLUMNS,
+    "columns": _COLUMNS,
+    "count": "cardinality(), or len(dataset)",
+    "dtypes": _COLUMNS,
+    "features": _COLUMNS,
+    "head": _HEAD,
+    "num_rows": "cardinality(), or len(dataset)",
+    "schema": _COLUMNS,
+    "shape": "cardinality() and element_spec",
+    "show": _HEAD,
+    "tail": "skip(n).to_list()",
+    "to_numpy": "batch(n) and a for loop: batches are NumPy's",
+    # loops
+    "iter_batches": "batch(n), and a for loop",
+    "iter_rows": _LOOP,
+    "iterrows": _LOOP,
+    "itertuples": _LOOP,
+    "iter_torch_batches": _TO_TORCH,
+    "to_torch": _TO_TORCH,
+    "to_tf": "as_numpy_iterator()",
+    "to_tf_dataset": "as_numpy_iterator()",
+    "to_iter_dataset": _LOOP,
+    # one element to another
+    "add_column": "map(lambda row: {**row, 'new': ...})",
+    "apply_async": "map(fn, num_parallel_calls=8)",
+    "cast": "map(lambda row: row.astype(dtype))",
+    "drop": "select(columns), skip(n), or filter(predicate)",
+    "drop_columns": "select(columns)",
+    "dropna": "filter(predicate), or nulls= of the files",
+    "fillna": "nulls= of the files",
+    "groupby": "group_by_window(...)",
+    "map_batches": _VECTORIZED,
+    "map_partitions": _VECTORIZED,
+    "map_with_index": "enumerate().map(fn)",
+    "random_map": "map(fn, rng=True)",
+    "remove_columns": "select(columns)",
+    "rename": _RENAMED,
+    "rename_column": _RENAMED,
+    "rename_columns": _RENAMED,
+    "select_columns": "select(columns)",
+    "set_format": _TO_TORCH,
+    "starmap": "map(fn): the components of a tuple are arguments of their own",
+    "with_format": _TO_TORCH,
+    "with_transform": "map(fn)",
+    # order and division
+    "drop_duplicates": "unique()",
+    "limit": "take(n)",
+    "mix": "Dataset.sample_from_datasets(datasets, weights)",
+    "random_shuffle": "global_shuffle(seed=1)",
+    "randomize_block_order": "global_shuffle(seed=1)",
+    "random_split": _SPLIT,
+    "slice": "skip(n).take(m)",
+    "sort": "sort before the files are written: a stream has no order to bring about",
+    "sort_values": "sort before the files are written: a stream has no order to bring about",
+    "split_by_node": "shard_batches(world, rank), or shard(world, rank)",
+    "streaming_split": "shard_batches(world, rank)",
+    "train_test_split": _SPLIT,
+    "union": "concatenate(other)",
+    # keeping
+    "materialize": "cache(), or write(folder, 'parquet')",
+    "persist": "cache()",
+    "save_to_disk": "save(folder)",
+    "to_csv": "write(folder, 'csv')",
+    "to_json": "write(folder, 'jsonl')",
+    "to_parquet": "write(folder, 'parquet')",
+    "to_tfrecords": "write(folder, 'tfrecord')",
+    "write_csv": "write(folder, 'csv')",
+    "write_json": "write(folder, 'jsonl')",
+    "write_parquet": "write(folder, 'parquet')",
+    "state_dict": "iter(dataset).state()",
+    "load_state_dict": "restore(state)",
+    "get_state": "iter(dataset).state()",
+    "set_state": "restore(state)",
+    "seek": "skip(n)",
+    # making one
+    "DataLoader": _TO_TORCH,
+    "IterableDataset": "Dataset.from_generator(fn, output_signature=spec)",
+    "MapDataset": "Dataset.from_source(sequence)",
+    "StreamingDataset": _FILES,
+    "from_csv": _CSV,
+    "from_dict": "Dataset.from_tensor_slices(columns)",
+    "from_huggingface": "interop.huggingface.from_hf(dataset)",
+    "from_items": "Dataset.from_tensor_slices(items)",
+    "from_json": _JSON,
+    "from_list": "Dataset.from_tensor_slices(items), or Dataset.from_source(rows)",
+    "from_numpy": "Dataset.from_tensor_slices(arrays)",
+    "from_pandas": _FRAME,
+    "from_parquet": _PARQUET,
+    "from_polars": _FRAME,
+    "from_text": "data.TextLineDataset(files)",
+    "from_torch": "Dataset.from_source(dataset)",
+    "from_webdataset": "data.WebDataset(files)",
+    "load_dataset": "data.FileDataset(pattern), or interop.huggingface.from_hf(dataset)",
+    "load_from_disk": "Dataset.load(folder)",
+    "read_csv": _CSV,
+    "read_images": "data.ImageFolderDataset(folder)",
+    "read_json": _JSON,
+    "read_parquet": _PARQUET,
+    "read_text": "data.TextLineDataset(files)",
+    "read_tfrecords": "data.TFRecordDataset(files)",
+    "read_webdataset": "data.WebDataset(files)",
+    "source": "Dataset.from_source(sequence)",
+}
+
+
+def elsewhere(name: str) -> str | None:
+    """What to write for a name of another library's datasets; None for a name that the table does not have.
+
+    >>> elsewhere("map_batches")
+    'here it is batch(n).map(fn), or map(fn, vectorize=True)'
+    """
+    ours = _ELSEWHERE.get(name)
+    return None if ours is None else f"here it is {ours}"
+
+
 def absent(module: str, name: str, known: Collection[str]) -> str:
     """The error message for a name that a public module does not have.
 
@@ -156,7 +291,8 @@ def absent(module: str, name: str, known: Collection[str]) -> str:
         return f"{start}: {told(cure)}"
     if name.startswith("__"):  # Python itself looks these up
         return start
-    return f"{start}; {meant(name, sorted(known), 'it has')}"
+    theirs = elsewhere(name) if module in ("distinput", "distinput.data") else None
+    return f"{start}; {theirs or meant(name, sorted(known), 'it has')}"
 
 
 def absent_member(cls: type, name: str) -> str:

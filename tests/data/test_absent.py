@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import distinput as di
 from distinput.names import absent, words
 
 ROOT = Path(__file__).parents[2]
@@ -59,3 +60,50 @@ def test_a_first_batch_looks_for_no_words() -> None:
     program = "import sys, distinput as di; next(iter(di.data.Dataset.range(4).batch(2))); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"difflib", "distinput.names.absent"} & set(done.stdout.split())
+
+
+# ----------------------------------------------------------------------------
+# Names of other libraries.
+# ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", absent._ELSEWHERE)
+def test_a_name_of_another_library_says_what_it_is_called_here(name: str) -> None:
+    said = absent.elsewhere(name)
+    assert said is not None
+    dataset = di.data.Dataset.range(3)
+    modules = [
+        module
+        for module in (di, di.data)
+        if not hasattr(module, name) and name not in absent._TABLE.get(module.__name__, {})
+    ]
+    for asked in (dataset, di.data.Dataset, di.data.TFRecordDataset("a"), *modules):
+        assert not hasattr(asked, name), "it is there, so the table need not speak of it"
+        with pytest.raises(AttributeError, match=re.escape(said)):
+            getattr(asked, name)
+
+
+@pytest.mark.parametrize("name", absent._ELSEWHERE)
+def test_what_it_says_is_there(name: str) -> None:
+    called = re.findall(r"\b([a-z_][\w.]*|[A-Z]\w*\.\w+)\(", absent._ELSEWHERE[name])
+    for text in called:
+        start = (
+            di
+            if text.startswith(("data.", "interop."))
+            else di.data
+            if text.startswith("Dataset.")
+            else di.data.Dataset
+        )
+        found = {"len": len, "iter": iter, "row.astype": True, "state": di.data.DatasetIterator}.get(text)
+        if found is None:
+            found = start
+            for part in text.removeprefix("(").split("."):
+                found = getattr(found, part)
+        assert found is not None
+
+
+def test_a_name_that_python_looks_for_is_refused_in_few_words() -> None:
+    with pytest.raises(AttributeError, match=r"^type object 'Dataset' has no attribute '__wrapped__'$"):
+        di.data.Dataset.__wrapped__  # noqa: B018
+    with pytest.raises(AttributeError, match=r"^type object 'Dataset' has no attribute 'zzz'$"):
+        di.data.Dataset.zzz  # noqa: B018
