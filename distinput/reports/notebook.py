@@ -13,7 +13,7 @@ from distinput.reports.markup import MONOSPACE, SANS, Markup, colours, tag
 from distinput.reports.plots import PLOT_STYLE
 from distinput.reports.sections import COLUMNS, plan_parts, rows_of
 from distinput.reports.svg import GRAPH_STYLE, svg_of
-from distinput.sharding.shard_plan import ShardPlan
+from distinput.sharding.shard_plan import ShardPlan, workers_of
 
 if TYPE_CHECKING:
     from distinput.distribute.core.values import DistributedValues
@@ -45,7 +45,7 @@ def stats_html(stats: Stats) -> str:
 
 def plan_html(plan: ShardPlan) -> str:
     """Who reads what."""
-    head = f"{plan.num_workers} workers of {plan.replicas_per_worker} replicas"
+    head = workers_of(plan.num_workers, plan.replicas_per_worker)
     return _note(
         PLOT_STYLE, tag("b", head), *plan_parts(plan), tag("details", tag("summary", "files"), tag("pre", str(plan)))
     )

@@ -10,7 +10,7 @@ from typing import Any, overload
 from distinput.names.words import html
 from distinput.url_secrets import without_secrets
 
-__all__ = ["FileRange", "PlanSummary", "ShardPlan", "WorkerPlan", "Workers", "summary_of"]
+__all__ = ["FileRange", "PlanSummary", "ShardPlan", "WorkerPlan", "Workers", "summary_of", "workers_of"]
 
 
 # ----------------------------------------------------------------------------
@@ -185,8 +185,8 @@ class ShardPlan:
         steps = {"beforehand": f"{looked.steps} {where}, known beforehand", "endless": "without end"}
         how = steps.get(looked.end, "not known beforehand: workers agree on the end of data at run time")
         lines = [
-            f"shards: {self.num_workers} workers of {self.replicas_per_worker} replicas, policy {self.policy}",
-            f"  why:   {self.reason}: {self.sentence}",
+            f"shards: {workers_of(self.num_workers, self.replicas_per_worker)}, policy {self.policy}",
+            f"  why:   {self.sentence}",
             f"  steps: {how}",
             f"  tail:  {self.tail}",
         ]
@@ -211,6 +211,16 @@ class ShardPlan:
         if len(self.workers) > _SHOWN:
             lines.append(f"  ... and {len(self.workers) - _SHOWN} workers more")
         return "\n".join(lines)
+
+
+def workers_of(workers: int, replicas: int) -> str:
+    """How many there are, in words.
+
+    >>> workers_of(2, 1), workers_of(1, 3)
+    ('2 workers with 1 replica each', '1 worker with 3 replicas')
+    """
+    several = workers != 1
+    return f"{workers} worker{'s' * several} with {replicas} replica{'s' * (replicas != 1)}{' each' * several}"
 
 
 def _number(value: int | None) -> str:

@@ -347,9 +347,9 @@ def shard_plan(
 
     >>> import distinput as di
     >>> print(di.data.experimental.shard_plan(di.data.Dataset.range(10).batch(4), num_workers=2))
-    shards: 2 workers of 1 replicas, policy DATA
-      why:   not_files: pieces of each global batch, piece i to worker i modulo the number of workers; not FILE: Found an
-        unshardable source dataset: range
+    shards: 2 workers with 1 replica each, policy DATA
+      why:   pieces of each global batch, piece i to worker i modulo the number of workers; not FILE, since
+        range reads no files
       steps: 3 on every worker, known beforehand
       tail:  each batch is cut on its own into equal pieces, rounded up; of a short one, the last replicas may get no rows
       worker  files  rows  bytes  steps  reads

@@ -48,7 +48,7 @@ def test_statistics_are_a_table() -> None:
 
 def test_a_plan_has_a_bar_for_each_worker() -> None:
     found = words_of(read(shard_plan(RANGE(10).batch(4).node, 2)))
-    assert "2 workers of 1 replicas" in found
+    assert "2 workers with 1 replica each" in found
     assert "worker 1" in found
 
 

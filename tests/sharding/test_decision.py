@@ -44,7 +44,7 @@ def test_auto_is_file_where_there_are_enough(
 def test_auto_is_data_where_there_are_no_files() -> None:
     decision = decide(di.data.Dataset.range(4).node, 2)
     assert (decision.applied.name, decision.reason) == ("DATA", "not_files")
-    assert decision.sentence.endswith("not FILE: Found an unshardable source dataset: range")
+    assert decision.sentence.endswith("not FILE, since range reads no files")
 
 
 def test_file_that_cannot_be_is_an_error_of_the_decision(tmp_path: Path) -> None:

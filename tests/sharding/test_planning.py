@@ -333,7 +333,7 @@ def test_explain_appends_the_plan(tmp_path: Path) -> None:
     dataset = files_of("text", [30, 40, 50], str(tmp_path)).batch(4)
     alone = dataset.explain()
     shown = dataset.explain(num_workers=8, policy=AutoShardPolicy.BALANCED)
-    assert shown.startswith(alone + "\nshards: 8 workers of 1 replicas, policy BALANCED\n")
+    assert shown.startswith(alone + "\nshards: 8 workers with 1 replica each, policy BALANCED\n")
     assert "not known beforehand" in shown
     assert "known" not in alone
 

@@ -35,6 +35,8 @@ class TooFewFilesError(InvalidArgumentError):
     """Policy FILE needs at least one file per worker."""
 
 
+_CURE = "; use policy DATA, or AUTO, which takes DATA here"
+
 Replacement = Callable[[Node], Node]
 """What replaces a tree of file names."""
 
@@ -93,7 +95,7 @@ def _at_names(node: Node, found: Replacement, share: Share) -> Node:
     if node.reads_files:
         return node.with_inputs((found(node.inputs[0]),))
     if not node.inputs:
-        raise NotFoundError(f"Found an unshardable source dataset: {node.op}")
+        raise NotFoundError(f"Found an unshardable source dataset: {node.op}; {node.op} reads no files{_CURE}")
     if isinstance(node, FlatMap | Interleave):
         dealt = _after_inner(node.input, share)
         if dealt is not None:
@@ -105,9 +107,12 @@ def _at_names(node: Node, found: Replacement, share: Share) -> Node:
     if isinstance(node, RandomKeys):
         raise NotFoundError(
             "policy FILE: map(rng=True) needs to know where each element stands in the whole, and a worker that reads some of "
-            "the files does not; use policy DATA, or AUTO, which takes DATA here"
+            f"the files does not{_CURE}"
         )
-    raise NotFoundError(f"Did not find a shardable source, walked to a node which is not a dataset: {node.op}")
+    raise NotFoundError(
+        f"Did not find a shardable source, walked to a node which is not a dataset: {node.op}; {node.op} must see all "
+        f"elements, so files cannot be divided below it{_CURE}"
+    )
 
 
 def _after_inner(node: Node, share: Share) -> Node | None:
@@ -172,7 +177,7 @@ def _check_enough(names: Node, num_workers: int) -> None:
     if 0 < found < num_workers:
         raise TooFewFilesError(
             f"Could not apply FILE based sharding: the dataset only has {found} file(s), which is not enough for the required "
-            f"{num_workers} shards/workers; use policy DATA, or write more files"
+            f"{num_workers} shards/workers; {num_workers} workers need as many files, and there are only {found}{_CURE}"
         )
 
 
@@ -205,8 +210,8 @@ def _decide_auto(node: Node, num_workers: int) -> Decision:
     if why_not is None:
         return Decision(AUTO, _FILE_OF_AUTO, "enough_files", _FILE_OF_AUTO.sentence)
     reason = "too_few_files" if isinstance(why_not, TooFewFilesError) else "not_files"
-    short = str(why_not).split("; ")[0]
-    return Decision(AUTO, DATA, reason, f"{DATA.sentence}; not FILE: {short}")
+    plain = str(why_not).removesuffix(_CURE).split("; ")[-1]  # behind TensorFlow's own words
+    return Decision(AUTO, DATA, reason, f"{DATA.sentence}; not FILE, since {plain}")
 
 
 def _shard_auto(node: Node, share: Share) -> Node:
