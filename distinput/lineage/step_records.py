@@ -24,6 +24,7 @@ from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite.rules import Running
 from distinput.sharding.own_rows import FrameworkRebatch
+from distinput.sharding.shard_plan import workers_of
 
 __all__ = [
     "StepRecords",
@@ -140,6 +141,7 @@ class StepRecords:
     """
 
     def __init__(self, source: StepSource, trees: Sequence[Node] | None = None, *, read: bool = False) -> None:
+        _check_own(source)
         self._source, self._given, self._read = source, trees, read
         self._made: dict[int, Numbered] = {}
 
@@ -507,8 +509,25 @@ def described(source: StepSource) -> list[Any]:
     return [one.whole if isinstance(one, OwnBatches) else one for one in _datasets(source)]
 
 
+def _check_own(source: StepSource) -> None:
+    """Refuse a source that goes on with the inputs of an earlier job.
+
+    Raises:
+      UnimplementedError: it does.
+    """
+    layout = source.layout
+    if layout.get("cut") == "lanes":
+        workers, replicas = layout["workers"], layout["replicas"] // layout["workers"]
+        raise UnimplementedError(
+            f"lineage: this pass goes on with the inputs of an earlier job ({workers_of(workers, replicas)}), so its records "
+            "are not located or written into a ledger; a dataset that is distributed for as many has the same steps, and the "
+            "next pass is planned for this job"
+        )
+
+
 def _datasets(source: Any) -> list[Any]:
     """What a source reads."""
+    _check_own(source)
     if isinstance(source, OwnPiecesSource):
         return [source.batches]
     return list(source.datasets) if isinstance(source, DealtElements) else [source.dataset]

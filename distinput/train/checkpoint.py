@@ -520,6 +520,10 @@ def _own(entry: Mapping[str, Any], each: Tracked, crew: Crew, path: str) -> Any:
     if "value" in entry:
         return entry["value"]
     values = entry["values"]
+    if each.kind.position and hasattr(
+        each.value, "locate"
+    ):  # a distributed iterator takes the positions of all workers
+        return values
     if len(values) != crew.size and not each.kind.position:
         raise StateError(
             f"restore: {each.path!r} was saved by {len(values)} workers, each of which had a value of its own, and cannot be "

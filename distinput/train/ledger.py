@@ -21,7 +21,7 @@ class Ledger:
     A step is written before it is handed over, and is in the hands of the operating system then, so a process that is killed
     leaves a ledger with every step that it was given. Steps that a job took after its last checkpoint, and that a restart
     takes again, count once: a part that begins at a step takes the place of what was written from that step on. That holds for
-    restarts on another number of workers too, as long as the states do (policy DATA, `balanced_split`).
+    restarts on another number of workers too where there is one position for all (policy DATA, `balanced_split`).
 
     Where positions can be computed, an entry is 4 bytes. Elsewhere, as after `filter`, it holds what has changed in the state
     of the pipeline since the step before. Worker 0 writes for all; workers with different states write one file each.

@@ -109,7 +109,7 @@ def test_a_state_of_workers_goes_on_on_one_replica_without_any_others_and_back(b
 
 
 @pytest.mark.parametrize("policy", [POLICY.OFF, POLICY.FILE])
-def test_a_state_of_workers_with_their_own_inputs_stays_with_them(policy: Any, tmp_path: Any) -> None:
+def test_one_state_of_workers_with_their_own_inputs_is_not_enough_for_others(policy: Any, tmp_path: Any) -> None:
     for i in range(4):
         (tmp_path / f"{i}.txt").write_text("a\nb\n")
 
@@ -128,7 +128,7 @@ def test_a_state_of_workers_with_their_own_inputs_stays_with_them(policy: Any, t
     states = on_workers([1, 1], body)
     for error in on_workers([1, 1, 1], body):
         assert isinstance(error, StateError)
-        assert "policy DATA or balanced_split" in str(error)
+        assert "give restore a list of the states of all workers" in str(error)
 
 
 def test_workers_that_have_run_out_get_empty_batches_until_all_have() -> None:

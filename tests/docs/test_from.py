@@ -91,7 +91,8 @@ def calls(page: Path) -> str:
 
 @pytest.mark.parametrize("page", [*PAGES, DOCS / "tensorflow.md"], ids=lambda page: page.stem)
 def test_what_a_table_says_to_write_exists(page: Path) -> None:
-    cells = [row[-1] for row in rows(calls(page))]
+    ours = 1 if page.stem == "cheat_sheet" else -1  # the sheet has the column of this library first
+    cells = [row[ours] for row in rows(calls(page))]
     assert 15 <= len(cells) <= 30
     assert sum("`" in cell for cell in cells) > len(cells) / 2
     assert [each for cell in cells for each in wrong(cell)] == []

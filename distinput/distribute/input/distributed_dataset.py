@@ -18,6 +18,7 @@ from distinput.distribute.core.values import row_counts
 from distinput.distribute.input.comparison import Beginning, compare_beginnings
 from distinput.distribute.input.dealing import END
 from distinput.distribute.input.delivery import Delivery
+from distinput.distribute.input.lanes import has_lanes, is_layout, joined
 from distinput.distribute.input.located import Located, Ranges, Records, Seen, ranges_of_steps
 from distinput.distribute.input.sources import CutBatches, DealtElements, OwnPiecesSource
 from distinput.distribute.input.step_source import INFINITE, Steps, StepSource
@@ -84,8 +85,8 @@ def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
         if content.get(key) != want:
             raise StateError(
                 f"DistributedDataset.restore: the state was taken with {key}={content.get(key)!r}, this dataset has "
-                f"{key}={want!r}; distribute with the same strategy and options as the job that saved it, or have jobs use "
-                "policy DATA or balanced_split from their beginning, whose states go on on any number of workers and replicas"
+                f"{key}={want!r}; give restore a list of the states of all workers of that job, by their rank, as a checkpoint "
+                "does, or distribute with the same strategy and options as the job that saved it"
             )
     seen = content["seen"]
     shapes = seen is None or (isinstance(seen, list) and all(_is_shape(shape) for shape in seen))
@@ -96,6 +97,38 @@ def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
             "must be what iterator.state() gave"
         )
     return content
+
+
+def _going_on(source: StepSource, state: Any) -> tuple[StepSource, Any]:
+    """The source that goes on with a state, and the state that it takes.
+
+    Args:
+      source: of the dataset as it is distributed now.
+      state: what a user hands in: one state, or a list of those of all workers of a job.
+
+    Raises:
+      StateError: the states are not those of all workers of one job.
+    """
+    replicas, layout = source.terms.replicas, source.layout
+    alone = not isinstance(state, list | tuple)
+    states = [state] if alone else list(state)
+    if not states or not all(isinstance(each, dict) and each.get("kind") == "distributed" for each in states):
+        return source, states[0] if states else state
+    first = states[0]
+    if all(first.get(key) == value for key, value in layout.items()) and (alone or len(states) == replicas.workers):
+        return source, states[0 if alone else replicas.rank]
+    if source.terms.earlier is None or (layout.get("cut") == "batches" and _is_of(first, _ALONE)):
+        return source, states[min(replicas.rank, len(states) - 1)]
+    is_all = first.get("workers") == 1 or not alone
+    state = joined(states) if first.get("cut") == "per_worker" and is_all else first
+    content = opened(state, "DistributedDataset.restore", {"inputs"})
+    if content.get("cut") == "lanes" and not (is_layout(content) and has_lanes(content)):
+        return source, state
+    return source.terms.earlier(content) or source, state
+
+
+def _is_of(state: State, layout: Mapping[str, Any]) -> bool:
+    return all(state.get(key) == value for key, value in layout.items())
 
 
 def _is_shape(value: Any) -> bool:
@@ -167,6 +200,7 @@ class DistributedIterator:
         skip: Ranges = (),
     ) -> Self:
         """An iterator that continues from `state`; see `DistributedDataset.restore`."""
+        source, state = _going_on(source, state)
         found = opened_state(state, source.layout, source.pipelines)
         step = found["step"]
         steps = source.restore(found["inputs"], step, found["seen"], may_differ)
@@ -368,7 +402,7 @@ class DistributedIterator:
         other = type(self).restored(self._source, self._delivery, state, may_differ)
         self.close()
         self._steps, self._given_out, self._ended, self._ready = other._steps, other._given_out, other._ended, _NONE
-        self._restored, self._compared, self._skip = True, other._compared, ()
+        self._source, self._restored, self._compared, self._skip = other._source, True, other._compared, ()
 
     def get_state(self) -> bytes:
         """The same as `state()`, as the JSON text that Grain's tools expect."""
@@ -424,11 +458,25 @@ def explanation(source: StepSource) -> str:
         "reads": source.reads if replicas.workers > 1 else "everything",
         "end": _end(source),
         "tail": f"{tail}: {_TAILS[tail]}",
+        "elastic": _elastic(source),
     }
     lines = ["distributed:", *[f"  {name + ':':<9} {text}" for name, text in facts.items()]]
     if source.plan is not None:
         lines += ["input of this worker:", *["  " + line for line in source.plan.splitlines()]]
     return "\n".join(lines)
+
+
+def _elastic(source: StepSource) -> str:
+    """Whether a job of other numbers of workers and replicas can go on, in words."""
+    if source.layout.get("cut") in ("batches", "lanes"):
+        return "yes: a state goes on on any number of workers and replicas"
+    if source.layout.get("cut") == "per_replica":
+        return "no: each replica has a dataset of its own"
+    if source.terms.earlier is None:
+        return "no: elements have no axis of rows, so those of all replicas cannot be put together and cut anew"
+    workers = source.terms.replicas.workers
+    whose = "the states of all workers go" if workers > 1 else "a state goes"
+    return f"yes: {whose} on on any number of workers and replicas, with the same global batches"
 
 
 def _end(source: StepSource) -> str:
@@ -558,8 +606,11 @@ class DistributedDataset:
 
         Its first step raises `StateError` on all workers if they were not restored to the same place.
 
+        A job of other numbers of workers or replicas goes on with the same global batches, cut for its own replicas. Where
+        workers read parts of their own (policy FILE, BALANCED, OFF, HINT), it needs the states of all workers.
+
         Args:
-          state: the saved state.
+          state: the saved state; or the states of all workers of a job, by their rank.
           may_differ: as for `Dataset.restore`.
           skip: a range of steps of this pass that are left out, such as those before which the loss jumped, or several; the
             same on all workers. `lineage.Records(file, records)` stands for the whole steps that hold these records. The other

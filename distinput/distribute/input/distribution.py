@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes distributed datasets from the user's datasets: checks them, and chooses the source of their steps."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from distinput.data.dataset import Dataset
+from distinput.data.iterator import Passes
 from distinput.distribute.core.options import InputContext, InputOptions
 from distinput.distribute.core.replicas import CallDescription, Consumer, Replicas
 from distinput.distribute.input.comparison import compare_datasets, compare_inputs
@@ -19,6 +21,7 @@ from distinput.distribute.input.dealing import (
 )
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
+from distinput.distribute.input.lanes import WorkerLanes, layout_of_lanes
 from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource
 from distinput.distribute.input.step_source import INFINITE, StepSource, Terms
 from distinput.ops.balance_rows import BalanceRows
@@ -28,7 +31,7 @@ from distinput.plan.options import AutoShardPolicy, Decision
 from distinput.plan.seeds import with_seed
 from distinput.sharding.own_rows import FrameworkRebatch, auto_shard, decide, rebatch_for, with_common_order
 from distinput.values.nest import component
-from distinput.values.spec import SparseTensorSpec, Spec, TensorSpec
+from distinput.values.spec import LeafSpec, SparseTensorSpec, Spec, TensorSpec
 
 __all__ = [
     "check_batched",
@@ -212,6 +215,7 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
     hints: Sequence[str] = ()
 
     refusal: Exception | None = None
+    original = dataset
     try:
         check_dataset(dataset, "experimental_distribute_dataset needs")
         if consumer.only_numbers:
@@ -227,7 +231,7 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
     if replicas.peers is not None and replicas.workers > 1:
         seed, hints = compare_datasets(replicas.peers, dataset, refusal, options)
         # Shuffles without a seed use one of worker 0, and no choice depends on the number of cores: all workers agree.
-        dataset = Dataset(with_common_order(with_seed(dataset.node, seed)))
+        dataset, original = (Dataset(with_common_order(with_seed(each.node, seed))) for each in (dataset, original))
     terms = _terms(consumer, dataset)
     # A single replica gets whole batches; its states are places in them if batches would be cut one by one for more.
     balanced = consumer.splits_batches and options.balanced_split and replicas.total > 1
@@ -247,11 +251,16 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
         terms, tail=options.tail, full_rows=full_rows, hints=hints,
         alike=options.balanced_split or decision is None or decision.asked.divides,
     )  # fmt: skip
+    passes = dataset._passes if by_batch else Passes()
+    earlier = partial(
+        _of_earlier_job, consumer, replace(terms, full_rows=rows), Dataset(original.node, passes), options
+    )
+    terms = replace(terms, earlier=earlier)
     source: StepSource
     if decision is None or by_batch:
         source = _of_global_batches(consumer, terms, dataset, options, _assignment(consumer, options))
     else:
-        source = _of_own_elements(consumer, terms, dataset, options, decision)
+        source = _of_own_elements(consumer, terms, dataset, options, decision, passes)
     if consumer.only_numbers:
         check_same_shapes(source.spec, options, consumer, agrees=source.agrees)
     ahead = options.experimental_per_replica_buffer_size
@@ -366,7 +375,7 @@ def _rebatched(consumer: Consumer, dataset: Any, rank: int | None = None) -> Any
 
 
 def _of_own_elements(
-    consumer: Consumer, terms: Terms, dataset: Any, options: InputOptions, decision: Decision
+    consumer: Consumer, terms: Terms, dataset: Any, options: InputOptions, decision: Decision, passes: Passes
 ) -> DealtElements:
     """Every worker cuts the batches of its own part of the data: one element for each of its replicas per step."""
     replicas = terms.replicas
@@ -377,7 +386,8 @@ def _of_own_elements(
         whole = _rebatched(consumer, dataset, rank) if cut else dataset
         return auto_shard(whole.node, replicas.workers, rank, replicas.total, decision=decision)
 
-    mine = Dataset(auto_shard(rebatched.node, replicas.workers, replicas.rank, replicas.total, decision=decision))
+    tree = auto_shard(rebatched.node, replicas.workers, replicas.rank, replicas.total, decision=decision)
+    mine = Dataset(tree, passes)
     ahead = options.experimental_per_replica_buffer_size
     if ahead > 1:
         mine = mine.prefetch(ahead * replicas.total)
@@ -389,6 +399,77 @@ def _of_own_elements(
         elements = int(mine.cardinality())
         return DealtElements(replace(terms, steps=elements if elements >= 0 else None), [mine], spec, whole=True)
     return DealtElements(terms, [mine], spec, tree_of=tree_of)
+
+
+def _of_earlier_job(
+    consumer: Consumer, terms: Terms, original: Any, options: InputOptions, layout: Mapping[str, Any]
+) -> StepSource | None:
+    """The source that goes on with the states of a job with other workers, replicas, or another way to divide the data.
+
+    Args:
+      consumer: of the steps.
+      terms: the properties of its steps, with the rows of a full step unless a short one is kept.
+      original: the dataset that the user distributes.
+      options: of the input.
+      layout: what a state says of the job that saved it.
+    """
+    replicas, tail = consumer.replicas, options.tail
+    if layout.get("cut") not in ("batches", "lanes") or not (consumer.splits_batches or replicas.total == 1):
+        return None
+    full_rows = terms.full_rows if tail in ("drop", "error") else 0
+    if layout["cut"] == "batches":
+        if options.balance_replicas is not None:
+            return None  # rows were dealt in each batch for another number of replicas
+        dataset = only_full(original) if tail == "drop" else original
+        decision = decide(dataset.node, 1)
+        if decision.applied.name == AutoShardPolicy.HINT.name:  # a lone replica reads what its place in the tree leaves
+            dataset = Dataset(auto_shard(dataset.node, 1, 0, 1, decision=decision), original._passes)
+        terms = replace(terms, alike=True, full_rows=full_rows if tail == "error" else 0, steps=None, open_ends=False)
+        return _of_global_batches(consumer, terms, dataset, options, _assignment(consumer, options))
+    workers, total = layout["workers"], layout["replicas"]
+    dataset = original
+    if options.balance_replicas is not None:
+        dataset = Dataset(BalanceRows(dataset.node, options.balance_replicas, total))
+    if tail == "drop" and workers == 1:
+        dataset = only_full(dataset)
+    decision = decide(dataset.node, workers)
+
+    def lane(rank: int) -> Dataset:
+        cut = rebatch_for(dataset.node, workers, total // workers, rank) if total > 1 else dataset.node
+        return Dataset(auto_shard(cut, workers, rank, total, decision=decision), original._passes)
+
+    return _of_lanes(consumer, replace(terms, full_rows=full_rows), options, layout, lane)
+
+
+def _of_lanes(
+    consumer: Consumer, terms: Terms, options: InputOptions, layout: Mapping[str, Any], lane: Callable[[int], Dataset]
+) -> StepSource:
+    """The global batches of an earlier job, put together from the inputs of its workers and cut for the replicas of this one.
+
+    Args:
+      consumer: of the steps.
+      terms: the properties of its steps.
+      options: of the input.
+      layout: how many workers and replicas the earlier job had.
+      lane: makes the input of one of its workers.
+    """
+    replicas, workers, total = consumer.replicas, layout["workers"], layout["replicas"]
+    lanes, ahead = [lane(rank) for rank in range(workers)], options.experimental_per_replica_buffer_size
+    if ahead > 1:
+        lanes = [each.prefetch(ahead * total) for each in lanes]
+    spec = Spec.of(lanes[0].element_spec).map(_with_open_rows)
+    terms = replace(terms, alike=True, steps=None, open_ends=False)
+    source, kept = WorkerLanes(lanes, total // workers), layout_of_lanes(workers, total)
+    if replicas.total == 1:
+        return DealtElements(terms, [source], spec, whole=True, of_lanes=kept)
+    assignment = _assignment(consumer, options)
+    cutter = Cutter(spec, assignment)
+    return CutBatches(terms, source, cutter, cutter.spec(spec), assignment.balanced, kept)
+
+
+def _with_open_rows(leaf: LeafSpec) -> LeafSpec:
+    """The spec of rows of any number."""
+    return leaf.with_shape((None, *leaf.shape[1:])) if leaf.shape else leaf
 
 
 def _counted(consumer: Consumer, mine: Any) -> list[int] | None:
@@ -434,6 +515,21 @@ def distribute_from_function(
     else:
         compare_inputs(replicas.peers, made)
     terms, spec = _terms(consumer, datasets[0]), Spec.of(datasets[0].element_spec)
+    if len(datasets) == 1 and all(
+        leaf.shape is None or leaf.shape for leaf in spec.leaves if isinstance(leaf, TensorSpec)
+    ):
+        passes = datasets[0]._passes  # elements with an axis of rows, which can be put together and cut
+
+        def earlier(layout: Mapping[str, Any]) -> StepSource | None:
+            if layout.get("cut") != "lanes" or not consumer.splits_batches:
+                return None
+
+            def lane(rank: int) -> Dataset:
+                return Dataset(dataset_fn(InputContext(layout["workers"], rank, layout["replicas"])).node, passes)
+
+            return _of_lanes(consumer, terms, options, layout, lane)
+
+        terms = replace(terms, earlier=earlier)
     ahead = options.experimental_per_replica_buffer_size
     if ahead > 1:
         each = ahead * replicas.total // len(datasets)

@@ -55,6 +55,7 @@ class CutBatches:
       cutter: cuts them.
       spec: the spec of a piece.
       balanced: True if the pieces of a batch differ by at most one row.
+      of_lanes: what states say, if the batches are those of an earlier job's inputs.
     """
 
     terms: Terms
@@ -62,11 +63,15 @@ class CutBatches:
     cutter: Cutter
     spec: Spec
     balanced: bool
+    of_lanes: Mapping[str, Any] | None = None
 
     fails_alone = False  # all workers read the same elements and meet the same error
-    layout = WHOLE
     pipelines = 1
     reads = "all global batches, of which this worker keeps its rows: not all rows can be reached by position"
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        return WHOLE if self.of_lanes is None else self.of_lanes
 
     @property
     def agrees(self) -> bool:
@@ -191,6 +196,7 @@ class DealtElements:
       spec: the spec of an element.
       whole: True if elements are global batches for the only replica, so that a place in them is a place in all data.
       has_rows: True if elements are parts of global batches, so that a step in which no worker has a row is skipped.
+      of_lanes: what states say, if the elements are global batches of an earlier job's inputs.
       tree_of: the tree that a worker reads, for those who ask about other workers; None if only its own is known.
     """
 
@@ -199,6 +205,7 @@ class DealtElements:
     spec: Spec
     whole: bool = False
     has_rows: bool = True
+    of_lanes: Mapping[str, Any] | None = None
     tree_of: Callable[[int], Node] | None = field(default=None, repr=False)
 
     fails_alone = True
@@ -228,7 +235,7 @@ class DealtElements:
     @property
     def layout(self) -> Mapping[str, Any]:
         if self.whole:
-            return WHOLE
+            return WHOLE if self.of_lanes is None else self.of_lanes
         replicas, cut = self.terms.replicas, "per_replica" if len(self.datasets) > 1 else "per_worker"
         return {"replicas": replicas.total, "workers": replicas.workers, "cut": cut}
 
