@@ -22,8 +22,8 @@ PACKAGE = ROOT / "distinput"
 pytestmark = pytest.mark.fresh_process
 
 MOST = {
-    "files": 473,
-    "lines of code": 83233,
+    "files": 474,
+    "lines of code": 83491,
     "files that OneDeviceStrategy imports": 26,
     "lines of code that OneDeviceStrategy imports": 4839,
     "modules that a MirroredStrategy loads": 35,
