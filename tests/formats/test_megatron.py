@@ -256,3 +256,11 @@ def test_a_writing_that_fails_leaves_the_older_files(tmp_path: Path) -> None:
     assert records(Megatron(), tmp_path / "a.bin") == []
     with pytest.raises(InvalidArgumentError, match=r"must end in \.bin"):
         di.io.write_megatron(tmp_path / "a", [[1]])
+
+
+def test_files_of_a_store() -> None:
+    assert di.io.write_megatron("memory://corpus/a.bin", MANY, documents=True) == len(FLAT)
+    assert di.io.write_megatron("memory://corpus/a.bin", MANY[:30], documents=True) < len(FLAT)
+    made = di.data.MegatronDataset("memory://corpus/", documents=True)
+    assert made.to_list() == JOINED[:30]
+    assert [row.tolist() for row in made[[29, 2]]] == [JOINED[29], JOINED[2]]
