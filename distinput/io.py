@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from distinput.formats.features import RaggedFeature as RaggedFeature
     from distinput.formats.features import SparseFeature as SparseFeature
     from distinput.formats.features import VarLenFeature as VarLenFeature
+    from distinput.formats.megatron import write_megatron as write_megatron
     from distinput.formats.parquet import write_parquet as write_parquet
     from distinput.formats.raw_bytes import decode_base64 as decode_base64
     from distinput.formats.raw_bytes import decode_compressed as decode_compressed

@@ -31,6 +31,7 @@ FORMATS: Registry[OpenFormat] = Registry(
         "indexed_text": "distinput.formats.text:IndexedTextLines",
         "indexed_tfrecord": "distinput.formats.tfrecord:IndexedTFRecords",
         "jsonl": "distinput.formats.jsonl:JsonLines",
+        "megatron": "distinput.formats.megatron:Megatron",
         "npy": "distinput.formats.npy:Npy",
         "npz": "distinput.formats.npy:Npz",
         "parquet": "distinput.formats.parquet:Parquet",

@@ -9,6 +9,7 @@ import distinput as di
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format
+from distinput.formats.megatron import Megatron
 from distinput.formats.npy import Npy
 from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
@@ -23,6 +24,7 @@ FORMATS: dict[str, Format] = {
     "text GZIP": TextLines("GZIP"),
     "fixed": FixedLengthRecords(5),
     "fixed ZLIB": FixedLengthRecords(5, compression_type="ZLIB"),
+    "megatron tokens": Megatron(),
     "npy floats": Npy(),
     "arrow file spans": ArrowIpc(),
     "arrow stream spans": ArrowIpc(),

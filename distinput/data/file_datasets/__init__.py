@@ -31,6 +31,11 @@ DATASETS = {
         "filenames schema columns compression_type nulls num_parallel_reads name "
         "* index on_error storage_options filesystem partitioning",
     ),
+    "MegatronDataset": Constructor(
+        "megatron",
+        Dataset[Any],
+        "filenames documents multimodal num_parallel_reads name * on_error storage_options filesystem",
+    ),
     "NpyDataset": Constructor(
         "npy", Dataset[Any], "filenames num_parallel_reads * memory_map on_error storage_options filesystem"
     ),

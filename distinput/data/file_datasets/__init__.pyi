@@ -205,6 +205,53 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
         partitioning: Any = 'hive',
     ) -> None: ...
 
+class MegatronDataset(Dataset[Any]):
+    """The sequences of Megatron's indexed datasets: of each `.bin`, whose index `.idx` stands beside it, arrays [length].
+
+    Sequences are counted, and any of them is reached by its number: `global_shuffle` holds nothing in memory, shards and
+    restarts go straight to their place. The index of a file is in memory while it is read, 12 bytes a sequence.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      documents: records are whole documents, each the tokens of all its sequences.
+      multimodal: records are pairs of a sequence and its mode, an int8, which the index of such files has.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+
+    Raises:
+      NotFoundError: a file, or its index, is not there.
+      DataLossError: an index is damaged, or the tokens it names are not there.
+      InvalidArgumentError: an index is named instead of its tokens; both options are given, or an index has no modes.
+      UnimplementedError: an index of another kind; or the sequences of a document do not lie one after the other.
+
+    >>> import distinput as di
+    >>> di.io.write_megatron("corpus.bin", [[[5, 6, 7], [8]], [[9]]], documents=True)
+    3
+    >>> di.data.MegatronDataset("corpus.bin").to_list()
+    [[5, 6, 7], [8], [9]]
+    >>> di.data.MegatronDataset("corpus.bin", documents=True).to_list()
+    [[5, 6, 7, 8], [9]]
+
+    Source: the layout is that of `IndexedDataset` in Megatron-LM, version 1.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        documents: bool = False,
+        multimodal: bool = False,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        *,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None: ...
+
 class NpyDataset(Dataset[Any]):
     """The rows, along the first axis, of arrays in `.npy` files: [n, ...] is n records [...].
 

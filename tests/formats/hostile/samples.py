@@ -603,6 +603,23 @@ def _unread() -> Iterator[Sample]:
     yield Sample("tar decoded", members, decoded, None, ways=("all",))
 
 
+def _megatron() -> Iterator[Sample]:
+    """Tokens and their index, each of which is damaged beside the other as it was written."""
+    sizes, tokens = (3, 0, 2, 1), struct.pack("<6H", 1, 2, 3, 65535, 0, 7)
+    index = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(sizes), 4) + struct.pack("<4i", *sizes)
+    index += struct.pack("<4q", 0, 6, 6, 10) + struct.pack("<4q", 0, 1, 3, 4)
+    modes = index + struct.pack("<4b", 0, 1, 0, -1)
+    read = reader(lambda path: di.data.MegatronDataset(str(path)))
+    whole = reader(lambda path: di.data.MegatronDataset(str(path), documents=True))
+    paired = reader(
+        lambda path: di.data.MegatronDataset(str(path), multimodal=True).map(lambda row, mode: {"x": row, "m": mode})
+    )
+    yield Sample("megatron tokens", tokens, read, None, beside={".idx": index}, ways=COUNTED)
+    yield Sample("megatron index", index, read, None, beside={"": tokens}, suffix=".idx", ways=COUNTED)
+    yield Sample("megatron documents", index, whole, None, beside={"": tokens}, suffix=".idx", ways=COUNTED)
+    yield Sample("megatron modes", modes, paired, None, beside={"": tokens}, suffix=".idx", ways=COUNTED)
+
+
 BLOCK = 1 << 16
 """Bytes of a block of ArrayRecord: records, and then zeros."""
 
@@ -672,6 +689,7 @@ POSITIONS = {
     "arrow file": r"record batch \d+|its footer|at byte \d+|the name of a column",
     "arrow stream": r"record batch \d+|byte \d+|the schema at its beginning",
     "array_record": r"its index cannot be read|at byte \d+",
+    "megatron": r"sequence \d+|begins with|has \d+ bytes|byte 17: |is of version|the documents do not go|has no modes",
     "sql": r"the query failed|row \d+",
     "parquet": r"row group \d+|its footer|the footer says",
     "npy": r"its header at byte 0|has \d+ bytes, but an array|row \d+",
@@ -690,4 +708,4 @@ def _placed(sample: Sample) -> Sample:
     return replace(sample, position=found[0]) if found else sample
 
 
-SAMPLES = [_placed(sample) for sample in (*_all(), *_unread(), *_array_records(), *_databases())]
+SAMPLES = [_placed(sample) for sample in (*_all(), *_unread(), *_array_records(), *_databases(), *_megatron())]
