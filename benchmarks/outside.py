@@ -9,24 +9,30 @@ import numpy as np
 from benchmarks.checksum import in_any_order
 from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
-QUESTION = "100 TFRecord files of 10 records of 114 KB, two at a time; 64 rows of 512 KB in a batch of a shuffle"
+QUESTION = (
+    "100 TFRecord files of 10 records of 114 KB, two at a time; 200 such files of examples in batches of 20, as DLIO's "
+    "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle"
+)
 FILES, RECORDS, RECORD_BYTES = 100, 10, 114_000
+EXAMPLE_FILES, EXAMPLES = 200, 20
 ROWS, ROW, BATCH, EPOCHS = 256, 1 << 16, 64, 8
 
 
 def prepare(folder: Path, scale: float) -> None:
-    """The files."""
+    """The files of records, and those of examples."""
     import distinput as di
 
     record = np.random.default_rng(SEED).bytes(RECORD_BYTES)
-    for file in range(scaled(FILES, scale, 2)):
-        with di.io.TFRecordWriter(folder / f"{file:03}.tfrecord") as writer:
-            for _ in range(RECORDS):
-                writer.write(record)
+    example = di.io.encode_example({"image": record, "size": 338})
+    for count, word, each in ((FILES, "", record), (EXAMPLE_FILES, "example-", example)):
+        for file in range(scaled(count, scale, 2)):
+            with di.io.TFRecordWriter(folder / f"{word}{file:03}.tfrecord") as writer:
+                for _ in range(RECORDS):
+                    writer.write(each)
 
 
 def cases(folder: Path, scale: float) -> list[Case]:
-    """The files two at a time, beside the same in turn; and the batches."""
+    """The files two at a time, beside the same in turn; the examples; and the batches."""
     names = [str(folder / f"{file:03}.tfrecord") for file in range(scaled(FILES, scale, 2))]
     records = len(names) * RECORDS
     row = scaled(ROW, scale, 1024)
@@ -34,6 +40,23 @@ def cases(folder: Path, scale: float) -> list[Case]:
     def files(module: str, reads: int | None) -> Work:
         dataset: Any = _data(module).TFRecordDataset(names, num_parallel_reads=reads)
         return delivering(lambda: dataset, checksum=in_any_order, plain=_bytes)
+
+    examples = [str(folder / f"example-{file:03}.tfrecord") for file in range(scaled(EXAMPLE_FILES, scale, 2))]
+
+    def parsed() -> Work:
+        import distinput as di
+
+        features = {"image": di.io.FixedLenFeature([], "string"), "size": di.io.FixedLenFeature([], "int64")}
+        batches: Any = di.data.TFRecordDataset(examples).batch(EXAMPLES, drop_remainder=True)
+        return delivering(lambda: batches.parse_example(features).prefetch(2), checksum=in_any_order, plain=_images)
+
+    def parsed_by_tensorflow() -> Work:
+        import tensorflow as tf
+
+        features = {"image": tf.io.FixedLenFeature([], tf.string), "size": tf.io.FixedLenFeature([], tf.int64)}
+        batches = tf.data.TFRecordDataset(examples, num_parallel_reads=2).batch(EXAMPLES, drop_remainder=True)
+        made = batches.map(lambda each: tf.io.parse_example(each, features), num_parallel_calls=2).prefetch(2)
+        return delivering(lambda: made, checksum=in_any_order, plain=_images)
 
     def batches(module: str) -> Work:
         rows = np.random.default_rng(SEED).random((ROWS, row))
@@ -48,6 +71,14 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 Contender("distinput", "ours", lambda: files("distinput", 2)),
                 Contender("in turn", "limit", lambda: files("distinput", None), reach_cpu=0.95),
                 Contender("tf.data", "peer", lambda: files("tensorflow", 2), ("tensorflow",), 1.2),
+            ],
+        ),
+        Case(
+            "examples of 114 KB, batch(20), 2 threads",
+            {"example": len(examples) * RECORDS, "byte": len(examples) * RECORDS * RECORD_BYTES},
+            [
+                Contender("distinput", "ours", parsed),
+                Contender("tf.data", "peer", parsed_by_tensorflow, ("tensorflow",), 1.2),
             ],
         ),
         Case(
@@ -73,3 +104,9 @@ def _data(module: str) -> Any:
 
 def _bytes(record: Any) -> Any:
     return np.frombuffer(record if isinstance(record, bytes) else record.numpy(), np.uint8)
+
+
+def _images(batch: Any) -> Any:
+    images = batch["image"]
+    found = images if isinstance(images, np.ndarray) else images.numpy()
+    return np.frombuffer(b"".join(found.tolist()), np.uint8)

@@ -215,8 +215,9 @@ class Transformations(Generic[T_co]):
     def cache(self, filename: str = '', name: str | None = None, *, max_bytes: int | None = None) -> Dataset[T_co]:
         """Keep the elements of the first complete pass in memory and serve later passes from there.
 
-        Shapes and order: those of the first pass. State: the row, the epoch of the pass that is kept, and the input's state while
-        that pass is running. A restart in a new process makes the pass again; so does `skip`, since only a complete pass is kept.
+        Shapes and order: those of the first pass, which later ones make again where it was left before its end, as by `take` behind
+        the cache. State: the row, the epoch of the first pass, and the input's state while its elements are made. A restart in a
+        new process makes the pass again; so does `skip`, since only a complete pass is kept.
         An op that reads by position (`global_shuffle`) makes all elements before its first one.
 
         With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass

@@ -29,7 +29,7 @@ __all__ = ["Cache"]
 
 
 class CachedPass:
-    """What is kept of the first complete pass: its epoch, and its elements unless part of it ran elsewhere."""
+    """The pass that is kept: the epoch of the first one that began, and its elements once one with that epoch was complete."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -55,11 +55,16 @@ class CachedPass:
             row -= block.size
         return None if row else blocks
 
-    def keep(self, blocks: list[Block] | None, epoch: int) -> None:
-        """Keep the elements of a complete pass, unless another pass was first; None: the pass began in another process."""
+    def begin(self, epoch: int) -> None:
+        """A pass begins: later ones give the same elements, also where this one is left before its end."""
         with self.lock:
             if self.epoch is None:
                 self.epoch = epoch
+
+    def keep(self, blocks: list[Block] | None, epoch: int) -> None:
+        """Keep the elements of a complete pass, unless another pass was first; None: the pass began in another process."""
+        self.begin(epoch)
+        with self.lock:
             if blocks is not None and not self.complete and epoch == self.epoch:
                 self.block = frozen(concat_blocks(blocks)) if blocks else None
                 self.complete = True
@@ -69,8 +74,9 @@ class CachedPass:
 class Cache(SameElements):
     """Keep the elements of the first complete pass in memory and serve later passes from there.
 
-    Shapes and order: those of the first pass. State: the row, the epoch of the pass that is kept, and the input's state while
-    that pass is running. A restart in a new process makes the pass again; so does `skip`, since only a complete pass is kept.
+    Shapes and order: those of the first pass, which later ones make again where it was left before its end, as by `take` behind
+    the cache. State: the row, the epoch of the first pass, and the input's state while its elements are made. A restart in a
+    new process makes the pass again; so does `skip`, since only a complete pass is kept.
     An op that reads by position (`global_shuffle`) makes all elements before its first one.
 
     With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass
@@ -143,6 +149,7 @@ class Cache(SameElements):
         if store.complete and store.epoch == epoch:
             yield from self._served(row)
             return
+        store.begin(epoch)
         blocks = [] if row == 0 or state["input"] is None else store.take_up(row, epoch)
         again = blocks is not None and state["input"] is None
         position = 0 if again else row

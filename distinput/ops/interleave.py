@@ -32,7 +32,7 @@ from distinput.functions.dataset_functions import (
 )
 from distinput.functions.inference import results_of
 from distinput.ops.prefetch import Prefetch
-from distinput.ops.reader import Reader
+from distinput.ops.reader import Reader, is_small
 from distinput.plan.binding import take_functions
 from distinput.plan.check import AUTOTUNE, at_least, integer, parallel_calls
 from distinput.plan.fingerprint import is_mark, misfit, taken_up
@@ -240,11 +240,9 @@ class _Pace:
             while True:
                 begin, work, waited = Run.clock(), thread_time(), _waits()
                 item = next(stream, None)
-                seconds, worked, waits = (
-                    seconds + Run.clock() - begin,
-                    worked + thread_time() - work,
-                    waits + _waits() - waited,
-                )
+                seconds += Run.clock() - begin
+                worked += thread_time() - work
+                waits += _waits() - waited
                 if item is None:
                     self.took(seconds, worked, waits)
                     return
@@ -270,13 +268,8 @@ class _Slot:
     __slots__ = ("buffer", "counted", "mark", "number", "requested", "rows")
 
     def __init__(self, stream: Stream, made: "_Made", inner: Mark, buffer: Buffer | None, requested: Event) -> None:
-        self.mark, self.number, self.buffer, self.requested, self.counted = (
-            made.mark,
-            made.number,
-            buffer,
-            requested,
-            False,
-        )
+        self.mark, self.number, self.buffer = made.mark, made.number, buffer
+        self.requested, self.counted = requested, False
         self.rows = RowQueue(stream, inner)
 
     def state(self) -> State:
@@ -326,6 +319,7 @@ class _Cycle:
         self.waiting: deque[_Next] = deque()  # opened before their turn
         self.room = self.cycle  # how many more may be opened
         self.begun = False  # whether one was opened, whose first element comes before those of others
+        self.like: Reader | None = None  # reads a file as all others are read that an element names
         begins = not state["slots"] and not state["skip"] and state["input"] == op.input.start(self.epoch)
         # Of the next dataset; None where that is of no account, or an old state does not tell.
         self.number: int | None = state.get("number", 0 if begins and op.call.counts else None)
@@ -348,33 +342,52 @@ class _Cycle:
         calls = self.op.num_parallel_calls
         return calls is not None and self.run.run_ahead is None and (calls == AUTOTUNE or index < calls)
 
+    def _in_turn(self, index: int) -> bool:
+        """Whether a small file is read in turn although a thread was asked for."""
+        return self._reads_ahead(index) and self.op.pace.in_turn
+
     def _opened(self, index: int, made: _Made, inner: Mark | None) -> _Slot:
         op, run, node = self.op, self.run, made.node
+        if isinstance(node, Reader) and node.plain and getattr(op.map_func, "reads_one", False):
+            self.like = node if op.through is None and not run.tolerant else None
         saved = inner or {"input": None, "skip": 0}
         inner = {**saved, "input": taken_up("interleave", node, self.epoch, saved["input"])}
         state = inner["input"]
         stream = self._quickly_read(index, node, state)
-        ahead = (
-            Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin) if not stream and self._reads_ahead(index) else None
-        )
-        requested = Event()
-        stream = stream or node.open(state, run if ahead is None else run.by_block().telling(requested.set))
-        buffer = None if ahead is None else Buffer(_READ_AHEAD_ROWS, MOST_BYTES)
-        if ahead is not None and buffer is not None:
-            stream = run.watch(ahead, buffered(stream, buffer, run, run.counter(ahead), at_once=True), state)
-        self.begun = True
-        checked = alike("interleave", stream, op.claim, lambda: op.spec, made.given, tolerant=run.tolerant)
-        self.room -= 1
+        requested, buffer = Event(), None
+        if stream is None and self._reads_ahead(index):
+            ahead, buffer = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin), Buffer(_READ_AHEAD_ROWS, MOST_BYTES)
+            rows = node.open(state, run.by_block().telling(requested.set))
+            stream = run.watch(ahead, buffered(rows, buffer, run, run.counter(ahead), at_once=True), state)
+        return self._slot(stream or node.open(state, run), made, inner, buffer, requested)
+
+    def _slot(self, stream: Stream, made: _Made, inner: Mark, buffer: Buffer | None, requested: Event) -> _Slot:
+        op, self.begun, self.room = self.op, True, self.room - 1
+        checked = alike("interleave", stream, op.claim, lambda: op.spec, made.given, tolerant=self.run.tolerant)
         return _Slot(checked, made, inner, buffer, requested)
+
+    def _file(self, index: int) -> _Slot | None:
+        """The next file, if it is small and read in turn as one before it was: its own dataset costs more than it."""
+        like, op = self.like, self.op
+        name = self.queue.peek(1).row(0) if like is not None and self.queue.size and self._in_turn(index) else None
+        if like is None or not isinstance(name, bytes) or not is_small(name.decode(), _SMALL_BYTES):
+            return None
+        made, state = _Made(like, name, self.queue.mark(), None), like.start(0)
+        self.queue.skip(1)
+        stream = like.other(name.decode(), self.run, like.group if self._whole else 0, lambda: op.call(name))
+        stream = self.run.watch(like, op.pace.timed(stream), state)
+        return self._slot(stream, made, {"input": state, "skip": 0}, None, Event())
+
+    @property
+    def _whole(self) -> bool:
+        """Whether all of a small file is read at once: not of the first one, nor where many are open and each holds little."""
+        return self.begun and self.cycle <= _COMMON_CYCLE
 
     def _quickly_read(self, index: int, node: Node, state: State) -> Stream | None:
         """The records of a small file that is read in turn although a thread was asked for; None: it is not."""
-        if not (self._reads_ahead(index) and isinstance(node, Reader) and self.op.pace.in_turn):
+        if not (self._in_turn(index) and isinstance(node, Reader) and node.is_small(_SMALL_BYTES)):
             return None
-        if not node.is_small(_SMALL_BYTES):
-            return None
-        whole = self.begun and self.cycle <= _COMMON_CYCLE  # with many open at a time, each holds little
-        return self.op.pace.timed(node.open(state, self.run.by_block().asking(later=whole)))
+        return self.op.pace.timed(node.open(state, self.run.by_block().asking(later=self._whole)))
 
     def _made(self, index: int) -> _Next:
         """What comes of the next element, which must be there."""
@@ -382,6 +395,9 @@ class _Cycle:
         try:
             if self.op.through is not None:
                 _ = self.op.spec  # no error of an element, which may be left out
+            slot = self._file(index)
+            if slot is not None:
+                return _Next(mark, number, slot)
             node, given = next_made(self.queue, partial(self.op.call, number=number), self.run)
             if isinstance(node, Failure):
                 return _Next(mark, number, node)

@@ -44,7 +44,7 @@ from distinput.streaming.ahead import (
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
-__all__ = ["FileNames", "Follows", "MappedFiles", "Reader"]
+__all__ = ["FileNames", "Follows", "MappedFiles", "Reader", "is_small"]
 
 
 # ----------------------------------------------------------------------------
@@ -472,14 +472,33 @@ class Reader(Node):
     def is_small(self, most: int) -> bool:
         """Whether it reads one local file of at most so many bytes."""
         source = self.input
-        if not isinstance(source, Slices) or source.cardinality != 1:
-            return False
-        local = local_path(_path(source.block.row(0)))
-        try:
-            status = None if local is None else os.stat(local)
-        except OSError:  # said when it is read
-            return False
-        return status is not None and stat.S_ISREG(status.st_mode) and status.st_size <= most
+        return isinstance(source, Slices) and source.cardinality == 1 and is_small(_path(source.block.row(0)), most)
+
+    @property
+    def plain(self) -> bool:
+        """Whether files are read without a look at what others hold, and by this thread."""
+        return self.format.reads and not self.format.in_portions and not self.format.spec_from_file
+
+    def other(self, path: str, run: Run, given: int, alone: Callable[[], Node]) -> Stream:
+        """The records of another file than its only one, with the states of a reader of that file.
+
+        Args:
+          path: the file.
+          run: in which nothing is tolerated.
+          given: see `Format.read_groups`.
+          alone: makes a reader of that file, which says what goes wrong.
+        """
+        place: ReadingPlace = {"path": path, "position": None}
+        state: State = {**self.start(0)}
+        with suppress(Exception):
+            if self.table is not None:
+                self.table.check(self.table.index(path))
+            for block, after in self.format.read_groups(path, None, self.group, given):
+                run.reading = partial(_told, place := {**place, "position": after})
+                state = {**state, "position": after}
+                yield block, state
+            return
+        yield from alone().open(state, run)
 
     @cached_property
     def pace(self) -> Pace:
@@ -568,6 +587,16 @@ class Reader(Node):
                 yield portion
 
         return read
+
+
+def is_small(path: str, most: int) -> bool:
+    """Whether this is a local file of at most so many bytes."""
+    local = local_path(path)
+    try:
+        status = None if local is None else os.stat(local)
+    except OSError:  # said when it is read
+        return False
+    return status is not None and stat.S_ISREG(status.st_mode) and status.st_size <= most
 
 
 def _told(place: ReadingPlace) -> str:

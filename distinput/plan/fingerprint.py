@@ -83,6 +83,9 @@ _EPOCHS = ("epoch", "pass")
 _WITH_MINUS_ONE = ("batch", "left", "total")
 """Counts that are -1 where there is no bound, or where they are not known."""
 
+_OR_NONE = ("position",)
+"""Objects that are None at some places, also where the first state, as that behind `skip`, has one; their steps check them."""
+
 
 def is_count(value: Any, least: int = 0, most: int = _BOUND) -> bool:
     """Whether something in a state is a whole number of these bounds."""
@@ -158,7 +161,7 @@ def _wanted(key: str, value: Any, first: Any) -> str | None:
             return None if is_count(value, least, most) else f"a whole number from {least} on"
         case list():
             return None if isinstance(value, list) else "a list"
-        case dict():
+        case dict() if key not in _OR_NONE:
             return None if isinstance(value, dict) else "a JSON object"
     return None
 

@@ -200,6 +200,7 @@ class KeptOnDisk(SameElements):
     def stream(self, state: State, run: Run) -> Stream:
         row, epoch, made = state["row"], state["epoch"], state["made"]
         if state["input"] is not None:
+            self._begins(epoch)
             yield from self._passed_on(self.input.open(state["input"], run), state, row)
             self._ended(epoch)
             return
@@ -212,6 +213,7 @@ class KeptOnDisk(SameElements):
                 f"{self.op}: the state is of elements that were in {self.directory} and are not there any more; they were made "
                 "with other random seeds, so they cannot be made again: bring the folder back, or begin anew"
             )
+        self._begins(epoch)
         stage = self._begun() if found is None else None
         if stage is None:
             found = self._found()
@@ -232,10 +234,13 @@ class KeptOnDisk(SameElements):
                     yield block.rows(max(0, row - (at - block.size)), block.size), self._making(at, state, after)
         self._ended(epoch)
 
-    def _ended(self, epoch: int) -> None:
-        """A pass came to its end; later ones are those of the same epoch."""
+    def _begins(self, epoch: int) -> None:
+        """A pass begins to make elements; later ones are those of the same epoch, also where it is left before its end."""
         if self.store.epoch is None:
             self.store.epoch = epoch
+
+    def _ended(self, epoch: int) -> None:
+        """A pass came to its end; later ones are of the same seeds."""
         if self.store.made is None and self.read_by is None:
             self.store.made = self._made_word(epoch)
 
@@ -264,7 +269,10 @@ class KeptOnDisk(SameElements):
         Stage(self.directory, self.op).tidy()
         reader, row = self.reader(found), state["row"]
         epoch = int(found.more["epoch"])
-        self.store.epoch = epoch if self.store.epoch is None else self.store.epoch
+        if (
+            self.store.epoch is None or self.store.made is None
+        ):  # what another process has completed is of its own epoch
+            self.store.epoch = epoch
         self.store.made = made = self._served_word(found)
         number = state["pass"]
         at = state["read"]

@@ -90,6 +90,11 @@ _PROBES, _PROBE_BYTES = 4, 1 << 18
 """Buffers looked at before a new one is made, and one more for every so many bytes of it: a consumer that keeps what it gets
 must not make every batch more expensive, but touching that much fresh memory takes longer than many looks."""
 
+np.empty(1 << 24, np.uint8)
+# Freed at once, which tells the allocator of glibc that memory of this size comes and goes (`mallopt`, M_MMAP_THRESHOLD): from
+# now on it keeps what small objects leave at the end of its memory, up to twice as much. It gave it back to the system whenever
+# a batch of strings was dropped, which then cleared each page again for the next batch, in more time than filling it takes.
+
 _STEP_BITS = 3
 """Between a power of two and the next there are 2**3 sizes, so a buffer is at most an eighth larger than asked for."""
 
@@ -218,7 +223,6 @@ def aligned(array: Array) -> Array:
     """
     if not FEWEST_BYTES <= array.nbytes <= _BUFFERS.most_bytes // 4:
         return array
-    address: int = array.__array_interface__["data"][0]
-    if address % ALIGNMENT or not array.flags.c_contiguous:
+    if array.__array_interface__["data"][0] % ALIGNMENT or not array.flags.c_contiguous:
         return np.asarray(copy_of(array))
     return array

@@ -2,9 +2,12 @@
 """A batch that anybody keeps is never overwritten, in whatever form it is kept; what nobody keeps is used again."""
 
 import itertools
+import platform
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from queue import Queue
 from typing import Any
 
@@ -250,3 +253,27 @@ def test_large_batches_are_given_back_when_an_iteration_ends() -> None:
         assert len(addresses) <= 2
         assert buffers._LARGE.nbytes > 0
     assert buffers._LARGE.nbytes == 0
+
+
+@pytest.mark.fresh_process
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators decide otherwise")
+def test_memory_of_large_strings_is_used_again(tmp_path: Path) -> None:
+    """Rather than given back to the system with each batch, and cleared page by page for the next one."""
+    program = """
+import resource, sys
+import distinput as di
+
+with di.io.TFRecordWriter(sys.argv[1]) as writer:
+    for _ in range(1_000):
+        writer.write(bytes(114_000))
+batches = di.data.TFRecordDataset(sys.argv[1]).batch(20)
+faults = []
+for _ in range(3):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for batch in batches:
+        del batch
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+print(min(faults))
+"""
+    told = subprocess.run([sys.executable, "-c", program, tmp_path / "a"], capture_output=True, text=True, check=True)
+    assert int(told.stdout) < 5_000

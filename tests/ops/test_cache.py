@@ -33,6 +33,53 @@ def test_later_passes_keep_the_first_order() -> None:
     assert dataset.to_list() == dataset.to_list()
 
 
+LEFT: list[Any] = [
+    lambda cached: cached.take(9),
+    lambda cached: cached.prefetch(1).take(9),
+    lambda cached: cached.batch(4).take(2).unbatch(),
+    lambda cached: RANGE(2).concatenate(cached.take(9)),
+    lambda cached: di.data.Dataset.zip((cached, RANGE(9))).map(lambda x, _: x),
+]
+
+
+@pytest.mark.parametrize("behind", LEFT)
+@pytest.mark.parametrize("size", [22, 30_000])
+def test_a_pass_that_is_left_gives_later_ones_its_order(behind: Any, size: int) -> None:
+    """However far ahead steps behind the cache read, which blocks and threads decide."""
+    dataset = behind(RANGE(size).filter(lambda x: x >= 0).shuffle(100, seed=1).cache())
+    first = [int(x) for x in dataset]
+    assert [[int(x) for x in dataset] for _ in range(2)] == [first, first]
+    again = [int(x) for x in dataset.repeat(2)]
+    assert again == [*first, *first]
+
+
+def test_a_pass_beside_one_that_is_not_over_has_its_order() -> None:
+    dataset = RANGE(60_000).filter(lambda x: x >= 0).shuffle(100, seed=1).batch(2).cache()
+    with iter(dataset) as one:
+        begun = next(one).tolist()
+        every = [batch.tolist() for batch in dataset]
+        assert [begun, *[batch.tolist() for batch in one]] == every
+
+
+@pytest.mark.parametrize("behind", LEFT)
+@pytest.mark.parametrize("twice", [False, True])
+def test_states_of_passes_behind_one_that_was_left_are_exact(behind: Any, twice: bool) -> None:
+    def make() -> Any:
+        dataset = behind(RANGE(22).filter(lambda x: x >= 0).shuffle(100, seed=1).cache())
+        return dataset.repeat(2) if twice else dataset
+
+    dataset = make()
+    for _ in range(3):
+        elements, states = [], []
+        with iter(dataset) as iterator:
+            states.append(iterator.state())
+            for element in iterator:
+                elements.append(int(element))
+                states.append(iterator.state())
+        for place in range(0, len(states), 3):  # as another process does
+            assert [int(x) for x in make().restore(states[place])] == elements[place:]
+
+
 @pytest.mark.parametrize(
     "given, says",
     [

@@ -73,6 +73,26 @@ def test_only_a_whole_pass_is_kept(tmp_path: Path) -> None:
     assert calls == []
 
 
+@pytest.mark.filterwarnings("ignore:.*wants no more after")
+def test_a_pass_that_is_left_gives_later_ones_its_order(tmp_path: Path) -> None:
+    shuffled = RANGE(22).filter(lambda x: x >= 0).shuffle(100, seed=1)
+    for kept in (shuffled.cache(tmp_path / "c"), shuffled.snapshot(tmp_path / "s")):
+        first = [int(x) for x in kept.take(9)]
+        assert [int(x) for x in kept.take(9)] == first
+        assert [int(x) for x in kept][:9] == first
+
+
+def test_what_another_process_has_completed_takes_the_place_of_a_pass_that_was_left(tmp_path: Path) -> None:
+    kept = RANGE(22_000).shuffle(100, seed=1).batch(2).cache(tmp_path / "c")
+    with iter(kept) as left:
+        next(left)
+    other = RANGE(22_000).shuffle(100, seed=1).batch(2).cache(tmp_path / "c")
+    made = [batch.tolist() for batch in other.iter_pass(3)]
+    assert [batch.tolist() for batch in kept] == made
+    state = iter(kept).state()
+    assert [batch.tolist() for batch in kept.restore(state)] == made
+
+
 @pytest.mark.filterwarnings("error")  # as it is for all tests; what is said while a stream is closed is found too
 def test_nobody_is_told_of_a_look_at_the_first_elements(tmp_path: Path) -> None:
     """Which tells what a function makes of them."""

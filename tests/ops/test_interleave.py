@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.ops.interleave import _Pace
+from distinput.ops.reader import Reader
 from tests.ops.iterating import until_error
 
 Dataset = di.data.Dataset
@@ -218,6 +220,66 @@ def test_small_files_are_read_in_turn_until_that_is_slow(tmp_path: Path, monkeyp
     assert "distinput-prefetch" not in threads
     assert places(2, slow=True) == expected
     assert "distinput-prefetch" in threads
+
+
+@pytest.mark.parametrize("harm", ["none", "damaged", "gone", "empty", "a folder"])
+@pytest.mark.parametrize("kind", ["tfrecord", "text", "fixed"])
+@pytest.mark.parametrize("parallel", [1, 2, 4, AUTOTUNE])
+@pytest.mark.parametrize("on_error", [None, "skip", "by options"])
+def test_files_that_are_alike_are_read_as_each_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, kind: str, parallel: int, on_error: Any
+) -> None:
+    """Their records, the states between them, and what an error says."""
+    names = [f"{tmp_path}/{file}" for file in range(7)]
+    for file, name in enumerate(names):
+        records = [b"%d %03d" % (file, record) for record in range(3 * file % 11)]
+        if kind == "tfrecord":
+            with di.io.TFRecordWriter(name) as writer:
+                for record in records:
+                    writer.write(record)
+        else:
+            Path(name).write_bytes(b"".join([record + b"\n" * (kind == "text") for record in records]))
+    harmed = Path(names[4])
+    if harm == "damaged":
+        data = harmed.read_bytes()
+        harmed.write_bytes(data[:-3] if kind != "text" else b"\xff" + data)
+    elif harm == "empty":
+        harmed.write_bytes(b"")
+    elif harm != "none":
+        harmed.unlink()
+        if harm == "a folder":
+            harmed.mkdir()
+
+    def told(plain: bool) -> list[Any]:
+        found: list[Any] = []
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if not plain:
+                patch.setattr(Reader, "plain", False)
+            options = {"num_parallel_reads": parallel, "on_error": "skip" if on_error == "skip" else None}
+            if kind == "fixed":
+                dataset: Any = di.data.FixedLengthRecordDataset(names, 5, **options)
+            else:
+                made: Any = di.data.TFRecordDataset if kind == "tfrecord" else di.data.TextLineDataset
+                dataset = made(names, **options)
+            if on_error == "by options":
+                wanted = di.data.Options()
+                wanted.on_error = "skip"
+                dataset = dataset.with_options(wanted)
+            iterator = iter(dataset)
+            while True:
+                found.append({**iterator.place(), "seeds": ()})
+                try:
+                    found.append(next(iterator))
+                except StopIteration:
+                    break
+                except Exception as error:  # noqa: BLE001 - what it says is compared
+                    found += [type(error), str(error), getattr(error, "__notes__", [])]
+                    break
+            iterator.close()
+        return found
+
+    assert told(plain=True) == told(plain=False)
 
 
 def test_files_are_read_on_threads_after_several_that_had_to_wait_or_took_much_work() -> None:

@@ -7,6 +7,7 @@ import pytest
 import distinput as di
 from distinput.errors import StateError
 from distinput.plan.fingerprint import is_count, is_mark, is_position, misfit, taken_up
+from tests.lineage.carried import corpus
 
 Dataset: Any = di.data.Dataset
 FIRST = Dataset.range(3)
@@ -93,6 +94,25 @@ def test_every_state_of_a_pass_fits() -> None:
     with iter(dataset) as iterator:
         for _ in iterator:
             assert misfit(running, iterator.place()["at"]) is None
+
+
+@pytest.mark.parametrize("skipped", [0, 2, 7, 9, 30])
+@pytest.mark.parametrize("below", ["parquet", "npz"])
+def test_every_place_that_is_computed_fits(below: str, skipped: int) -> None:
+    files = corpus(below, (7, 3, 12)).dataset()
+    for dataset in (
+        files.skip(skipped),
+        files.batch(4).unbatch().skip(skipped),
+        files.repeat(2).skip(skipped),
+        files.concatenate(files).skip(skipped).batch(3),
+        Dataset.zip(files.skip(skipped), files).skip(skipped),
+        files.skip(skipped).cache().shuffle(4, seed=1).skip(skipped),
+        files.shard(2, 1).skip(skipped).prefetch(1).enumerate().skip(skipped),
+    ):
+        running = dataset._runs().node
+        for row in range(max(0, running.cardinality) + 1):
+            place = running.start_at(row, 1)
+            assert place is None or misfit(running, place) is None
 
 
 def test_the_last_pass_of_all_can_be_restored() -> None:

@@ -131,6 +131,7 @@ def reading(
 
     reader.__qualname__ = "_reading.<locals>.reader"  # the name by which saved states know it
     reader.on_error = on_error  # type: ignore[attr-defined]  # for options that are set later
+    reader.reads_one = True  # type: ignore[attr-defined]  # each file as the others
     cycle = _FILES if num_parallel_reads < 1 else num_parallel_reads
     made = ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads, name=name)
     return guarded(made, on_error)

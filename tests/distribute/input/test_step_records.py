@@ -243,6 +243,23 @@ def test_steps_that_are_not_there_hold_no_record() -> None:
     assert dealt.when(found.files[2], 11, steps=range(100)) == (Seen(0, 10, 1, 0),)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "npz", "text", "tfrecord"])
+@pytest.mark.parametrize("behind", [lambda ds: ds.take(9), lambda ds: ds.prefetch(1).take(9)])
+def test_a_cache_that_is_not_read_to_its_end_has_the_records_of_its_first_pass(kind: str, behind: Any) -> None:
+    found = corpus(kind, (7, 3, 12))
+    ds = behind(found.dataset().shuffle(100, seed=1).cache()).batch(4)
+    dataset = mirrored(1).experimental_distribute_dataset(ds)
+    for epoch, steps in enumerate([[ids([step]) for step in dataset] for _ in range(3)]):
+        assert [told(dataset.locate(n, epoch=epoch, read=found.read)) for n in range(3)] == steps
+        assert [ids([dataset.replay(n, epoch=epoch)]) for n in range(3)] == steps
+
+
+def test_a_step_behind_the_last_one_is_not_there_behind_skip_too() -> None:
+    dataset = mirrored(1).experimental_distribute_dataset(corpus("parquet", (7, 3, 12)).dataset().skip(2).batch(4))
+    with pytest.raises(IndexError, match="no step 5, there are 5"):
+        dataset.replay(5)
+
+
 def test_a_replica_without_rows_has_no_records() -> None:
     found = corpus("parquet", (1, 1, 20, 2))
     ds = found.dataset().global_shuffle(seed=2).repeat(2).batch(47)
