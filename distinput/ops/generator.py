@@ -3,13 +3,15 @@
 
 import io
 import os
+import signal
 import stat
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from time import perf_counter, sleep, thread_time
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +22,7 @@ from distinput.columns.column import Column, Dense
 from distinput.columns.regroup import as_stated, column_of
 from distinput.columns.rows import PACE_SECONDS, Stream, stackable
 from distinput.columns.state import State
+from distinput.errors import DeadlineExceededError
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
@@ -228,6 +231,9 @@ _MOST_STRIDE = 16
 _WAITS_SECONDS = 0.02
 """A generator that takes longer, and does little meanwhile, waits for something."""
 
+_STUCK_SECONDS = 20.0
+"""A generator that waits for so long while elements are held back probably waits for what the loop does with them."""
+
 
 _PLAIN_ITERATORS: tuple[type[Any], ...] = (type(iter([])), type(iter(())))
 """Between two of their items no function runs that could change one."""
@@ -247,7 +253,9 @@ class Generator(Node):
       copy: False: it does not change an array after it has yielded it, so elements may be views.
 
     Elements are asked for a few at a time, except of a generator that names a queue, an event, a connection or the like: it may
-    wait for what the loop does with an element, and gets a request only when the loop wants one.
+    wait for what the loop does with an element, and gets a request only when the loop wants one. One that waits for the loop by
+    other means, while the loop has not got its last elements, ends in a `DeadlineExceededError` after 20 seconds, on the main
+    thread of systems with POSIX signals.
 
     Source: `tf.data.Dataset.from_generator`.
     """
@@ -327,7 +335,7 @@ class Generator(Node):
                 row += 1
                 yield Failure(misfit), {"row": row}
             if error is not None:
-                if not run.tolerant:
+                if not run.tolerant or (type(ending) is _HeldBack and ending.stuck):
                     raise error
                 yield Failure(error), {"row": row, "failed": True}  # a generator that has raised yields nothing more
 
@@ -409,11 +417,13 @@ class _HeldBack:
       error: what the generator raised then.
       held: how many elements were there.
       seconds: how long it has waited.
+      stuck: whether the wait was ended here.
     """
 
     error: Exception
     held: int
     seconds: float
+    stuck: bool = False
 
     def told(self) -> Exception:
         """What the generator raised, with a note."""
@@ -423,6 +433,54 @@ class _HeldBack:
             "set Options.run_ahead = 0; another pass over this dataset does so by itself"
         )
         return self.error
+
+
+_STUCK = (
+    "from_generator: `generator` waits, and the loop has not got its last elements; if it waits for what the loop does with an "
+    "element, set Options.run_ahead = 0"
+)
+
+
+class _StuckError(BaseException):
+    """Ends a wait in vain; no `except Exception` of the generator takes it."""
+
+
+class _Alarm:
+    """Ends a wait of the main thread while elements are held back: nobody else can.
+
+    It takes the alarm clock of the process only if nobody uses it, and gives it back. A generator that works goes on.
+    """
+
+    def __init__(self) -> None:
+        self._elements: list[Any] | None = None
+        self._began = self._worked = 0.0
+
+    def set(self, elements: list[Any]) -> None:
+        """Ring when a wait is too long; `elements` are those that the loop has not got."""
+        if threading.get_ident() != threading.main_thread().ident or not hasattr(signal, "setitimer"):
+            return
+        if signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL or any(signal.getitimer(signal.ITIMER_REAL)):
+            return
+        self._elements, self._began, self._worked = elements, perf_counter(), thread_time()
+        signal.signal(signal.SIGALRM, self._ring)
+        signal.setitimer(signal.ITIMER_REAL, _STUCK_SECONDS, _STUCK_SECONDS)
+
+    def clear(self) -> None:
+        """Ring no more."""
+        elements, self._elements = self._elements, None
+        if elements is not None and signal.getsignal(signal.SIGALRM) == self._ring:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def _ring(self, _: int, frame: FrameType | None) -> None:
+        while frame is not None and frame.f_code is not _pulled.__code__:
+            frame = frame.f_back
+        if frame is None:  # an interrupt came between the pull and `clear`
+            self.clear()
+        worked, waited = thread_time() - self._worked, perf_counter() - self._began
+        self._worked, self._began = thread_time(), perf_counter()
+        if self._elements and worked < waited / 2:
+            raise _StuckError
 
 
 def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[list[Any], Exception | _HeldBack | None]]:
@@ -435,6 +493,7 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
     stride, exhausted, room = 1, False, 1
     error: Exception | _HeldBack | None = None
     iterator: Iterator[Any] | None = None
+    alarm = _Alarm()
     while not exhausted:
         elements: list[Any] = []
         nbytes, now, worked = 0, perf_counter(), thread_time()
@@ -443,6 +502,8 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
         try:
             if iterator is None:
                 iterator = begin()
+            if min(most, room) > 1:
+                alarm.set(elements)
             while not exhausted:
                 before, wanted = now, min(len(elements) + stride, most, room)
                 elements.extend(islice(iterator, wanted - len(elements)))  # keeps the elements before an error
@@ -461,6 +522,11 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
             waited = perf_counter() - now
             if elements and waited > _WAITS_SECONDS and thread_time() - worked < waited / 2:
                 error = _HeldBack(failure, len(elements), waited)
+        except _StuckError:
+            exhausted = True
+            error = _HeldBack(DeadlineExceededError(_STUCK), len(elements), perf_counter() - now, stuck=True)
+        finally:
+            alarm.clear()
         room *= 2
         yield elements, error
 
