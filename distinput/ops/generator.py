@@ -6,7 +6,9 @@ import os
 import signal
 import stat
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
@@ -22,7 +24,7 @@ from distinput.columns.column import Column, Dense
 from distinput.columns.regroup import as_stated, column_of
 from distinput.columns.rows import PACE_SECONDS, Stream, stackable
 from distinput.columns.state import State
-from distinput.errors import DeadlineExceededError
+from distinput.errors import DeadlineExceededError, FailedPreconditionError
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
@@ -57,9 +59,10 @@ class Begun:
 
     def __init__(self) -> None:
         self._kept: list[tuple[list[Any], Iterator[Any]]] = []  # at most one; who takes it has it alone
+        self.left: _Pull | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_kept": []}  # another process begins anew
+        return {"_kept": [], "left": None}  # another process begins anew
 
     def items(
         self, begin: Callable[[], Iterator[Any]], copied: Callable[[Any], Any], *, sampling: bool
@@ -92,6 +95,72 @@ class Begun:
         finally:
             if len(read) <= _MOST:
                 self._kept[:] = [(read, rest)]
+
+
+class _Pull:
+    """What a pass has read last of an iterator: one that can be begun only once goes on behind it after an interrupt.
+
+    Args:
+      row: the number of the first element.
+    """
+
+    def __init__(self, row: int) -> None:
+        self._iterator: Any = None
+        self._read: tuple[int, list[Any]] = (row, [])
+        self.handed = False
+        """Whether somebody may have got what was read last."""
+
+    def of(self, iterator: Any) -> None:
+        """Take what it reads from; only looked at."""
+        with suppress(TypeError):  # of a list, which begins anew each time
+            self._iterator = weakref.ref(iterator)
+
+    @property
+    def elements(self) -> list[Any]:
+        """What was read last, and where `_pulled` puts what it reads."""
+        return self._read[1]
+
+    def next(self, row: int) -> None:
+        """All that was read has been handed on; `row` comes next."""
+        self._read, self.handed = (row, []), False
+
+    def is_of(self, other: "_Pull") -> bool:
+        """Whether both read from the same iterator."""
+        mine, others = (pull._iterator and pull._iterator() for pull in (self, other))
+        return mine is not None and mine is others
+
+    def resumed(self, rest: Iterator[Any], row: int) -> Iterator[Any]:
+        """The elements from `row` on; what is left of the iterator where a pass begins.
+
+        Raises:
+          FailedPreconditionError: they are gone.
+        """
+        first, elements = self._read
+        if not row and (first or self.handed):  # another pass, not the same one after an interrupt
+            return rest
+        if not first <= row <= first + len(elements):
+            raise FailedPreconditionError(_gone(row, f"stands behind element {first + len(elements) - 1}"))
+        ended = getattr(self._iterator(), "gi_frame", self) is None
+        return chain(elements[row - first :], _ended(first + len(elements)) if ended else rest)
+
+
+def _ended(row: int) -> Iterator[Any]:
+    """Nothing, since an interrupt has ended the generator."""
+    raise FailedPreconditionError(_gone(row, "was ended by an interrupt"))
+    yield
+
+
+def _passed(iterator: Iterator[Any], row: int) -> Iterator[Any]:
+    """The elements from `row` on of an iterator that begins."""
+    next(islice(iterator, row, row), None)
+    return iterator
+
+
+def _gone(row: int, why: str) -> str:
+    return (
+        f"from_generator: cannot go on at element {row}: `generator` gave an iterator that begins only once, and {why}; give a "
+        "function that makes another one each time"
+    )
 
 
 # ----------------------------------------------------------------------------
@@ -303,11 +372,12 @@ class Generator(Node):
         row = state["row"]
         if state.get("failed"):
             return
-        lends = not self.copy
+        lends, pull = not self.copy, _Pull(row)
 
         def anew() -> Iterator[Any]:
             nonlocal lends
             iterator = iter(self.generator(*self.args))
+            pull.of(iterator)
             if type(iterator) in _PLAIN_ITERATORS and not run.sampling:
                 lends = True
                 return iterator
@@ -315,10 +385,13 @@ class Generator(Node):
 
         def begin() -> Iterator[Any]:
             iterator = self.begun.items(anew, kept, sampling=run.sampling)
-            next(islice(iterator, row, row), None)
-            return iterator
+            if run.sampling:
+                next(islice(iterator, row, row), None)
+                return iterator
+            left, self.begun.left = self.begun.left, pull
+            return left.resumed(iterator, row) if left is not None and left.is_of(pull) else _passed(iterator, row)
 
-        for elements, ending in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS)):
+        for elements, ending in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS), pull):
             error = ending.told() if isinstance(ending, _HeldBack) else ending
             if error is not ending:
                 self.__dict__["waits"] = True  # the next pass asks for one element at a time
@@ -326,6 +399,7 @@ class Generator(Node):
                 block, misfit = self._block(elements, row)
                 row += block.size
                 if block.size:
+                    pull.handed = True
                     yield lent(block) if lends else block, {"row": row}
                 if misfit is None:
                     break
@@ -334,6 +408,7 @@ class Generator(Node):
                 elements = elements[block.size + 1 :]
                 row += 1
                 yield Failure(misfit), {"row": row}
+            pull.next(row)
             if error is not None:
                 if not run.tolerant or (type(ending) is _HeldBack and ending.stuck):
                     raise error
@@ -479,11 +554,13 @@ class _Alarm:
             self.clear()
         worked, waited = thread_time() - self._worked, perf_counter() - self._began
         self._worked, self._began = thread_time(), perf_counter()
-        if self._elements and worked < waited / 2:
+        if self._elements and worked < waited / 10:  # another program may have the core
             raise _StuckError
 
 
-def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[list[Any], Exception | _HeldBack | None]]:
+def _pulled(
+    begin: Callable[[], Iterator[Any]], most: int, pull: _Pull
+) -> Iterator[tuple[list[Any], Exception | _HeldBack | None]]:
     """The elements that come in a short time, at most `most` or what a core's cache holds, and the error after them.
 
     Elements are taken in strides, without Python code for each; how many lie between two looks at the clock depends on how long
@@ -495,7 +572,7 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
     iterator: Iterator[Any] | None = None
     alarm = _Alarm()
     while not exhausted:
-        elements: list[Any] = []
+        elements = pull.elements
         nbytes, now, worked = 0, perf_counter(), thread_time()
         start = now
         deadline = now + PACE_SECONDS

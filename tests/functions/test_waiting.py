@@ -193,3 +193,71 @@ def test_the_alarm_clock_of_the_process_stays_with_who_uses_it() -> None:
         assert not rung
     finally:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+class _Once:
+    """Begins once, and goes on after an interrupt, which comes before element `at`."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.row = at, 0
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        if self.row == self.at:
+            self.at = -1
+            raise KeyboardInterrupt
+        if self.row == 100:
+            raise StopIteration
+        self.row += 1
+        return self.row - 1
+
+
+def _after_interrupts(iterator: Iterator[Any]) -> int:
+    while True:
+        try:
+            return int(next(iterator))
+        except KeyboardInterrupt:
+            continue
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 5, 7, 50, 99])
+def test_an_iterator_that_begins_once_goes_on_after_an_interrupt(at: int) -> None:
+    once = _Once(at)
+    iterator = iter(_signed(lambda: once))
+    assert [_after_interrupts(iterator) for _ in range(100)] == list(range(100))
+    assert next(iterator, None) is None
+
+
+@pytest.mark.parametrize("at", [1, 5, 50])
+def test_a_generator_that_an_interrupt_has_ended_does_not_just_end(at: int) -> None:
+    def numbers() -> Iterator[int]:
+        yield from _Once(at)
+
+    started = numbers()
+    iterator = iter(_signed(lambda: started))
+    assert [_after_interrupts(iterator) for _ in range(at)] == list(range(at))
+    with pytest.raises(di.errors.FailedPreconditionError, match="begins only once, and was ended by an interrupt"):
+        _after_interrupts(iterator)
+
+
+def test_another_pass_over_what_begins_once_goes_on_where_it_stands() -> None:
+    once = _Once(-1)
+    dataset = _signed(lambda: once)
+    first = next(iter(dataset))
+    assert [int(first), *[int(x) for x in dataset]] == list(range(100))
+    assert dataset.to_list() == []
+
+
+def test_elements_that_are_gone_are_missed() -> None:
+    once = _Once(-1)
+    dataset = _signed(lambda: once)
+    iterator = iter(dataset)
+    for _ in range(40):
+        next(iterator)
+    state = iterator.state()
+    for _ in range(40):
+        next(iterator)
+    with pytest.raises(di.errors.FailedPreconditionError, match="begins only once, and stands behind element"):
+        list(dataset.restore(state))
