@@ -2,7 +2,7 @@
 """The file formats (floor 3): the table of their names. A module is loaded when it is first named, such as `formats.text`."""
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,7 +109,8 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
     made = getattr(found, "of_options", found)(**options)  # what was registered may be a function
     if not isinstance(made, Format):
         raise TypeError(f"{name!r} is registered as a format, but makes {made!r}, which is no Format")
-    for option in fields(made) if is_dataclass(made) else ():
+    known: tuple[Field[Any], ...] = fields(made) if is_dataclass(made) else ()
+    for option in known:
         if option.type is bool and not isinstance(value := getattr(made, option.name), bool | int | np.bool_ | None):
             raise TypeError(f"{name}: {option.name} must be True or False, got {value!r}")
     return made
