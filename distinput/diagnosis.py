@@ -15,7 +15,7 @@ from distinput import __version__
 from distinput.kernels.kernel import cached_kernels
 from distinput.run.threads import cores
 
-__all__ = ["Advice", "Diagnosis", "Machine", "Package", "diagnose", "packages", "this_machine"]
+__all__ = ["ENGINES", "PURPOSES", "Advice", "Diagnosis", "Machine", "Package", "diagnose", "packages", "this_machine"]
 
 
 # ----------------------------------------------------------------------------

@@ -37,7 +37,7 @@ _MOVED = {
     "data.file_datasets.text_line": "data.file_datasets",
     "data.file_datasets.tf_record": "data.file_datasets",
     "data.file_datasets.web": "data.file_datasets.samples",
-    "distribute.arithmetic": "distribute.core.reduce",
+    "distribute.arithmetic": "distribute.core.replica_reducer",
     "distribute.collectives.call_site": "distribute.core.rendezvous",
     "distribute.collectives.deadline": "distribute.collectives.membership",
     "distribute.collectives.device_calls": "distribute.collectives.call_sequence",
@@ -53,13 +53,15 @@ _MOVED = {
     "distribute.coordinator.resources": "distribute.coordinator.closures",
     "distribute.coordinator.slots": "distribute.coordinator.worker_seat",
     "distribute.creations": "distribute.core.rendezvous",
+    "distribute.core.arithmetic": "distribute.core.array_arithmetic",
+    "distribute.core.reduce": "distribute.core.replica_reducer",
     "distribute.cross_device": "",
     "distribute.cross_device.all_reduce": "distribute.core.mirrored",
     "distribute.cross_device.arithmetic": "distribute.core.mirrored",
     "distribute.cross_device.cross_device_ops": "distribute.core.mirrored",
     "distribute.cross_device.orders": "distribute.core.mirrored",
     "distribute.cross_device.to_one_device": "distribute.core.mirrored",
-    "distribute.cross_replica": "distribute.core.reduce",
+    "distribute.cross_replica": "distribute.core.replica_reducer",
     "distribute.device_exchange": "distribute.collectives.multi_worker_strategy",
     "distribute.device_name": "distribute.devices.names",
     "distribute.devices.choice": "distribute.devices.names",
@@ -74,7 +76,7 @@ _MOVED = {
     "distribute.engines.installed": "distribute.engines",
     "distribute.engines.torch_tensors": "distribute.engines.torch",
     "distribute.engines.torch_works": "distribute.engines.torch",
-    "distribute.exact_sum": "distribute.core.arithmetic",
+    "distribute.exact_sum": "distribute.core.array_arithmetic",
     "distribute.input.checks": "distribute.input.distribution",
     "distribute.input.consumer": "distribute.core.replicas",
     "distribute.input.drawing": "distribute.input.dealing",
@@ -101,9 +103,9 @@ _MOVED = {
     "distribute.modes": "distribute.core.contexts",
     "distribute.operators": "distribute.core.values",
     "distribute.peers": "distribute.collectives.peers",
-    "distribute.ragged_values": "distribute.core.reduce",
-    "distribute.reduce_op": "distribute.core.arithmetic",
-    "distribute.reduction": "distribute.core.arithmetic",
+    "distribute.ragged_values": "distribute.core.replica_reducer",
+    "distribute.reduce_op": "distribute.core.array_arithmetic",
+    "distribute.reduction": "distribute.core.array_arithmetic",
     "distribute.rendezvous": "distribute.core.rendezvous",
     "distribute.replica_context": "distribute.core.contexts",
     "distribute.replicas": "distribute.core.replicas",
@@ -114,7 +116,7 @@ _MOVED = {
     "distribute.seats.importable": "distribute.seats.packing",
     "distribute.seats.messages": "distribute.seats.links",
     "distribute.seats.pulse": "distribute.seats.remote_seats",
-    "distribute.sliced_values": "distribute.core.reduce",
+    "distribute.sliced_values": "distribute.core.replica_reducer",
     "distribute.strategies": "",
     "distribute.strategies.central_storage": "distribute.core.mirrored",
     "distribute.strategies.default": "distribute.core.current",
@@ -136,7 +138,7 @@ _MOVED = {
     "distribute.variables.aggregating_variable": "distribute.variables.kinds",
     "distribute.variables.distributed_variable": "distribute.variables.kinds",
     "distribute.variables.holder": "distribute.coordinator.servers",
-    "distribute.variables.indexed_slices": "distribute.core.reduce",
+    "distribute.variables.indexed_slices": "distribute.core.replica_reducer",
     "distribute.variables.initial_value": "distribute.variables.kinds",
     "distribute.variables.per_worker": "distribute.coordinator.per_worker",
     "distribute.variables.reference": "distribute.variables.variable",
@@ -225,8 +227,8 @@ _MOVED = {
 def new_path(old: str) -> str | None:
     """Where a module is now; None if it did not move, empty for a package that is no more.
 
-    >>> new_path("distinput.distribute.arithmetic"), new_path("distinput.distribute.core.reduce")
-    ('distinput.distribute.core.reduce', None)
+    >>> new_path("distinput.distribute.arithmetic"), new_path("distinput.distribute.core.replica_reducer")
+    ('distinput.distribute.core.replica_reducer', None)
     """
     house, _, path = old.partition(".")
     new = _MOVED.get(path) if house == "distinput" else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from logging import LogRecord
 
-__all__ = ["cut_from_logs", "printed_without_secrets", "public_url", "scrub", "without_secrets"]
+__all__ = ["CUT", "cut_from_logs", "printed_without_secrets", "public_url", "scrub", "without_secrets"]
 
 T = TypeVar("T")
 

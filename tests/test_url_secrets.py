@@ -279,3 +279,24 @@ def test_what_was_written_and_opened_is_printed_without_secrets() -> None:
         assert written.paths[0].startswith(folder)  # to read them
     finally:
         di.io.unmount(f"secretly://me:{SECRET}@host/")
+
+
+def test_steps_and_their_parts_print_themselves_without_secrets() -> None:
+    from distinput.formats.format import Fragment
+    from distinput.sharding.shard_plan import FileRange
+
+    url = f"s3://me:{SECRET}@host/numbers?X-Amz-Signature={SECRET}"
+    numbers = di.data.Dataset.range(3)
+    for made in (
+        numbers.cache(url),
+        numbers.snapshot(url),
+        numbers.cache(url).batch(2),
+        numbers.map(lambda x: x).snapshot(url),
+    ):
+        assert "s3://***@host/numbers?***" in repr(made.node)
+        assert SECRET not in repr(made.node)
+    for part in (Fragment(url, 0, None, 3, 24), FileRange(url, 0, 3)):
+        assert SECRET not in repr(part)
+    assert repr(numbers.take(2).node) == (
+        "Take(input=Range(first=0, stop=3, step=1, output_type=<class 'numpy.int64'>), count=2)"
+    )

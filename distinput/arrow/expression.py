@@ -17,7 +17,16 @@ from distinput.columns.column import Ints
 from distinput.errors import InvalidArgumentError
 from distinput.values.spec import Spec
 
-__all__ = ["ColumnBounds", "Term", "check_expression", "is_expression", "possible", "rows_where", "term_of"]
+__all__ = [
+    "ColumnBounds",
+    "Term",
+    "check_expression",
+    "is_expression",
+    "possible",
+    "rows_where",
+    "term_of",
+    "without_halves",
+]
 
 
 # ----------------------------------------------------------------------------
@@ -36,8 +45,8 @@ class Term:
     """A part of an expression.
 
     Args:
-      kind: "call", "field" or "literal".
-      value: the name of the function or of the column, or a pyarrow Scalar.
+      kind: "call", "field", "nested" or "literal".
+      value: the name of the function or of the column, the names down to one in a struct, or a pyarrow Scalar.
       arguments: of the function.
     """
 
@@ -50,7 +59,16 @@ class Term:
         """The columns that it reads."""
         if self.kind == "field":
             return frozenset((self.value,))
+        if self.kind == "nested":
+            return frozenset(self.value[:1])  # what is below a column is read with it
         return frozenset().union(*[argument.fields for argument in self.arguments])
+
+    @property
+    def constants(self) -> list[Any]:
+        """What it is compared with or made of."""
+        if self.kind == "literal":
+            return [self.value]
+        return [constant for argument in self.arguments for constant in argument.constants]
 
 
 def is_expression(value: Any) -> bool:
@@ -152,6 +170,35 @@ def term_of(expression: Any) -> Term | None:
         return None
 
 
+def without_halves(expression: Any) -> Any:
+    """An expression whose constants of float16 are float32, which its columns are too when it is evaluated.
+
+    One that has functions with options beside such a constant stays as it is.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    term = term_of(expression)
+    if term is None or not any(_is_half(constant) for constant in term.constants):
+        return expression
+
+    def made(part: Term) -> Any:
+        if part.kind in ("field", "nested"):
+            return pc.field(part.value)
+        if part.kind == "literal":
+            return pc.scalar(pa.scalar(part.value.as_py(), "float32") if _is_half(part.value) else part.value)
+        return getattr(pc, part.value)(*map(made, part.arguments))
+
+    try:
+        return made(term)
+    except (AttributeError, TypeError, pa.ArrowException):  # no function of this name without options
+        return expression
+
+
+def _is_half(constant: Any) -> bool:
+    return str(getattr(constant, "type", "")) == "halffloat"
+
+
 def _read(words: deque[tuple[str, str]], constants: Any) -> Term:
     kind, value = words.popleft()
     if kind == "literal":
@@ -160,7 +207,7 @@ def _read(words: deque[tuple[str, str]], constants: Any) -> Term:
         return Term("field", value)
     if kind == "nested_field_ref":
         path = [words.popleft()[1] for _ in range(int(value))]
-        return Term("field", path[0])  # what is below a column is read with it
+        return Term("nested", tuple(path))
     if kind != "call":
         raise ValueError(f"an expression does not begin with {kind!r}")
     arguments: list[Term] = []

@@ -18,6 +18,7 @@ __all__ = [
     "natural",
     "text",
     "with_rpc_layer",
+    "workers_of",
 ]
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "Dense",
     "Ints",
     "LazyColumn",
+    "SelfGrouped",
     "StackError",
     "Strings",
     "bytes_objects",

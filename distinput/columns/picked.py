@@ -14,7 +14,18 @@ from distinput.columns.regroup import concat_columns
 from distinput.kernels.spans import gather_rows, place_rows
 from distinput.values.buffers import empty
 
-__all__ = ["Memory", "Picked", "RowArray", "check_rows", "chosen", "in_order", "joined", "picked", "put_in_order"]
+__all__ = [
+    "WIDE_BYTES",
+    "Memory",
+    "Picked",
+    "RowArray",
+    "check_rows",
+    "chosen",
+    "in_order",
+    "joined",
+    "picked",
+    "put_in_order",
+]
 
 
 # ----------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import RaggedTensorSpec
 
 __all__ = [
+    "NO_ROWS",
     "Arrays",
     "Datasets",
     "Objects",

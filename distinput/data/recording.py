@@ -27,7 +27,17 @@ if TYPE_CHECKING:
     from os import PathLike
 
 
-__all__ = ["Recording", "Sample", "Span", "Trace", "TracedRun", "chrome_trace", "recorded", "resident_bytes"]
+__all__ = [
+    "Recording",
+    "Sample",
+    "Span",
+    "Trace",
+    "TracedRun",
+    "Watchable",
+    "chrome_trace",
+    "recorded",
+    "resident_bytes",
+]
 
 
 # ----------------------------------------------------------------------------

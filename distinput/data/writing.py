@@ -43,7 +43,7 @@ from distinput.writers.open_file import Cut, KeptFiles, OpenFile, Pieces, file_n
 from distinput.writers.stage import Stage, WriteJob, merging, parts_of, publish, remove_data, tidy
 from distinput.writers.writer import Writer
 
-__all__ = ["BlockPass", "Request", "Spool", "load", "request_of", "save", "write"]
+__all__ = ["BlockPass", "Request", "Spool", "Writing", "load", "request_of", "save", "write"]
 
 
 # ----------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 import io
 import struct
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -96,7 +97,9 @@ _SIZED = {"PNG": 24, "GIF": 10, "BMP": 26}
 """The bytes of a header up to the end of height and width."""
 
 _CUT_SHORT = "Premature end of JPEG file"
-_GRAY_AND_ALPHA_OF_16_BITS = bytes([16, 4])
+_16_BITS, _GRAY_AND_ALPHA = b"\x10", b"\x04"
+_GRAY_OF_RGB = np.array([9797, 19234, 3737], np.uint32)
+"""What each color adds to gray, of 1 << 15."""
 
 
 class _Doubtful:
@@ -148,7 +151,7 @@ def decode_image(
     Args:
       contents: the bytes of the file.
       channels: 1 for gray, 3 for RGB, 4 for RGBA; 0 or None: as the image has them.
-      dtype: uint8; uint16, for PNGs of 16 bits in one channel, and others scaled; or float32 from 0 to 1.
+      dtype: uint8; uint16, for PNGs of 16 bits, and others scaled; or float32 from 0 to 1.
       name: accepted as TensorFlow's.
       expand_animations: true if a GIF or WebP becomes `[frames, height, width, channels]`; otherwise its first frame is taken.
       max_pixels: the most pixels that an image may say it has, all frames together.
@@ -158,7 +161,6 @@ def decode_image(
 
     Raises:
       InvalidArgumentError: it is no such image, damaged, or larger than `max_pixels`; or an argument has no meaning.
-      UnimplementedError: an image of 16 bits in several channels, with uint16.
       EngineMissing: neither simplejpeg, which suffices for JPEG, nor Pillow is installed.
 
     >>> import io
@@ -259,7 +261,6 @@ def decode_png(
 
     Raises:
       InvalidArgumentError: it is no image, damaged, or larger than `max_pixels`.
-      UnimplementedError: an image of 16 bits in several channels, with uint16.
 
     Source: `tf.io.decode_png`.
     """
@@ -436,27 +437,55 @@ def _with_alpha(image: Any, data: bytes) -> Any:
 
 def _pixels(image: Any, found: str, data: bytes, channels: int, dtype: Any) -> Any:
     """The pixels of an open image."""
-    if image.mode in ("I", "I;16", "I;16B"):  # 16 bits of gray, of which Pillow's conversion would clip all above 255
-        wide = _array(image, found).astype(np.uint16)[..., None]
-        if channels > 1:
-            wide = np.concatenate([wide] * 3 + [np.full_like(wide, 65535)] * (channels == 4), -1)
-        return (
-            wide
-            if dtype == np.uint16
-            else wide / np.float32(65535)
-            if dtype == np.float32
-            else (wide >> 8).astype(np.uint8)
-        )
-    if dtype == np.uint16 and data[1:4] == b"PNG" and data[24] == 16:
-        raise UnimplementedError(
-            "decode_image: PNGs of 16 bits are read as uint16 where they have one channel; use uint8"
-        )
-    gray = data[1:4] == b"PNG" and data[24:26] == _GRAY_AND_ALPHA_OF_16_BITS and not channels
-    if gray:  # which Pillow has as colors
-        return _scaled(_array(image, found, "RGBA")[..., [0, 3]], dtype)
+    if found == "PNG" and data[24:25] == _16_BITS:
+        return _of_16_bits(image, data, channels, dtype)
     depth = channels or (4 if "transparency" in image.info and image.mode == "P" else _CHANNELS.get(image.mode, 3))
     made = _array(image, found, _MODES[depth])
     return _scaled(made[..., None] if made.ndim == 2 else made, dtype)
+
+
+def _of_16_bits(image: Any, data: bytes, channels: int, dtype: Any) -> Any:
+    """The pixels of a PNG of 16 bits, of which Pillow's conversions would lose half."""
+    clear = image.info.get("transparency")  # the color that is transparent
+    if image.mode.startswith("I"):
+        wide = _array(image, "PNG").astype(np.uint16)[..., None]
+    elif data[25:26] == _GRAY_AND_ALPHA:
+        wide = _gray_and_alpha(data)
+    else:
+        low = _opened(data)
+        if low.tile:
+            codec, extents, offset, rawmode = low.tile[0][:4]
+            low.tile = [
+                (codec, extents, offset, rawmode.replace(";16B", ";16L"))
+            ]  # which takes the other byte of the two
+        wide = _array(image, "PNG").astype(np.uint16) << 8 | _array(low, "PNG")
+    colors = wide[..., : 1 if wide.shape[-1] < 3 else 3]
+    depth, alpha = channels or wide.shape[-1], wide[..., colors.shape[-1] :]
+    if not alpha.size:
+        alpha = np.full((*wide.shape[:2], 1), 65535, np.uint16)
+        if clear is not None:
+            alpha[(colors == np.asarray(clear)).all(-1)] = 0
+    if dtype == np.uint8:
+        colors, alpha = colors >> 8, alpha >> 8
+    if depth < 3 and colors.shape[-1] == 3:
+        colors = (colors @ _GRAY_OF_RGB + (1 << 14) >> 15)[..., None]
+    made = np.concatenate([colors] * (3 if depth >= 3 > colors.shape[-1] else 1) + [alpha] * (depth in (2, 4)), -1)
+    return made / np.float32(65535) if dtype == np.float32 else made.astype(dtype)
+
+
+def _gray_and_alpha(data: bytes) -> Any:
+    """A PNG of gray and alpha in 16 bits, which has its bytes where one of four channels of 8 bits has them."""
+    header = b"IHDR" + data[16:24] + b"\x08\x06" + data[26:29]
+    as_rgba = data[:12] + header + struct.pack(">I", zlib.crc32(header)) + data[33:]
+    four = _array(_opened(as_rgba), "PNG").astype(np.uint16)
+    return four[..., ::2] << 8 | four[..., 1::2]
+
+
+def _opened(data: bytes) -> Any:
+    from PIL import Image
+
+    with _by_pillow("PNG"):
+        return Image.open(io.BytesIO(data), formats=["PNG"])
 
 
 def _array(image: Any, found: str, mode: str | None = None) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
     )
     from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy as ParameterServerStrategy
-    from distinput.distribute.core.arithmetic import ReduceOp as ReduceOp
+    from distinput.distribute.core.array_arithmetic import ReduceOp as ReduceOp
     from distinput.distribute.core.contexts import ReplicaContext as ReplicaContext
     from distinput.distribute.core.contexts import ValueContext as ValueContext
     from distinput.distribute.core.current import experimental_set_strategy as experimental_set_strategy
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from distinput.distribute.core.options import InputOptions as InputOptions
     from distinput.distribute.core.options import InputReplicationMode as InputReplicationMode
     from distinput.distribute.core.options import RunOptions as RunOptions
-    from distinput.distribute.core.reduce import IndexedSlices as IndexedSlices
+    from distinput.distribute.core.replica_reducer import IndexedSlices as IndexedSlices
     from distinput.distribute.core.strategy import Strategy as Strategy
     from distinput.distribute.core.strategy import StrategyExtended as StrategyExtended
     from distinput.distribute.core.values import DistributedValues as DistributedValues

@@ -16,10 +16,12 @@ from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedE
 from distinput.kernels.checksums import masked_crc32c
 
 __all__ = [
+    "CODECS",
     "CUT_SHORT",
     "ArrowDecoder",
     "ArrowEncoder",
     "Bz2Decoder",
+    "Codec",
     "Compression",
     "Decoder",
     "Deflater",

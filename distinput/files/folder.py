@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from io import FileIO
 from typing import BinaryIO, cast
 
-from distinput.errors import DataLossError, FailedPreconditionError, NoMatchError
+from distinput.errors import DataLossError, FailedPreconditionError, NoMatchError, UnimplementedError
 from distinput.files.paths import UNFINISHED, below, file_system, list_matching, local_path
 from distinput.files.source import naming, open_binary
 from distinput.values.spec_json import MalformedJson, json_value, member
@@ -73,7 +73,11 @@ def remove_file(path: str) -> None:
             os.unlink(local)
         else:
             system, name = file_system(path)
-            system.rm_file(name)
+            try:
+                system.rm_file(name)
+            except NotImplementedError as error:  # where nothing was written either
+                if system.exists(name):
+                    raise UnimplementedError(f"{path}: files there can be read, but not removed") from error
 
 
 def split_path(path: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from distinput.files.paths import Paths, ask_each, file_system, list_matching, l
 from distinput.files.range_requests import is_web
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
-from distinput.url_secrets import public_url
+from distinput.url_secrets import printed_without_secrets, public_url
 from distinput.values.spec_json import MalformedJson, json_value, member
 
 __all__ = ["MOST_REMOTE", "MOST_STAMPS", "FileTable", "NamesFingerprint", "load_manifest", "save_manifest"]
@@ -30,6 +30,7 @@ __all__ = ["MOST_REMOTE", "MOST_STAMPS", "FileTable", "NamesFingerprint", "load_
 # ----------------------------------------------------------------------------
 
 
+@printed_without_secrets
 @dataclass(frozen=True, eq=False)
 class FileTable:
     """An ordered list of files.

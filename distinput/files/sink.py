@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.files.compression import Compression, Deflater, compression_of
 from distinput.files.local_cache import has_name, locked
 from distinput.files.paths import UNFINISHED, file_system, local_path
@@ -115,7 +115,10 @@ class Upload:
         if not known & _WHOLE_WHEN_CLOSED and not getattr(self._system, "whole_when_closed", False):
             self._remove_left_behind()
             self._name = _hidden(self._path, uuid.uuid4().hex[:12])
-        self.file: Any = self._system.open(self._name, "wb")
+        try:
+            self.file: Any = self._system.open(self._name, "wb")
+        except NotImplementedError as error:
+            raise UnimplementedError(f"{path}: files there can be read, but not written; name another place") from error
 
     def publish(self, *, durable: bool = False) -> None:
         """Close the file and give it its final name; how durable it is then is the store's business."""

@@ -2,7 +2,10 @@
 """The file formats (floor 3): the table of their names. A module is loaded when it is first named, such as `formats.text`."""
 
 from collections.abc import Callable
+from dataclasses import Field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from distinput.files.paths import as_paths
 from distinput.formats.format import Format
@@ -107,6 +110,10 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
     made = getattr(found, "of_options", found)(**options)  # what was registered may be a function
     if not isinstance(made, Format):
         raise TypeError(f"{name!r} is registered as a format, but makes {made!r}, which is no Format")
+    known: tuple[Field[Any], ...] = fields(made) if is_dataclass(made) else ()
+    for option in known:
+        if option.type is bool and not isinstance(value := getattr(made, option.name), bool | int | np.bool_ | None):
+            raise TypeError(f"{name}: {option.name} must be True or False, got {value!r}")
     return made
 
 

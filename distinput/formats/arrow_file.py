@@ -22,8 +22,10 @@ from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec
 
 __all__ = [
+    "MAGIC",
     "ArrowFile",
     "Batches",
+    "MalformedMessageError",
     "arrow_file",
     "batches_of_file",
     "batches_of_stream",

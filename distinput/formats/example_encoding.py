@@ -23,6 +23,8 @@ __all__ = [
     "encode_examples",
     "encode_sequence_example",
     "field",
+    "fields_of",
+    "list_of",
     "lists_of",
     "message_of",
     "values_of",
@@ -182,6 +184,7 @@ def lists_of(message: bytes) -> dict[bytes, tuple[int, bytes]]:
 
 
 def list_of(feature: bytes) -> tuple[int, bytes]:
+    """The kind of the list in a feature, and its bytes."""
     kind, values = MISSING, b""
     for number, form, content in fields_of(feature):
         if form == 2 and number in (BYTES, FLOAT, INT64):

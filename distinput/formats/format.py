@@ -17,6 +17,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, StateError
 from distinput.files.folder import without_notes
 from distinput.files.manifest import FileTable
 from distinput.files.source import read_range, size_of
+from distinput.url_secrets import printed_without_secrets
 from distinput.values.spec import Spec
 
 __all__ = ["BLOCK_ROWS", "END", "Format", "Fragment", "Fragments", "Portion", "Position", "check_position", "cut_rows"]
@@ -111,6 +112,7 @@ def cut_rows(rows: int, most: int, group: int = 1, given: int = 0) -> Iterator[t
         first, stop = stop, stop + step
 
 
+@printed_without_secrets
 @dataclass(frozen=True)
 class Fragment:
     """A part of a file that can be read independently.

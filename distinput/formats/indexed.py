@@ -19,7 +19,7 @@ import numpy as np
 from distinput.columns.block import Block
 from distinput.columns.column import Ints
 from distinput.decoders.arrays import MalformedArray, npy_array, npy_header
-from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.folder import join_path, make_folder, split_path
 from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each, local_path
@@ -239,7 +239,7 @@ def _keep(path: str, index: str, offsets: Ints, facts: dict[str, Any]) -> None:
         with Sink(index, own=True) as sink:
             sink.write(array_file(offsets))
             sink.write(told.encode())
-    except OSError as error:
+    except (OSError, UnimplementedError) as error:
         error.add_note(f"the index of {path} cannot be written to {index}: name a folder for it with index='...'")
         raise
 

@@ -37,7 +37,7 @@ from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["Npy", "Npz"]
+__all__ = ["MOST_BYTES", "Npy", "Npz"]
 
 
 # ----------------------------------------------------------------------------

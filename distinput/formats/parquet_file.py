@@ -18,6 +18,7 @@ from distinput.formats.tables import LruCache, naming_damage
 __all__ = [
     "Chunk",
     "Compact",
+    "Footer",
     "Group",
     "ParquetReader",
     "Readers",

@@ -34,6 +34,7 @@ from distinput.values.nest import Structure
 from distinput.values.spec import Spec
 
 __all__ = [
+    "UNION",
     "Conforming",
     "LruCache",
     "TableFormat",

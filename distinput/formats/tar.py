@@ -35,6 +35,7 @@ __all__ = [
     "Members",
     "TarSamples",
     "TarSpans",
+    "apart",
     "as_members",
     "as_missing",
     "listed",

@@ -17,7 +17,18 @@ from distinput.files.manifest import FileTable
 from distinput.files.source import EMPTY, FileStream, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
 
-__all__ = ["MARK", "MOST_RECORD_BYTES", "Bytes", "Head", "LineStarts", "TextPiece", "TextRecords", "count_newlines"]
+__all__ = [
+    "CHUNK_BYTES",
+    "FIRST_BYTES",
+    "MARK",
+    "MOST_RECORD_BYTES",
+    "Bytes",
+    "Head",
+    "LineStarts",
+    "TextPiece",
+    "TextRecords",
+    "count_newlines",
+]
 
 
 # ----------------------------------------------------------------------------

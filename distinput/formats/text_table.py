@@ -28,7 +28,7 @@ from distinput.kernels.plain_json import TRUTH, WIDTHS
 from distinput.values.buffers import empty
 from distinput.values.spec import Spec
 
-__all__ = ["BadRecordError", "Decoded", "PlainColumns", "TextTable", "as_inferred"]
+__all__ = ["BadRecordError", "Decoded", "PlainColumns", "TextTable", "as_inferred", "inferred"]
 
 
 # ----------------------------------------------------------------------------

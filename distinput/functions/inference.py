@@ -37,7 +37,16 @@ from distinput.values.spec import (
     opened,
 )
 
-__all__ = ["further_samples", "in_memory", "infer", "made_up_samples", "real_elements", "results_of", "samples"]
+__all__ = [
+    "further_samples",
+    "in_memory",
+    "infer",
+    "made_up_samples",
+    "parts_of",
+    "real_elements",
+    "results_of",
+    "samples",
+]
 
 
 # ----------------------------------------------------------------------------

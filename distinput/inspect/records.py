@@ -20,7 +20,18 @@ from distinput.kernels.kernel import brief
 from distinput.kernels.protobuf import MalformedError
 from distinput.url_secrets import without_secrets
 
-__all__ = ["KINDS", "Record", "decoder", "head", "kind_of", "record_kind", "records_of", "sample"]
+__all__ = [
+    "KINDS",
+    "LOOKED_AT",
+    "Record",
+    "decoder",
+    "head",
+    "kind_of",
+    "record_kind",
+    "records_of",
+    "rows_of",
+    "sample",
+]
 
 
 # ----------------------------------------------------------------------------

@@ -28,9 +28,6 @@ from distinput.kernels.machine import (
     will_load,
 )
 
-__all__ = ["byte_table", "crc32c_library", "crc32c_numpy"]
-
-
 # ----------------------------------------------------------------------------
 # CRC-32, the checksum of gzip and of the manifests of written files, several times as fast as zlib's.
 #

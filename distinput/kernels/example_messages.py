@@ -36,9 +36,6 @@ from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, ke
 from distinput.kernels.machine import load_u8, load_u64, signed, store_u64
 from distinput.kernels.protobuf import DELIMITED, FIRST, SECOND, MalformedError, ends_with, field, read_fields
 
-__all__ = ["UNKNOWN", "unknown_key"]
-
-
 # ----------------------------------------------------------------------------
 # Finding the key of a `tf.train.Example` map entry: with a hash table, or by comparison with an earlier message.
 #

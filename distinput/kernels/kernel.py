@@ -21,9 +21,6 @@ import numpy as np
 
 from distinput.kernels import cache
 
-__all__ = ["Flag", "Kernel", "inlined", "interrupted", "kernel", "may_be_interrupted"]
-
-
 # ----------------------------------------------------------------------------
 # A flag between threads, which an interrupt cannot leave locked.
 # ----------------------------------------------------------------------------

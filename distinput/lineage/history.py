@@ -20,12 +20,12 @@ from distinput.errors import DataLossError, UnimplementedError
 from distinput.lineage.followed import Followed, followed
 from distinput.lineage.step_records import (
     StepRecords,
-    cut_rows,
     described,
     located_part,
     located_rows,
     looks_back,
     replayed,
+    replica_rows,
     resealed,
     step_from,
 )
@@ -431,7 +431,7 @@ class KeptRecords:
                 return Located.empty(step, self._epoch)
             (numbers,) = found
             balanced = isinstance(source, CutBatches) and source.balanced
-            at, who, row = cut_rows(len(numbers), replica, replicas.total, replicas.workers, balanced)
+            at, who, row = replica_rows(len(numbers), replica, replicas.total, replicas.workers, balanced)
             return located_rows(step, self._epoch, who, row, numbers[at], tree, tree.assumes)
         mine = range(replicas.first, replicas.first + replicas.count)
         if replicas.workers > 1 and replica not in mine:

@@ -27,13 +27,14 @@ from distinput.sharding.own_rows import FrameworkRebatch
 from distinput.sharding.shard_plan import workers_of
 
 __all__ = [
+    "Numbering",
     "StepRecords",
-    "cut_rows",
     "described",
     "located_part",
     "located_rows",
     "looks_back",
     "replayed",
+    "replica_rows",
     "resealed",
     "states_at",
     "step_from",
@@ -68,7 +69,7 @@ class Numbering(Protocol):
 
 
 @lru_cache(maxsize=256)
-def cut_rows(rows: int, replica: int | None, total: int, workers: int, balanced: bool) -> tuple[Ints, Ints, Ints]:
+def replica_rows(rows: int, replica: int | None, total: int, workers: int, balanced: bool) -> tuple[Ints, Ints, Ints]:
     """Which rows of a global batch a replica gets, or all of them, replica by replica.
 
     Args:
@@ -292,11 +293,11 @@ class StepRecords:
         if terms.full_rows and rows < terms.full_rows:
             raise self._behind(step)
         if isinstance(source, DealtElements):
-            cut = cut_rows(rows, None, 1, 1, False)
+            cut = replica_rows(rows, None, 1, 1, False)
         else:
             assert isinstance(source, OwnPiecesSource | CutBatches)
             replicas = terms.replicas
-            cut = cut_rows(rows, replica, replicas.total, replicas.workers, source.balanced)
+            cut = replica_rows(rows, replica, replicas.total, replicas.workers, source.balanced)
         return located_rows(step, epoch, *cut[1:], numbers_at(cut[0]), tree, self._assumes(tree))
 
     def _dealt(

@@ -24,7 +24,7 @@ from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 
-__all__ = ["BalancedSample", "balanced_sample", "sample"]
+__all__ = ["BalancedSample", "balanced_sample", "sample", "whole"]
 
 _ON_END = ("stop", "skip", "repeat")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     snapshot = later("distinput.ops.snapshot")  # the cache that is kept in files
 
-__all__ = ["Cache"]
+__all__ = ["Cache", "CachedPass"]
 
 
 class CachedPass:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.expression import Term, check_expression, is_expression, rows_where, term_of
+from distinput.arrow.expression import Term, check_expression, is_expression, rows_where, term_of, without_halves
 from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream, passing_over
@@ -50,7 +50,7 @@ class Where(SameElements):
 
     def added(self) -> Node:
         if self.input.known_spec is not None:
-            check_expression("filter", self.expression, self.input.spec)
+            check_expression("filter", self._evaluated, self.input.spec)
         return self
 
     @cached_property
@@ -65,8 +65,12 @@ class Where(SameElements):
 
     @cached_property
     def _checked(self) -> bool:
-        check_expression("filter", self.expression, self.input.spec)
+        check_expression("filter", self._evaluated, self.input.spec)
         return True
+
+    @cached_property
+    def _evaluated(self) -> Any:
+        return without_halves(self.expression)
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}
@@ -82,7 +86,7 @@ class Where(SameElements):
     def kept(self, rows: Block) -> Ints:
         """Which of some elements it keeps."""
         assert self._checked
-        return rows_where(rows, self.spec, self.expression, self.fields)
+        return rows_where(rows, self.spec, self._evaluated, self.fields)
 
 
 # ----------------------------------------------------------------------------

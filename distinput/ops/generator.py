@@ -3,13 +3,17 @@
 
 import io
 import os
+import signal
 import stat
+import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from time import perf_counter, sleep, thread_time
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +24,7 @@ from distinput.columns.column import Column, Dense
 from distinput.columns.regroup import as_stated, column_of
 from distinput.columns.rows import PACE_SECONDS, Stream, stackable
 from distinput.columns.state import State
+from distinput.errors import DeadlineExceededError, FailedPreconditionError
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
@@ -54,9 +59,10 @@ class Begun:
 
     def __init__(self) -> None:
         self._kept: list[tuple[list[Any], Iterator[Any]]] = []  # at most one; who takes it has it alone
+        self.left: _Pull | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_kept": []}  # another process begins anew
+        return {"_kept": [], "left": None}  # another process begins anew
 
     def items(
         self, begin: Callable[[], Iterator[Any]], copied: Callable[[Any], Any], *, sampling: bool
@@ -89,6 +95,72 @@ class Begun:
         finally:
             if len(read) <= _MOST:
                 self._kept[:] = [(read, rest)]
+
+
+class _Pull:
+    """What a pass has read last of an iterator: one that can be begun only once goes on behind it after an interrupt.
+
+    Args:
+      row: the number of the first element.
+    """
+
+    def __init__(self, row: int) -> None:
+        self._iterator: Any = None
+        self._read: tuple[int, list[Any]] = (row, [])
+        self.handed = False
+        """Whether somebody may have got what was read last."""
+
+    def of(self, iterator: Any) -> None:
+        """Take what it reads from; only looked at."""
+        with suppress(TypeError):  # of a list, which begins anew each time
+            self._iterator = weakref.ref(iterator)
+
+    @property
+    def elements(self) -> list[Any]:
+        """What was read last, and where `_pulled` puts what it reads."""
+        return self._read[1]
+
+    def next(self, row: int) -> None:
+        """All that was read has been handed on; `row` comes next."""
+        self._read, self.handed = (row, []), False
+
+    def is_of(self, other: "_Pull") -> bool:
+        """Whether both read from the same iterator."""
+        mine, others = (pull._iterator and pull._iterator() for pull in (self, other))
+        return mine is not None and mine is others
+
+    def resumed(self, rest: Iterator[Any], row: int) -> Iterator[Any]:
+        """The elements from `row` on; what is left of the iterator where a pass begins.
+
+        Raises:
+          FailedPreconditionError: they are gone.
+        """
+        first, elements = self._read
+        if not row and (first or self.handed):  # another pass, not the same one after an interrupt
+            return rest
+        if not first <= row <= first + len(elements):
+            raise FailedPreconditionError(_gone(row, f"stands behind element {first + len(elements) - 1}"))
+        ended = getattr(self._iterator(), "gi_frame", self) is None
+        return chain(elements[row - first :], _ended(first + len(elements)) if ended else rest)
+
+
+def _ended(row: int) -> Iterator[Any]:
+    """Nothing, since an interrupt has ended the generator."""
+    raise FailedPreconditionError(_gone(row, "was ended by an interrupt"))
+    yield
+
+
+def _passed(iterator: Iterator[Any], row: int) -> Iterator[Any]:
+    """The elements from `row` on of an iterator that begins."""
+    next(islice(iterator, row, row), None)
+    return iterator
+
+
+def _gone(row: int, why: str) -> str:
+    return (
+        f"from_generator: cannot go on at element {row}: `generator` gave an iterator that begins only once, and {why}; give a "
+        "function that makes another one each time"
+    )
 
 
 # ----------------------------------------------------------------------------
@@ -228,6 +300,9 @@ _MOST_STRIDE = 16
 _WAITS_SECONDS = 0.02
 """A generator that takes longer, and does little meanwhile, waits for something."""
 
+_STUCK_SECONDS = 20.0
+"""A generator that waits for so long while elements are held back probably waits for what the loop does with them."""
+
 
 _PLAIN_ITERATORS: tuple[type[Any], ...] = (type(iter([])), type(iter(())))
 """Between two of their items no function runs that could change one."""
@@ -247,7 +322,9 @@ class Generator(Node):
       copy: False: it does not change an array after it has yielded it, so elements may be views.
 
     Elements are asked for a few at a time, except of a generator that names a queue, an event, a connection or the like: it may
-    wait for what the loop does with an element, and gets a request only when the loop wants one.
+    wait for what the loop does with an element, and gets a request only when the loop wants one. One that waits for the loop by
+    other means, while the loop has not got its last elements, ends in a `DeadlineExceededError` after 20 seconds, on the main
+    thread of systems with POSIX signals.
 
     Source: `tf.data.Dataset.from_generator`.
     """
@@ -295,11 +372,12 @@ class Generator(Node):
         row = state["row"]
         if state.get("failed"):
             return
-        lends = not self.copy
+        lends, pull = not self.copy, _Pull(row)
 
         def anew() -> Iterator[Any]:
             nonlocal lends
             iterator = iter(self.generator(*self.args))
+            pull.of(iterator)
             if type(iterator) in _PLAIN_ITERATORS and not run.sampling:
                 lends = True
                 return iterator
@@ -307,10 +385,13 @@ class Generator(Node):
 
         def begin() -> Iterator[Any]:
             iterator = self.begun.items(anew, kept, sampling=run.sampling)
-            next(islice(iterator, row, row), None)
-            return iterator
+            if run.sampling:
+                next(islice(iterator, row, row), None)
+                return iterator
+            left, self.begun.left = self.begun.left, pull
+            return left.resumed(iterator, row) if left is not None and left.is_of(pull) else _passed(iterator, row)
 
-        for elements, ending in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS)):
+        for elements, ending in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS), pull):
             error = ending.told() if isinstance(ending, _HeldBack) else ending
             if error is not ending:
                 self.__dict__["waits"] = True  # the next pass asks for one element at a time
@@ -318,6 +399,7 @@ class Generator(Node):
                 block, misfit = self._block(elements, row)
                 row += block.size
                 if block.size:
+                    pull.handed = True
                     yield lent(block) if lends else block, {"row": row}
                 if misfit is None:
                     break
@@ -326,8 +408,9 @@ class Generator(Node):
                 elements = elements[block.size + 1 :]
                 row += 1
                 yield Failure(misfit), {"row": row}
+            pull.next(row)
             if error is not None:
-                if not run.tolerant:
+                if not run.tolerant or (type(ending) is _HeldBack and ending.stuck):
                     raise error
                 yield Failure(error), {"row": row, "failed": True}  # a generator that has raised yields nothing more
 
@@ -409,11 +492,13 @@ class _HeldBack:
       error: what the generator raised then.
       held: how many elements were there.
       seconds: how long it has waited.
+      stuck: whether the wait was ended here.
     """
 
     error: Exception
     held: int
     seconds: float
+    stuck: bool = False
 
     def told(self) -> Exception:
         """What the generator raised, with a note."""
@@ -425,7 +510,57 @@ class _HeldBack:
         return self.error
 
 
-def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[list[Any], Exception | _HeldBack | None]]:
+_STUCK = (
+    "from_generator: `generator` waits, and the loop has not got its last elements; if it waits for what the loop does with an "
+    "element, set Options.run_ahead = 0"
+)
+
+
+class _StuckError(BaseException):
+    """Ends a wait in vain; no `except Exception` of the generator takes it."""
+
+
+class _Alarm:
+    """Ends a wait of the main thread while elements are held back: nobody else can.
+
+    It takes the alarm clock of the process only if nobody uses it, and gives it back. A generator that works goes on.
+    """
+
+    def __init__(self) -> None:
+        self._elements: list[Any] | None = None
+        self._began = self._worked = 0.0
+
+    def set(self, elements: list[Any]) -> None:
+        """Ring when a wait is too long; `elements` are those that the loop has not got."""
+        if threading.get_ident() != threading.main_thread().ident or not hasattr(signal, "setitimer"):
+            return
+        if signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL or any(signal.getitimer(signal.ITIMER_REAL)):
+            return
+        self._elements, self._began, self._worked = elements, perf_counter(), thread_time()
+        signal.signal(signal.SIGALRM, self._ring)
+        signal.setitimer(signal.ITIMER_REAL, _STUCK_SECONDS, _STUCK_SECONDS)
+
+    def clear(self) -> None:
+        """Ring no more."""
+        elements, self._elements = self._elements, None
+        if elements is not None and signal.getsignal(signal.SIGALRM) == self._ring:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def _ring(self, _: int, frame: FrameType | None) -> None:
+        while frame is not None and frame.f_code is not _pulled.__code__:
+            frame = frame.f_back
+        if frame is None:  # an interrupt came between the pull and `clear`
+            self.clear()
+        worked, waited = thread_time() - self._worked, perf_counter() - self._began
+        self._worked, self._began = thread_time(), perf_counter()
+        if self._elements and worked < waited / 10:  # another program may have the core
+            raise _StuckError
+
+
+def _pulled(
+    begin: Callable[[], Iterator[Any]], most: int, pull: _Pull
+) -> Iterator[tuple[list[Any], Exception | _HeldBack | None]]:
     """The elements that come in a short time, at most `most` or what a core's cache holds, and the error after them.
 
     Elements are taken in strides, without Python code for each; how many lie between two looks at the clock depends on how long
@@ -435,14 +570,17 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
     stride, exhausted, room = 1, False, 1
     error: Exception | _HeldBack | None = None
     iterator: Iterator[Any] | None = None
+    alarm = _Alarm()
     while not exhausted:
-        elements: list[Any] = []
+        elements = pull.elements
         nbytes, now, worked = 0, perf_counter(), thread_time()
         start = now
         deadline = now + PACE_SECONDS
         try:
             if iterator is None:
                 iterator = begin()
+            if min(most, room) > 1:
+                alarm.set(elements)
             while not exhausted:
                 before, wanted = now, min(len(elements) + stride, most, room)
                 elements.extend(islice(iterator, wanted - len(elements)))  # keeps the elements before an error
@@ -461,6 +599,11 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
             waited = perf_counter() - now
             if elements and waited > _WAITS_SECONDS and thread_time() - worked < waited / 2:
                 error = _HeldBack(failure, len(elements), waited)
+        except _StuckError:
+            exhausted = True
+            error = _HeldBack(DeadlineExceededError(_STUCK), len(elements), perf_counter() - now, stuck=True)
+        finally:
+            alarm.clear()
         room *= 2
         yield elements, error
 

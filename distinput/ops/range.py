@@ -23,7 +23,7 @@ from distinput.values.nest import LEAF
 from distinput.values.randomness import words_of
 from distinput.values.spec import Spec
 
-__all__ = ["Counter", "Random"]
+__all__ = ["Counter", "Random", "Range"]
 
 
 # ----------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, Needs, Node
 from distinput.run.run import Run
 
-__all__ = ["Repeat"]
+__all__ = ["Repeat", "epoch_of"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ __all__ = [
     "attributes_changed_by_methods",
     "changed_names",
     "class_data",
+    "code_text",
     "function_word",
     "is_library",
     "value_word",

@@ -44,6 +44,7 @@ __all__ = [
     "differing",
     "in_one_order",
     "leaf_spec",
+    "optionals_spec",
     "rows_from",
 ]
 

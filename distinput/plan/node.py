@@ -130,6 +130,12 @@ class Node(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _unlock(cls)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Node.__repr__  # type: ignore[method-assign]  # before `dataclass` makes one, which prints secrets
+
+    def __repr__(self) -> str:
+        shown = [f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr]
+        return without_secrets(f"{type(self).__qualname__}({', '.join(shown)})")
 
     # ------------------------------------------------------------------------
     # The contract: three answers that every op gives, and those that it gives if it can.

@@ -15,7 +15,7 @@ from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.values.nest import flatten
 
-__all__ = ["Bench", "TriedChange", "bench", "trials"]
+__all__ = ["CHANGES", "Bench", "TriedChange", "bench", "trials"]
 
 
 _BETWEEN = 0.1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     fingerprints = later("distinput.plan.fingerprint")  # layouts are for states
 
-__all__ = ["FIRST", "RULES", "Rule", "Running", "register_rule", "rewrite"]
+__all__ = ["FIRST", "RULES", "Rule", "Running", "read_for_batches", "register_rule", "rewrite"]
 
 
 Rule = Callable[[Node], Node | None]

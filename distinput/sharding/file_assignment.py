@@ -17,7 +17,16 @@ from distinput.files.manifest import FileTable
 from distinput.formats.format import END, Format, Fragment, Fragments
 from distinput.kernels.dealing import deal_by_size
 
-__all__ = ["FileAssignment", "LineAssignment", "PartAssignment", "assign_files", "range_of_worker"]
+__all__ = [
+    "EVEN",
+    "UNREADABLE",
+    "FileAssignment",
+    "LineAssignment",
+    "PartAssignment",
+    "assign_files",
+    "deal_in_rounds",
+    "range_of_worker",
+]
 
 EVEN = 1.01
 """No smaller parts are needed if the largest load is within this factor of the mean."""

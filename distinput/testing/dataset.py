@@ -27,7 +27,7 @@ from distinput.testing.laws import (
 )
 from distinput.values.spec import TensorSpec
 
-__all__ = ["check_dataset"]
+__all__ = ["LAWS", "check_dataset"]
 
 
 @dataclass(frozen=True)

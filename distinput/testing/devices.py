@@ -18,7 +18,7 @@ from distinput.distribute.devices import Devices
 from distinput.testing.elements import law
 from distinput.values.buffers import FEWEST_BYTES, Buffers, empty
 
-__all__ = ["check_devices", "check_recycled_buffers"]
+__all__ = ["LAWS", "check_devices", "check_recycled_buffers"]
 
 
 # ----------------------------------------------------------------------------

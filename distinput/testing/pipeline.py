@@ -18,32 +18,6 @@ from distinput.values.nest import flatten, map_leaves
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
-__all__ = [
-    "COUNTS",
-    "MAPS",
-    "PARALLEL",
-    "ROW_MAPS",
-    "SIGNATURES",
-    "SMALL",
-    "DrawFrom",
-    "Ingredient",
-    "NamedRecord",
-    "OpArguments",
-    "Pipeline",
-    "PipelineStep",
-    "Point",
-    "applied",
-    "assembled",
-    "digest",
-    "length",
-    "nothing",
-    "predicate",
-    "tensors",
-    "unchanged",
-    "with_policy",
-]
-
-
 # ----------------------------------------------------------------------------
 # A drawn pipeline: its recipe, its dataset, and the plain list that it must give.
 # ----------------------------------------------------------------------------

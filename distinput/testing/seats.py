@@ -23,7 +23,7 @@ from distinput.distribute.seats import Placed, SeatLost, Seats
 from distinput.distribute.seats.local_cluster import LocalCluster
 from distinput.testing.elements import law
 
-__all__ = ["check_seats", "local_parameter_server_cluster"]
+__all__ = ["LAWS", "check_seats", "kill", "local_parameter_server_cluster"]
 
 
 # ----------------------------------------------------------------------------

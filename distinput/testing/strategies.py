@@ -27,6 +27,7 @@ from distinput.values.nest import structure_of
 from distinput.values.spec import TensorSpec
 
 __all__ = [
+    "DTYPES",
     "Interruption",
     "batch_sizes",
     "datasets",
@@ -39,6 +40,7 @@ __all__ = [
     "shapes",
     "specs",
     "uneven_ends",
+    "values",
 ]
 
 

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
 
-__all__ = ["HardwareFeature", "HardwareFeatures", "Topology", "TopologyFields", "topology_bytes", "topology_fields"]
+__all__ = [
+    "RANK",
+    "HardwareFeature",
+    "HardwareFeatures",
+    "Topology",
+    "TopologyFields",
+    "topology_bytes",
+    "topology_fields",
+]
 
 
 # ----------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from distinput.values.spec_json import MalformedJson, items_of, json_value, memb
 
 __all__ = [
     "CheckpointIndex",
+    "CheckpointLike",
     "CheckpointManager",
     "is_whole",
     "latest_checkpoint",

@@ -23,6 +23,7 @@ __all__ = [
     "Tracked",
     "attribute_children",
     "attribute_setter",
+    "escaped",
     "item_setter",
     "tracked",
 ]

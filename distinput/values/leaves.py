@@ -16,6 +16,7 @@ import numpy as np
 from distinput.errors import InvalidArgumentError
 
 __all__ = [
+    "READER",
     "STRING",
     "Array",
     "Dims",
@@ -25,6 +26,7 @@ __all__ = [
     "as_dtype",
     "as_leaf",
     "as_leaves",
+    "as_shape",
     "dtype_code",
     "dtype_name",
     "dtype_of",

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 import distinput as di
-from distinput.arrow.expression import Term, check_expression, is_expression, rows_where, term_of
+from distinput.arrow.expression import Term, check_expression, is_expression, rows_where, term_of, without_halves
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.values.nest import structure_of
@@ -118,3 +118,24 @@ def test_columns_of_float16_are_compared_as_float32() -> None:
     assert kept(X > 0.5) == [2, 4]
     assert kept(X == 65504) == [4]
     assert kept((X <= 0) | X.is_nan()) == [0, 3, 5]
+
+
+def test_constants_of_float16() -> None:
+    field, half = pc.field, np.float16
+    dataset = di.data.Dataset.from_tensor_slices({"a": np.arange(5, dtype=np.float16), "b": np.arange(5.0)})
+    wanted = [
+        (field("a") == half(2), [2]),
+        (field("a") * half(2) > half(5), [3, 4]),
+        ((field("b") > half(1)) & ~(field("a") == half(3)), [2, 4]),
+        (field("a").isin([half(2)]), [2]),
+    ]
+    for expression, kept in wanted:
+        assert [int(x["a"]) for x in dataset.filter(expression)] == kept
+
+
+def test_a_constant_of_float16_beside_a_nested_field() -> None:
+    expression = pc.field("s", "x") > np.float16(3)
+    assert term_of(expression).fields == {"s"}
+    assert str(without_halves(expression)) == str(pc.field("s", "x") > pa.scalar(3, "float32"))
+    table = pa.table({"s": [{"x": 2.0}, {"x": 4.0}]})
+    assert table.filter(without_halves(expression)).num_rows == 1

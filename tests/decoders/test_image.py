@@ -131,16 +131,43 @@ def test_gray_gifs_have_three_channels_as_in_tensorflow() -> None:
     assert di.io.decode_image(content).shape == (1, 8, 8, 3)
 
 
-def test_gray_and_alpha_of_16_bits() -> None:
+def png_of_16_bits(pixels: Any, clear: Any = None) -> bytes:
+    """A PNG of the pixels; `clear` is its transparent color."""
+
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    pixels = (np.arange(40).reshape(4, 5, 2) * 1600).astype(">u2")
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 5, 4, 16, 4, 0, 0, 0))
-    rows = chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row.tobytes() for row in pixels)))
-    content = b"\x89PNG\r\n\x1a\n" + header + rows + chunk(b"IEND", b"")
-    np.testing.assert_array_equal(di.io.decode_image(content), pixels >> 8)
-    assert di.io.decode_image(content, 3).shape == (4, 5, 3)
+    height, width, channels = pixels.shape
+    color = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 16, color, 0, 0, 0))
+    transparent = b"" if clear is None else chunk(b"tRNS", np.asarray(clear, ">u2").tobytes())
+    rows = chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)))
+    return b"\x89PNG\r\n\x1a\n" + header + transparent + rows + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_pngs_of_16_bits_keep_them(channels: int) -> None:
+    pixels = np.random.default_rng(channels).integers(0, 65536, (4, 5, channels)).astype(np.uint16)
+    content = png_of_16_bits(pixels)
+    np.testing.assert_array_equal(di.io.decode_image(content, dtype="uint16"), pixels)
+    np.testing.assert_array_equal(di.io.decode_png(content), pixels >> 8)
+    np.testing.assert_array_equal(di.io.decode_image(content, dtype="float32"), pixels / np.float32(65535))
+    colors, alpha = (pixels, None) if channels % 2 else (pixels[..., :-1], pixels[..., -1:])
+    three = np.broadcast_to(colors, (4, 5, 3))
+    four = np.concatenate([three, np.full((4, 5, 1), 65535, np.uint16) if alpha is None else alpha], -1)
+    np.testing.assert_array_equal(di.io.decode_image(content, 3, "uint16"), three)
+    np.testing.assert_array_equal(di.io.decode_image(content, 4, "uint16"), four)
+    gray = di.io.decode_image(content, 1, "uint16")
+    assert np.abs(gray[..., 0] - three @ [0.299, 0.587, 0.114]).max() < 3  # the weights are rounded as in libpng
+
+
+def test_a_transparent_color_of_16_bits_is_one_of_16_bits() -> None:
+    """Values of TensorFlow 2.21."""
+    pixels = np.array([[[0x1234, 0x5678, 0x9ABC], [0x12FF, 0x56FF, 0x9AFF]]])
+    content = png_of_16_bits(pixels, [0x1234, 0x5678, 0x9ABC])
+    assert di.io.decode_image(content, 4)[..., 3].tolist() == [[0, 255]]
+    assert di.io.decode_image(content, 4, "uint16")[..., 3].tolist() == [[0, 65535]]
+    assert di.io.decode_image(content, 1, "uint16").tolist() == [[[18904], [19052]]]
 
 
 def spoilt_jpegs() -> dict[str, bytes]:

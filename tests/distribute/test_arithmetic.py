@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.distribute.core.arithmetic import ReduceOp
-from distinput.distribute.core.reduce import LocalReducer
+from distinput.distribute.core.array_arithmetic import ReduceOp
+from distinput.distribute.core.replica_reducer import LocalReducer
 from distinput.errors import InvalidArgumentError
 
 PARTS = st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=4), min_size=1, max_size=4)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.distribute.core.arithmetic import bands_of, joined, rounded
+from distinput.distribute.core.array_arithmetic import bands_of, joined, rounded
 
 FLOAT64 = np.dtype(np.float64)
 finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)

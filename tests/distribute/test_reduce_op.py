@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.array_arithmetic import ReduceOp
 
 
 @pytest.mark.parametrize("value", ["sum", "SUM", "Sum", ReduceOp.SUM])

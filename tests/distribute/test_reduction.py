@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.distribute.core.arithmetic import ReduceOp, gather_parts, reduce_parts, reduce_rows, reduce_undistributed
+from distinput.distribute.core.array_arithmetic import (
+    ReduceOp,
+    gather_parts,
+    reduce_parts,
+    reduce_rows,
+    reduce_undistributed,
+)
 from distinput.errors import InvalidArgumentError
 
 ints = st.lists(st.lists(st.integers(-1000, 1000), max_size=6), min_size=1, max_size=6)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.distribute.core.values import (
     DistributedValues,
     Mirrored,

@@ -27,7 +27,8 @@ ROOMS = (
     "core/current", "rehearsal", "core/mirrored", "core/one_device", "core/strategy",
     "input/distribution", "input/distributed_dataset", "input/delivery", "input/sources", "input/step_source",
     "input/dealing", "input/comparison", "input/located", "core/options", "core/contexts",
-    "rpc", "variables", "core/reduce", "core/replicas", "core/rendezvous", "core/values", "core/arithmetic", "devices",
+    "rpc", "variables",
+    "core/replica_reducer", "core/replicas", "core/rendezvous", "core/values", "core/array_arithmetic", "devices",
 )  # fmt: skip
 """From top to bottom."""
 BELOW = ("collectives", "engines")

@@ -2,6 +2,7 @@
 """A file is written whole or not at all, and until then whatever had its name stays."""
 
 import gzip
+import io
 import os
 import zlib
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import distinput as di
 from distinput.errors import NotFoundError
 from distinput.files import sink as module
+from distinput.files.folder import remove_file
 from distinput.files.sink import Sink
 
 
@@ -184,3 +187,50 @@ def test_a_name_of_the_library_s_own_is_replaced_whatever_it_leads_to(tmp_path: 
     assert (tmp_path / "precious").read_text() == "precious"
     with pytest.raises(IsADirectoryError, match="is a folder"):
         Sink(str(tmp_path), own=True)
+
+
+def test_a_file_system_that_can_only_be_read_says_so() -> None:
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Web(MemoryFileSystem):
+        """As the one for plain HTTP: it opens files for reading, and removes none."""
+
+        protocol, store, pseudo_dirs = "web-of-others", {"/a.txt": None}, [""]
+
+        def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+            if mode != "rb":
+                raise NotImplementedError
+            self.info(path)
+            return io.BytesIO(b"1\n2\n")
+
+        def info(self, path: str, **_: Any) -> dict[str, Any]:
+            if not path.endswith("a.txt"):
+                raise FileNotFoundError(path)
+            return {"name": path, "size": 4, "type": "file", "ETag": "1"}
+
+        def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+            self.info(path)
+            return b"1\n2\n"[start:end]
+
+        def modified(self, path: str) -> Any:
+            raise NotImplementedError
+
+        def rm_file(self, path: str) -> None:
+            raise NotImplementedError
+
+    di.io.mount("web-of-others://", Web())
+    try:
+        numbers = di.data.Dataset.range(2)
+        for write in (
+            lambda: di.io.TFRecordWriter("web-of-others://b.tfrecord"),
+            lambda: numbers.save("web-of-others://saved"),
+            lambda: list(numbers.cache("web-of-others://cache")),
+            lambda: list(numbers.snapshot("web-of-others://snapshot")),
+        ):
+            with pytest.raises(di.errors.UnimplementedError, match="can be read, but not written"):
+                write()
+        with pytest.raises(di.errors.UnimplementedError, match="not removed"):
+            remove_file("web-of-others://a.txt")
+        remove_file("web-of-others://nothing.txt")
+    finally:
+        di.io.unmount("web-of-others://")

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a web server sends is held to what it says, and an error of a server is not a missing file."""
 
+import functools
+import http.server
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,3 +99,18 @@ def test_a_signed_url_is_read_with_its_signature(filesystem: Any, signed_for: st
     with StrangeServer(CONTENT, guarded) as server:
         url = f"{server.url}/data/a.txt?X-Amz-Expires=60&X-Amz-Signature=ab%2Bc"
         assert di.data.TextLineDataset(url, filesystem=filesystem).to_list() == LINES
+
+
+def test_an_index_beside_a_file_of_the_web_asks_for_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1\n2\n")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/a.txt"
+            with pytest.raises(di.errors.UnimplementedError, match="can be read, but not written") as caught:
+                list(di.data.FileDataset(url, format="text", index=True))
+            assert "name a folder for it with index=" in str(caught.value.__notes__)
+            assert len(list(di.data.FileDataset(url, format="text", index=str(tmp_path / "indices")))) == 2
+        finally:
+            server.shutdown()

@@ -12,7 +12,7 @@ import pytest
 
 import distinput as di
 from distinput import formats
-from distinput.formats import FORMATS, register_format
+from distinput.formats import FORMATS, format_named, register_format
 from distinput.formats.format import Format
 from distinput.formats.partitioned import Partitioned
 from distinput.formats.text import TextLines
@@ -82,3 +82,9 @@ def test_what_lies_beside_the_files_of_a_folder_is_not_read(format: str, tmp_pat
     (tmp_path / "other").write_text("text")
     with pytest.raises(di.errors.DistinputError, match=r"other"):  # nothing says what is meant
         di.data.FileDataset(str(tmp_path), format).to_list()
+
+
+@pytest.mark.parametrize("given", [{"schema": 1}, [True], "yes"])
+def test_an_option_that_is_true_or_false_is_nothing_else(given: Any) -> None:
+    with pytest.raises(TypeError, match="csv: header must be True or False"):
+        format_named("csv", header=given)

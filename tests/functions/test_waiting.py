@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that name a queue, an event or a connection may wait for who uses what they give."""
 
+import _thread
 import functools
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.ops import generator as generators
 from distinput.ops.generator import may_wait
 
 _ACTIONS: "queue.Queue[int]" = queue.Queue()
@@ -119,3 +122,142 @@ def test_the_first_element_comes_alone() -> None:
     iterator = iter(_signed(numbers))
     next(iterator)
     assert made == [0]
+
+
+@pytest.fixture
+def free_alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The alarm clock is used by nobody, and generators are stuck soon."""
+    monkeypatch.setattr(generators, "_STUCK_SECONDS", 0.2)
+    left, handler = signal.setitimer(signal.ITIMER_REAL, 0)[0], signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    yield
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, left)
+
+
+def _burst(wait: Callable[[], Any]) -> Iterator[int]:
+    yield from range(40)
+    wait()
+    yield 40
+
+
+@pytest.mark.usefixtures("free_alarm")
+@pytest.mark.parametrize("tolerant", [False, True])
+def test_a_wait_for_the_loop_that_cannot_be_seen_ends_in_an_error(tolerant: bool) -> None:
+    lock = _thread.allocate_lock()
+    lock.acquire()
+    dataset = _signed(lambda: _burst(lock.acquire))
+    iterator = iter(dataset.ignore_errors() if tolerant else dataset)
+    assert [int(next(iterator)) for _ in range(40)] == list(range(40))
+    with pytest.raises(di.errors.DeadlineExceededError, match=r"set Options\.run_ahead = 0"):
+        next(iterator)
+    iterator = iter(dataset)  # another pass asks for one element at a time
+    assert [int(next(iterator)) for _ in range(40)] == list(range(40))
+    lock.release()
+    assert [int(x) for x in iterator] == [40]
+
+
+@pytest.mark.usefixtures("free_alarm")
+def test_a_generator_that_works_for_long_goes_on() -> None:
+    def work() -> None:
+        end = time.thread_time() + 0.5
+        while time.thread_time() < end:
+            pass
+
+    assert _signed(lambda: _burst(work)).to_list() == list(range(41))
+
+
+@pytest.mark.usefixtures("free_alarm")
+def test_a_wait_while_the_loop_has_all_elements_goes_on() -> None:
+    def numbers() -> Iterator[int]:
+        yield 0
+        threading.Lock().acquire()
+        unseen.join(0.5)
+        yield 1
+
+    unseen = threading.Thread(target=lambda: time.sleep(0.5))
+    unseen.start()
+    assert _signed(numbers).to_list() == [0, 1]
+
+
+@pytest.mark.usefixtures("free_alarm")
+def test_the_alarm_clock_of_the_process_stays_with_who_uses_it() -> None:
+    rung: list[int] = []
+    signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+    try:
+        lock = _thread.allocate_lock()
+        lock.acquire()
+        threading.Timer(0.5, lock.release).start()
+        assert _signed(lambda: _burst(lock.acquire)).to_list() == list(range(41))
+        assert not rung
+    finally:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+class _Once:
+    """Begins once, and goes on after an interrupt, which comes before element `at`."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.row = at, 0
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        if self.row == self.at:
+            self.at = -1
+            raise KeyboardInterrupt
+        if self.row == 100:
+            raise StopIteration
+        self.row += 1
+        return self.row - 1
+
+
+def _after_interrupts(iterator: Iterator[Any]) -> int:
+    while True:
+        try:
+            return int(next(iterator))
+        except KeyboardInterrupt:
+            continue
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 5, 7, 50, 99])
+def test_an_iterator_that_begins_once_goes_on_after_an_interrupt(at: int) -> None:
+    once = _Once(at)
+    iterator = iter(_signed(lambda: once))
+    assert [_after_interrupts(iterator) for _ in range(100)] == list(range(100))
+    assert next(iterator, None) is None
+
+
+@pytest.mark.parametrize("at", [1, 5, 50])
+def test_a_generator_that_an_interrupt_has_ended_does_not_just_end(at: int) -> None:
+    def numbers() -> Iterator[int]:
+        yield from _Once(at)
+
+    started = numbers()
+    iterator = iter(_signed(lambda: started))
+    assert [_after_interrupts(iterator) for _ in range(at)] == list(range(at))
+    with pytest.raises(di.errors.FailedPreconditionError, match="begins only once, and was ended by an interrupt"):
+        _after_interrupts(iterator)
+
+
+def test_another_pass_over_what_begins_once_goes_on_where_it_stands() -> None:
+    once = _Once(-1)
+    dataset = _signed(lambda: once)
+    first = next(iter(dataset))
+    assert [int(first), *[int(x) for x in dataset]] == list(range(100))
+    assert dataset.to_list() == []
+
+
+def test_elements_that_are_gone_are_missed() -> None:
+    once = _Once(-1)
+    dataset = _signed(lambda: once)
+    iterator = iter(dataset)
+    for _ in range(40):
+        next(iterator)
+    state = iterator.state()
+    for _ in range(40):
+        next(iterator)
+    with pytest.raises(di.errors.FailedPreconditionError, match="begins only once, and stands behind element"):
+        list(dataset.restore(state))

@@ -33,7 +33,7 @@ from distinput.cli.demo.demo import (
 )
 from distinput.cli.demo.program import Digits, Pass, Training, evaluate, evaluation_batches, mirrored, train
 
-__all__ = ["ENGINES", "DemoJob", "check_engine", "run_multi_worker_demo"]
+__all__ = ["ENGINES", "LIMIT", "TIMEOUT", "DemoJob", "check_engine", "run_multi_worker_demo"]
 
 
 # ----------------------------------------------------------------------------

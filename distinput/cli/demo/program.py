@@ -31,6 +31,8 @@ __all__ = [
     "load_digits",
     "mirrored",
     "paths_of",
+    "records",
+    "scaled",
     "train",
     "train_epoch",
     "training_batches",

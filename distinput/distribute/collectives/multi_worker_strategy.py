@@ -15,7 +15,7 @@ from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.collectives.call_sequence import DeviceCalls
 from distinput.distribute.collectives.collectives import Collectives
 from distinput.distribute.collectives.peers import OpenPeers
-from distinput.distribute.core.arithmetic import (
+from distinput.distribute.core.array_arithmetic import (
     NUMPY,
     ArrayOps,
     Bands,
@@ -34,7 +34,7 @@ from distinput.distribute.core.arithmetic import (
     wide_dtype,
 )
 from distinput.distribute.core.options import CommunicationImplementation, CommunicationOptions
-from distinput.distribute.core.reduce import LocalReducer
+from distinput.distribute.core.replica_reducer import LocalReducer
 from distinput.distribute.core.replicas import CallDescription, Replicas
 from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.devices.names import chosen_devices

@@ -18,7 +18,17 @@ from distinput.distribute.seats.seats import Placed, SeatLost, Seats
 from distinput.errors import AbortedError, CancelledError, FailedPreconditionError, UnavailableError
 from distinput.values.nest import map_leaves
 
-__all__ = ["LIMIT", "Closure", "ClosureQueue", "Lane", "Patience", "RemoteValue", "Resource", "Resources"]
+__all__ = [
+    "LIMIT",
+    "Closure",
+    "ClosureQueue",
+    "Lane",
+    "Patience",
+    "RemoteValue",
+    "Resource",
+    "ResourceValue",
+    "Resources",
+]
 
 
 # ----------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from distinput.distribute.seats.seats import Packing, Seats
 from distinput.run.threads import Ending
 from distinput.values.nest import map_leaves
 
-__all__ = ["ClusterCoordinator"]
+__all__ = ["ClusterCoordinator", "no_coordinator"]
 
 P = TypeVar("P", bound=PerWorkerValues)
 Filled: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]

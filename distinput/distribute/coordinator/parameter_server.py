@@ -20,7 +20,7 @@ from distinput.distribute.coordinator.coordinator import no_coordinator
 from distinput.distribute.coordinator.per_worker import MakeOwn, PerWorkerVariable
 from distinput.distribute.coordinator.servers import Servers
 from distinput.distribute.coordinator.worker_seat import is_worker
-from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.distribute.core.contexts import ValueContext, require_cross_replica
 from distinput.distribute.core.options import InputContext, InputOptions, RunOptions
 from distinput.distribute.core.strategy import Strategy
@@ -45,7 +45,7 @@ from distinput.distribute.variables.variable import Variable
 from distinput.errors import UnavailableError
 from distinput.values.leaves import as_dtype
 
-__all__ = ["ParameterServerStrategy", "UnbuiltDataset", "UnbuiltDatasetsFromFunction"]
+__all__ = ["ParameterServerStrategy", "UnbuiltDataset", "UnbuiltDatasetsFromFunction", "check_cluster"]
 
 # ---- Distributed datasets that are built only at the workers of a parameter-server cluster
 

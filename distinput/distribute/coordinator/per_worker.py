@@ -17,7 +17,17 @@ from distinput.distribute.variables.store import HostStore
 from distinput.distribute.variables.variable import Variable
 from distinput.values.leaves import TensorShape
 
-__all__ = ["OwnStore", "PerWorkerDataset", "PerWorkerIterator", "PerWorkerValues", "PerWorkerVariable"]
+__all__ = [
+    "Given",
+    "IteratorMaker",
+    "MakeOwn",
+    "OwnStore",
+    "PerWorkerDataset",
+    "PerWorkerIterator",
+    "PerWorkerValues",
+    "PerWorkerVariable",
+    "checked",
+]
 
 # ---- Values that every worker has of its own: resources, datasets and iterators
 

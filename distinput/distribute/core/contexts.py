@@ -11,9 +11,15 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from distinput.distribute.core.arithmetic import ReduceOp
-from distinput.distribute.core.reduce import IndexedSlices, gather_ragged, has_slices, reduce_slices, refuse_gather
+from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.distribute.core.rendezvous import Arrival, Rendezvous
+from distinput.distribute.core.replica_reducer import (
+    IndexedSlices,
+    gather_ragged,
+    has_slices,
+    reduce_slices,
+    refuse_gather,
+)
 from distinput.distribute.core.replicas import Replicas, part
 from distinput.distribute.core.values import (
     has_distributed,

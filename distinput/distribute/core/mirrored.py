@@ -8,9 +8,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from distinput.distribute.core.arithmetic import NUMPY, ArrayOps, ReduceOp, check_numbers, mean_of_rows, row_sums
+from distinput.distribute.core.array_arithmetic import NUMPY, ArrayOps, ReduceOp, check_numbers, mean_of_rows, row_sums
 from distinput.distribute.core.options import CommunicationOptions
-from distinput.distribute.core.reduce import LocalReducer, has_slices, reduce_slices
+from distinput.distribute.core.replica_reducer import LocalReducer, has_slices, reduce_slices
 from distinput.distribute.core.replicas import part
 from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.core.values import DistributedValues, Mirrored, PerReplica

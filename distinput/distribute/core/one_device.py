@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.distribute.core.contexts import ValueContext, require_cross_replica
 from distinput.distribute.core.replicas import part
 from distinput.distribute.core.strategy import Strategy

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.distribute.core.contexts import (
     Scope,
     UpdateMode,
@@ -16,7 +16,7 @@ from distinput.distribute.core.contexts import (
     wrong_arguments,
 )
 from distinput.distribute.core.options import InputContext, InputOptions, RunOptions
-from distinput.distribute.core.reduce import LocalReducer, ReplicaReducer, gather_nest, reduce_nest
+from distinput.distribute.core.replica_reducer import LocalReducer, ReplicaReducer, gather_nest, reduce_nest
 from distinput.distribute.core.replicas import Consumer, Replicas, missing, part
 from distinput.distribute.core.values import (
     DistributedValues,

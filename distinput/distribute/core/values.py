@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distinput.distribute.core.arithmetic import NUMPY, ArrayOps
+from distinput.distribute.core.array_arithmetic import NUMPY, ArrayOps
 from distinput.errors import InvalidArgumentError
 from distinput.names.words import html
 from distinput.values.leaves import is_ragged
@@ -24,6 +24,7 @@ __all__ = [
     "PerReplica",
     "WithoutOperators",
     "has_distributed",
+    "is_distributed",
     "is_number",
     "local_results",
     "marked",
@@ -36,6 +37,7 @@ __all__ = [
     "row_counts",
     "rows_of",
     "select_replica",
+    "several_numbers",
 ]
 
 # ---- Operators of distributed values: refused for per-replica values, applied to the local copy of mirrored ones

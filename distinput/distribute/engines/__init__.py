@@ -33,6 +33,8 @@ __all__ = [
     "find_engine",
     "open_collectives",
     "register_engine",
+    "too_old",
+    "why_unavailable",
 ]
 
 # ---- Tells which engines can be used here and why others cannot, to choose an engine and to explain errors

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from distinput.files.manifest import NamesFingerprint
 
 __all__ = [
+    "MOST",
+    "PYTHON",
     "Beginning",
     "JobFacts",
     "NameList",

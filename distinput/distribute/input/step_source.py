@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "AHEAD",
+    "BLOCK",
     "HALF_WAY",
     "INFINITE",
     "UNKNOWN",

@@ -30,6 +30,7 @@ __all__ = [
     "DaskHost",
     "DaskMembership",
     "check_installed",
+    "chief_address",
     "configured_security",
     "open_seats",
     "start_scheduler",

@@ -15,7 +15,7 @@ from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.seats.packing import AsIs
 from distinput.distribute.seats.seats import Packing, SeatLost
 
-__all__ = ["ThreadSeats", "open_seats"]
+__all__ = ["PlacedHere", "ThreadSeats", "open_seats"]
 
 
 def open_seats(

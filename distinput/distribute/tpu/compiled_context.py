@@ -11,9 +11,9 @@ import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 
-from distinput.distribute.core.arithmetic import ReduceOp, check_axis
+from distinput.distribute.core.array_arithmetic import ReduceOp, check_axis
 from distinput.distribute.core.contexts import Mode, ReplicaContext, modes
-from distinput.distribute.core.reduce import IndexedSlices, has_slices, refuse_gather
+from distinput.distribute.core.replica_reducer import IndexedSlices, has_slices, refuse_gather
 from distinput.distribute.core.values import DistributedValues, PerReplica, is_distributed, replica_leaves
 from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh, as_device_array
 from distinput.distribute.variables.kinds import ResourceVariable, aggregate

@@ -13,7 +13,7 @@ from distinput.distribute.devices.pytrees import register_pytree
 from distinput.distribute.tpu.mesh import ReplicaMesh, as_device_array
 from distinput.values.buffers import aligned, empty
 
-__all__ = ["DeviceValues", "MeshDevices", "joined"]
+__all__ = ["DeviceValues", "MeshDevices", "joined", "local_parts"]
 
 # ---- A per-replica value that is one array over all devices, split into components when somebody asks for them
 

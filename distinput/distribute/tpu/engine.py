@@ -17,9 +17,9 @@ import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
 from distinput.distribute.collectives.peers import OpenPeers
-from distinput.distribute.core.arithmetic import ReduceOp, check_axis
+from distinput.distribute.core.array_arithmetic import ReduceOp, check_axis
 from distinput.distribute.core.contexts import modes, run_on_replicas
-from distinput.distribute.core.reduce import LocalReducer
+from distinput.distribute.core.replica_reducer import LocalReducer
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.values import DistributedValues, marked, present_in
 from distinput.distribute.engines import open_collectives

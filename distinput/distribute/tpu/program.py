@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from distinput.distribute.core.contexts import Mode
-from distinput.distribute.core.reduce import has_slices
+from distinput.distribute.core.replica_reducer import has_slices
 from distinput.distribute.core.values import PerReplica, is_number, replica_leaves
 from distinput.distribute.tpu.arguments import RunArguments, Shared, Split, is_array, unshared
 from distinput.distribute.tpu.compiled_context import CompiledReplicaContext, VariableTrace
@@ -21,7 +21,7 @@ from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh, as_device_array,
 from distinput.distribute.variables.kinds import ResourceVariable
 from distinput.values.nest import Structure
 
-__all__ = ["Program", "Traced", "trace_function"]
+__all__ = ["Program", "Traced", "has_callbacks", "trace_function"]
 
 _CALLBACKS = frozenset({"io_callback", "pure_callback", "debug_callback", "infeed", "outfeed"})
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.distribute.core.contexts import modes, require_cross_replica, wrong_arguments
 from distinput.distribute.core.options import RunOptions
 from distinput.distribute.core.replicas import Consumer

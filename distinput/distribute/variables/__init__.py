@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables: values that a program changes, with a copy for each replica under a strategy."""
 
-from distinput.distribute.core.reduce import IndexedSlices
+from distinput.distribute.core.replica_reducer import IndexedSlices
 from distinput.distribute.variables.kinds import (
     AggregatingVariable,
     DistributedVariable,

@@ -11,10 +11,10 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from distinput.distribute.core.arithmetic import reduce_undistributed
+from distinput.distribute.core.array_arithmetic import reduce_undistributed
 from distinput.distribute.core.contexts import Mode, modes
 from distinput.distribute.core.current import get_strategy
-from distinput.distribute.core.reduce import IndexedSlices, ReplicaReducer, reduce_slices
+from distinput.distribute.core.replica_reducer import IndexedSlices, ReplicaReducer, reduce_slices
 from distinput.distribute.core.replicas import CallDescription, Peers, Replicas
 from distinput.distribute.core.values import DistributedValues
 from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, as_initial, reduce_op_of

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.values.leaves import STRING, as_dtype, as_leaf, dtype_name
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "as_initial",
     "as_operand",
     "kind_of",
+    "reduce_op_of",
 ]
 
 

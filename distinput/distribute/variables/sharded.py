@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.core.reduce import IndexedSlices
+from distinput.distribute.core.replica_reducer import IndexedSlices
 from distinput.distribute.variables.policy import VariablePolicy, as_indices, as_operand
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distinput.distribute.core.reduce import IndexedSlices
+from distinput.distribute.core.replica_reducer import IndexedSlices
 from distinput.distribute.core.replicas import missing
 from distinput.distribute.core.values import DistributedValues, LocalOperators
 from distinput.distribute.variables.policy import (

@@ -8,7 +8,20 @@ import numpy as np
 
 from distinput.functions.vectorized.stand_in import FUNCTIONS, Answers, Refused, StandIn, Unfit, lifted, rank, rule
 
-__all__ = ["OF_UFUNCS", "Rules", "applied", "cast", "item", "picked", "power", "same_bits", "set_item"]
+__all__ = [
+    "EXACT",
+    "OF_UFUNCS",
+    "Rules",
+    "applied",
+    "cast",
+    "check_zeros",
+    "converted",
+    "item",
+    "picked",
+    "power",
+    "same_bits",
+    "set_item",
+]
 
 
 # ----------------------------------------------------------------------------

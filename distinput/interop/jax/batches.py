@@ -38,7 +38,7 @@ from distinput.sharding.own_rows import batch_size_of
 from distinput.values.nest import Structure, component
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["GlobalBatches", "GlobalIterator", "batches", "to_global"]
+__all__ = ["GlobalBatches", "GlobalDelivery", "GlobalIterator", "batches", "to_global"]
 
 
 _WHO = "interop.jax.batches"

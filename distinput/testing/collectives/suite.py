@@ -40,6 +40,7 @@ from distinput.testing.collectives.checks import CHECKS, SOON, Outcome, Report, 
 __all__ = [
     "FAULTS",
     "IN_THREADS",
+    "Fault",
     "Start",
     "check_collectives",
     "check_processes",

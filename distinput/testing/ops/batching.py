@@ -38,6 +38,7 @@ from distinput.values.spec import Spec, TensorSpec
 __all__ = [
     "BATCHING",
     "PACKING",
+    "WIDE",
     "cut",
     "padded",
     "padded_fits",

@@ -56,7 +56,7 @@ from distinput.testing.pipeline import (
 from distinput.testing.sources.records import new_folder
 from distinput.values.ragged_tensor import RaggedTensor
 
-__all__ = ["CHOOSING", "MAPPING", "PASSING", "RANDOM_MAPS", "SHUFFLING"]
+__all__ = ["CHOOSING", "MAPPING", "PASSING", "RANDOM_MAPS", "SHUFFLING", "model_shuffle"]
 
 
 # ----------------------------------------------------------------------------
@@ -493,6 +493,7 @@ def _settled_shuffle(a: OpArguments) -> bool:
 
 
 def model_shuffle(p: Pipeline, a: OpArguments, seen: list[Any]) -> list[Any]:
+    """The elements that were seen, if `shuffle` may have put them in this order."""
     return checked_shuffle(p.elements, seen, a.get("buffer")) if p.exact else seen
 
 

@@ -17,7 +17,19 @@ from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec
 
-__all__ = ["COUNT", "KINDS", "MEMORY", "SALT", "ragged", "rows_of", "words"]
+__all__ = [
+    "COUNT",
+    "KINDS",
+    "MEMORY",
+    "SALT",
+    "Items",
+    "ManyItems",
+    "generated",
+    "ragged",
+    "rows_of",
+    "signature",
+    "words",
+]
 
 
 # ----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.distribute.core.arithmetic import ReduceOp, reduce_parts
+from distinput.distribute.core.array_arithmetic import ReduceOp, reduce_parts
 from distinput.distribute.core.mirrored import in_halves, in_replica_order, in_ring, packed, reduced
 from distinput.errors import InvalidArgumentError
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.distribute.core.arithmetic import (
+from distinput.distribute.core.array_arithmetic import (
     NUMPY,
     ArrayOps,
     ReduceOp,

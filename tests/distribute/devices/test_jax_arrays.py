@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.distribute.core.arithmetic import ReduceOp, gather_parts, reduce_parts, reduce_rows
+from distinput.distribute.core.array_arithmetic import ReduceOp, gather_parts, reduce_parts, reduce_rows
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from distinput.distribute.core.arithmetic import ReduceOp, gather_parts, reduce_parts, reduce_rows
+from distinput.distribute.core.array_arithmetic import ReduceOp, gather_parts, reduce_parts, reduce_rows
 from distinput.errors import InvalidArgumentError
 
 torch = pytest.importorskip("torch")

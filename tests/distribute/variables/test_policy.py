@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.distribute.core.arithmetic import ReduceOp
+from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, VariableSynchronization
 
 

@@ -7,7 +7,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from distinput.distribute.core.arithmetic import (
+from distinput.distribute.core.array_arithmetic import (
     NUMPY,
     ArrayOps,
     ReduceOp,

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a module offers stands in its `__all__`; what does not begins with an underscore."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "distinput"
+
+
+def lacking(source: str) -> list[str]:
+    """The functions, classes and constants of a module that are named as public ones, and are not in its `__all__`.
+
+    Types and type variables (`Array = np.ndarray[...]`) may be left out, and so may names of a module without a list.
+    """
+    listed: set[str] | None = None
+    public: list[str] = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            public.append(node.name)
+            continue
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        if names == ["__all__"] and isinstance(node, ast.Assign) and isinstance(node.value, ast.List):
+            listed = set(ast.literal_eval(node.value))
+        public += [name for name in names if name.isupper() and len(name) > 1]
+    return [] if listed is None else [name for name in public if not name.startswith("_") and name not in listed]
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_what_a_module_offers_is_in_its_list(path: Path) -> None:
+    assert lacking(path.read_text(encoding="utf-8")) == []
+
+
+def test_what_is_lacking_is_found() -> None:
+    source = (
+        "__all__ = ['a']\nA = 1\nMOST: int = 2\n_B = 3\nIds = list[int]\ndef a(): ...\ndef b(): ...\nclass C: ...\n"
+    )
+    assert lacking(source) == ["MOST", "b", "C"]
+    assert lacking("def a(): ...") == []
