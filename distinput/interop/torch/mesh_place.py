@@ -150,12 +150,14 @@ class SequenceCut:
             )
         self._names = [component(path) for path in spec.structure.paths]
         self._chosen = self._sequences(spec)
+        tensors = spec.tensors(who)
         if not self._chosen:
             raise InvalidArgumentError(
                 f"{who}: context divides sequences, and no component has one: {spec.structure}; batch rows of one length, as "
                 "arrays [rows, length]"
             )
-        lengths = {(leaf.shape or (None, None))[1] for leaf in (spec.leaves[n] for n in self._chosen)} - {None}
+        shapes = [leaf.shape or () for leaf in map(tensors.__getitem__, self._chosen)]
+        lengths = {shape[1] for shape in shapes if shape and shape[1] is not None}
         if len(lengths) > 1:
             raise InvalidArgumentError(
                 f"{who}: sequences must have one length, and these have {', '.join(map(str, sorted(lengths)))}: "
@@ -174,7 +176,7 @@ class SequenceCut:
                 f"{self._who}: sequence names {', '.join(named)}, which must be keys of the elements: {spec.structure}"
             )
         firsts = np.cumsum([0, *[child.num_leaves for child in spec.structure.children]])
-        found = []
+        found: list[int] = []
         for place, key in enumerate(spec.structure.keys):
             if key in named:
                 found += range(firsts[place], firsts[place + 1])
@@ -211,7 +213,7 @@ class SequenceCut:
         leaves = list(Spec.of(nest).leaves)
         for n in self._chosen:
             leaf = leaves[n]
-            if leaf.shape is not None:
+            if isinstance(leaf, TensorSpec) and leaf.shape is not None:
                 leaves[n] = TensorSpec((leaf.shape[0], self.length, *leaf.shape[2:]), leaf.dtype)
         made = self._with_positions(self._structure.build(leaves), TensorSpec((None, self.length), "int64"))
         return (made, *mask) if self._masked else made

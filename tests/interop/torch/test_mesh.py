@@ -22,7 +22,7 @@ from tests.engines.processes import start, wait_for
 Dataset = di.data.Dataset
 LENGTH = 12
 ROWS = Dataset.range(22).shuffle(22, seed=1)
-BATCHES = ROWS.map(lambda x: {"tokens": x * 100 + np.arange(LENGTH), "id": x}).batch(8)
+BATCHES: Any = ROWS.map(lambda x: {"tokens": x * 100 + np.arange(LENGTH), "id": x}).batch(8)
 
 
 @dataclass(frozen=True)
