@@ -10,6 +10,7 @@ from distinput.data.dataset import Dataset
 from distinput.distribute.input.dealing import StepPadding
 from distinput.errors import EngineMissing, OutOfRangeError
 from distinput.interop.pass_starts import PassStarts
+from distinput.interop.rank_steps import TAILS, ShortSteps
 from distinput.plan.node import INFINITE
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.leaves import STRING
@@ -29,7 +30,6 @@ except ImportError as error:
 
 
 _WHO = "interop.keras.Sequence"
-_TAILS = ("pad", "partial")
 
 
 class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
@@ -47,12 +47,13 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
         so the losses and metrics that it reports are exact; the JAX backend compiles another program for that batch. "pad"
         fills it up with rows of zeros whose `sample_weight` is 0, so that all batches have one shape: `weighted_metrics` are
         exact, but losses and unweighted metrics count the added rows, and so do predictions. Elements need targets then.
-      batch_size: the rows of a full batch, for "pad", if a function over whole batches hides it.
+        "drop" leaves it out, "error" raises.
+      batch_size: the rows of a full batch, for "pad" and "error", if a function over whole batches hides it.
 
     Raises:
       TypeError: no dataset, elements of more than three parts, or a component that is no dense array of numbers.
-      ValueError: elements are no batches; the number of batches is unknown; with "pad", the batch size is unknown, or there
-        are no targets.
+      ValueError: elements are no batches; the number of batches is unknown; the batch size is unknown, and `tail` needs it;
+        with "pad", there are no targets. With "error", a batch is short, which may be known only when it is read.
       EngineMissing: Keras is not installed.
 
     Source: `keras.utils.PyDataset`.
@@ -62,8 +63,8 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
         super().__init__(workers=1, use_multiprocessing=False)
         if not isinstance(dataset, Dataset):
             raise TypeError(f"{_WHO}: needs a dataset, got a {type(dataset).__name__}")
-        if tail not in _TAILS:
-            raise ValueError(f"{_WHO}: tail must be one of {', '.join(_TAILS)}, got {tail!r}")
+        if tail not in TAILS:
+            raise ValueError(f"{_WHO}: tail must be one of {', '.join(TAILS)}, got {tail!r}")
         spec = Spec.of(dataset.element_spec)
         _check(dataset, spec)
         self._parts = len(spec.structure.children) if spec.structure.kind == "tuple" else 0
@@ -72,6 +73,9 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
                 f"{_WHO}: elements must be x, (x, y) or (x, y, sample_weight), got tuples of {self._parts}; group several "
                 "inputs as a nested tuple or a dict"
             )
+        if tail in ("drop", "error"):
+            short = ShortSteps.of(tail, dataset.node, _WHO, batch_size)
+            dataset = Dataset(short.shares(short.kept(dataset.node), ranks=1, rank=0))
         self._batches = _count(dataset)
         self._padding = _padding(dataset, spec, batch_size, self._parts) if tail == "pad" else None
         self._dataset = dataset.prefetch(2)

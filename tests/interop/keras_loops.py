@@ -96,6 +96,8 @@ def answers() -> Iterator[tuple[str, Any]]:
     half = np.full(20, 0.5, np.float32)
     weighted = Sequence(Dataset.from_tensor_slices((X[:20], Y[:20], half)).batch(SIZE), tail="pad")
     yield "weighted", [weights.tolist() for *_, weights in weighted]
+    yield "dropped", [rows_of(Sequence(data, tail="drop")), len(Sequence(data, tail="drop"))]
+    yield "full", [rows_of(Sequence(counted(SIZE * 2), tail="error")), len(Sequence(counted(SIZE * 2), tail="error"))]
     yield "refused", {name: refusal(make) for name, make in REFUSED.items()}
 
 
@@ -138,10 +140,18 @@ def divided(data: Any) -> Any:
         keras.distribution.set_distribution(None)
 
 
+def counted(rows: int) -> Any:
+    """Batches whose number is stated, and whose sizes are seen when they are read."""
+    kept = Dataset.from_tensor_slices((X[:rows], Y[:rows])).filter(lambda x, y: True).batch(SIZE)
+    return kept.apply(di.data.experimental.assert_cardinality(-(-rows // SIZE)))
+
+
 REFUSED: dict[str, Callable[[], Any]] = {
     "list": lambda: Sequence([1, 2]),
     "four": lambda: Sequence(Dataset.from_tensor_slices((X, X, X, X)).batch(SIZE)),
-    "tail": lambda: Sequence(Dataset.from_tensor_slices((X, Y)).batch(SIZE), tail="drop"),
+    "tail": lambda: Sequence(Dataset.from_tensor_slices((X, Y)).batch(SIZE), tail="none"),
+    "short": lambda: Sequence(Dataset.from_tensor_slices((X, Y)).batch(SIZE), tail="error"),
+    "hidden": lambda: list(Sequence(counted(ROWS), tail="error")),
     "unknown": lambda: Sequence(
         Dataset.from_generator(lambda: iter([[1]]), output_signature=di.TensorSpec((1,), "int64"))
     ),

@@ -36,7 +36,9 @@ def loops(backend: str) -> dict[str, Any]:
 REFUSED = {
     "list": "TypeError: interop.keras.Sequence: needs a dataset, got a list",
     "four": "TypeError: interop.keras.Sequence: elements must be x, (x, y) or (x, y, sample_weight), got tuples of 4",
-    "tail": "ValueError: interop.keras.Sequence: tail must be one of pad, partial, got 'drop'",
+    "tail": "ValueError: interop.keras.Sequence: tail must be one of drop, error, pad, partial, got 'none'",
+    "short": "InvalidArgumentError: tail='error': every batch must have 16 rows, and one has 2",
+    "hidden": "InvalidArgumentError: tail='error': every batch must have 16 rows, and one has 2",
     "unknown": "ValueError: interop.keras.Sequence: Keras needs to know how many batches there are",
     "targets": "ValueError: interop.keras.Sequence: tail='pad' needs elements (x, y) or (x, y, sample_weight)",
     "size": "ValueError: interop.keras.Sequence: the batch size is not known",
@@ -113,6 +115,12 @@ def test_what_is_refused(backend: str) -> None:
     assert found.keys() == REFUSED.keys()
     for name, message in REFUSED.items():
         assert found[name].startswith(message)
+
+
+def test_short_batches_are_dropped_or_refused(backend: str) -> None:
+    found = loops(backend)
+    assert found["dropped"] == [list(range(48)), 3]
+    assert found["full"] == [list(range(32)), 2]
 
 
 def test_weights_of_rows_are_multiplied(backend: str) -> None:

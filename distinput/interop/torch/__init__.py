@@ -11,5 +11,6 @@ except ImportError:
 from distinput.interop.torch.iterable_view import IterableView, ViewIterator
 from distinput.interop.torch.loader import Loader
 from distinput.interop.torch.map_view import MapView
+from distinput.interop.torch.mesh_place import MeshPlace
 
-__all__ = ["IterableView", "Loader", "MapView", "ViewIterator"]
+__all__ = ["IterableView", "Loader", "MapView", "MeshPlace", "ViewIterator"]

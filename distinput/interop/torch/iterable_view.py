@@ -23,6 +23,7 @@ from distinput.interop.rank_steps import (
     empty_words,
 )
 from distinput.interop.torch.map_view import Convert, converter
+from distinput.interop.torch.mesh_place import MeshPlace, SequenceCut
 from distinput.interop.torch.readers import Ranks, SharedPasses, reader, starts_worker
 from distinput.plan.check import at_least
 from distinput.plan.fingerprint import allowances
@@ -104,9 +105,10 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
       batch_size: the rows of a full batch, for "pad" and "error", if a function over whole batches hides it.
       may_differ: what may have changed since a state was saved, as for `Dataset.restore`, for programs whose framework calls
         `load_state_dict`.
+      place: of this rank in a mesh of devices, instead of `rank` and `world_size`.
 
     Raises:
-      TypeError: `dataset` is not a Dataset.
+      TypeError: `dataset` is not a Dataset; or there is a rank beside a place.
       ElementTypeError: PyTorch has no tensors of the dtype of a component.
       InvalidArgumentError: there is no such rank, or no such tail; `tail` needs the rows of a full batch, and they are not
         known. At iteration: sources contradict each other about the rank; several ranks cannot share the elements; a DataLoader
@@ -134,6 +136,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         tail: str | None = None,
         batch_size: int | None = None,
         may_differ: str | Collection[str] = (),
+        place: MeshPlace | None = None,
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise TypeError(
@@ -142,9 +145,12 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
             )
         self._short = ShortSteps.of(tail, dataset.node, _WHO, batch_size)
         self._dataset = Dataset(self._short.kept(dataset.node))
-        self._ranks = Ranks(rank, world_size)
+        if place is not None and (rank is not None or world_size is not None):
+            raise TypeError(f"{_WHO}: rank and world_size are those of the place in the mesh; pass either")
+        self._ranks = Ranks(rank, world_size) if place is None else Ranks(place.rank, place.world_size)
+        self._place = place
         self._share_memory = share_memory
-        self._convert: Convert = converter(self.element_spec, _WHO, shared=share_memory)
+        self._convert: Convert = self._converter()
         self._may_differ = self._may_always_differ = allowances(may_differ)
         self._passes = SharedPasses()
         self._sharder = ""  # the sharder that was seen when the view was sent to a loader worker
@@ -244,7 +250,19 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
     @property
     def element_spec(self) -> Any:
         """The spec of the elements, as that of the whole dataset; with the mask if `tail` is "pad"."""
-        return self._short.element_spec(self._dataset.element_spec)
+        whole = self._short.element_spec(self._dataset.element_spec)
+        cut = self._cut()
+        return whole if cut is None else cut.spec(whole)
+
+    def _cut(self) -> SequenceCut | None:
+        """What takes this rank's part of every sequence; None: sequences stay whole."""
+        place = self._place
+        return None if place is None else place.cut(self._dataset.element_spec, _WHO, masked=self._short.tail == "pad")
+
+    def _converter(self) -> Convert:
+        """What makes the tensors of a step."""
+        convert, cut = converter(self.element_spec, _WHO, shared=self._share_memory), self._cut()
+        return convert if cut is None else lambda element: convert(cut(element))
 
     @property
     def position(self) -> tuple[int, int]:
@@ -352,7 +370,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
     def _steps(self) -> RankSteps:
         """The steps of this rank."""
         rank, size = self._ranks.found()
-        if size > 1:
+        if size > 1 or self._place is not None:
             self._check_reader()
         seen = reader()
         if seen.collates and (size > 1 or self._dataset.node.rows_per_batch is not None):
@@ -379,7 +397,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
     def _check_reader(self) -> None:
         """Refuse to be sharded again."""
         sharder = self._sharder or reader().sharder
-        if sharder and self._ranks.found()[1] > 1:
+        if sharder and (self._place is not None or self._ranks.found()[1] > 1):
             raise InvalidArgumentError(
                 f"{_WHO}: Accelerate's {sharder} would shard the batches again, which this view has divided for the ranks "
                 "already, so records would be lost; leave the DataLoader out of accelerator.prepare(), or use "
@@ -402,7 +420,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         _VIEWS.add(self)
-        self._convert = converter(self.element_spec, _WHO, shared=self._share_memory)
+        self._convert = self._converter()
 
 
 class CountedView(IterableView):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Loader`: a DataLoader over a dataset that knows its epoch and its position, also with loader workers."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import torch.utils.data
@@ -9,6 +9,7 @@ import torch.utils.data
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.interop.torch.iterable_view import CountedView, IterableView
+from distinput.interop.torch.mesh_place import MeshPlace
 
 __all__ = ["Loader"]
 
@@ -27,6 +28,14 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
       tail: as for `IterableView`.
       batch_size: as for `IterableView`; the dataset makes the batches.
       may_differ: as for `IterableView`.
+      mesh: a `DeviceMesh` of PyTorch whose dimensions have names, instead of `rank` and `world_size`. Each of them is named
+        once in the next three. The state of any rank is good for all ranks of any other mesh.
+      data: the dimensions whose ranks divide the rows of a batch, the outermost first.
+      replicate: the dimensions whose ranks all get the same: tensor and pipeline parallelism.
+      context: the dimensions whose ranks divide every sequence, the second axis.
+      layout: of the parts of a sequence, "contiguous" or "zigzag", as for `MeshPlace`.
+      sequence: the keys of the components that are sequences; (): all with two axes or more.
+      positions: the name of a component to add: where each column of this rank is in the whole sequence.
       **options: of DataLoader: `num_workers`, `pin_memory`, `persistent_workers`, `multiprocessing_context` and the like.
         Values that ask for nothing are taken, such as `shuffle=False` and `batch_size=None`, so that frameworks can make a copy
         of the loader.
@@ -61,6 +70,13 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         tail: str | None = None,
         batch_size: int | None = None,
         may_differ: str | Collection[str] = (),
+        mesh: Any = None,
+        data: str | Sequence[str] = (),
+        replicate: str | Sequence[str] = (),
+        context: str | Sequence[str] = (),
+        layout: str = "contiguous",
+        sequence: str | Sequence[str] = (),
+        positions: str | None = None,
         **options: Any,
     ) -> None:
         if tail in (None, "partial"):
@@ -71,7 +87,15 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
             "tail": tail,
             "batch_size": batch_size,
             "may_differ": may_differ,
+            "place": None,
         }
+        if mesh is not None:
+            roles = {"data": data, "replicate": replicate, "context": context}
+            arguments["place"] = MeshPlace.of(mesh, **roles, layout=layout, sequence=sequence, positions=positions)
+        elif data or replicate or context or sequence or positions is not None or layout != "contiguous":
+            raise TypeError(
+                "Loader: data, replicate, context, layout, sequence and positions are of a mesh; pass mesh="
+            )
         if isinstance(dataset, IterableView):
             if rank is not None or world_size is not None or any(arguments.values()):
                 raise TypeError(

@@ -329,3 +329,23 @@ def test_a_distributed_dataset_is_refused() -> None:
 def test_an_endless_dataset_has_no_length() -> None:
     with pytest.raises(TypeError, match="the number of batches is infinite"):
         len(batches(Dataset.range(8).repeat().batch(8), DATA))
+
+
+def test_a_feed_divides_sequences_and_goes_on_on_another_mesh() -> None:
+    rows = Dataset.range(22).shuffle(22, seed=1, reshuffle_each_iteration=False)
+    dataset = rows.map(lambda x: {"tokens": x * 10 + np.arange(8), "id": x}).batch(8)
+
+    def feed(axes: tuple[int, int, int]) -> Any:
+        mesh = jax.make_mesh(axes, ("data", "model", "context"))
+        of = lambda *spec: NamedSharding(mesh, PartitionSpec(*spec))  # noqa: E731
+        return batches(dataset, {"tokens": of("data", "context"), "id": of("data")})
+
+    whole = [batch["tokens"].tolist() for batch in dataset.iter_pass(0)]
+    steps = iter(feed((2, 2, 2)))
+    batch, mask = next(steps)
+    assert {shard.data.shape for shard in batch["tokens"].addressable_shards} == {(4, 4)}
+    assert np.asarray(batch["tokens"])[np.asarray(mask)].tolist() == whole[0]
+    saved = json.loads(json.dumps(steps.state()))
+    for axes in ((8, 1, 1), (1, 2, 4), (2, 1, 4)):
+        rest = list(feed(axes).restore(saved))
+        assert [np.asarray(b["tokens"])[np.asarray(m)].tolist() for b, m in rest] == whole[1:]

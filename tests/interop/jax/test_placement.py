@@ -87,3 +87,22 @@ def test_other_memory_is_copied_once(rows: int) -> None:
     assert [pointer - first for pointer in others] == [rows // 8 * 1024 * i for i in range(1, 8)], "one aligned buffer"
     array[:] = 4
     assert (np.asarray(made) == 3).all()
+
+
+@pytest.mark.parametrize("size", [4, 16])
+@pytest.mark.parametrize(
+    "spec",
+    [("data", "context"), (("data", "model"), "context"), ("data", ("context", "model")), (None, "context")],
+    ids=str,
+)
+def test_rows_and_sequences_are_divided_along_the_axes_of_one_mesh(spec: tuple[Any, ...], size: int) -> None:
+    """Each device has its block of rows and columns, also where a process has them in pieces."""
+    mesh = jax.make_mesh((2, 2, 2), ("data", "model", "context"))
+    sharding = NamedSharding(mesh, PartitionSpec(*spec))
+    whole = np.arange(16 * 8, dtype=np.int32).reshape(16, 8)
+    parts = [whole[first : first + size] for first in range(0, 16, size)]
+    (made,) = put_pieces("x", [parts], [sharding], size, range(0, 16, size), 16)
+    assert made.sharding == sharding
+    for shard in made.addressable_shards:
+        assert np.array_equal(shard.data, whole[shard.index])
+    assert np.array_equal(made, whole)
