@@ -4,6 +4,7 @@
 Functions are not traced, so a spec found here is a claim (`functions/claim.py`), with which every element is compared.
 """
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
@@ -386,11 +387,15 @@ def _results(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[An
         except Exception:  # noqa: BLE001 - it need not work for made-up elements
             continue
         finally:
-            warnings.filters = filters  # for the same reason
+            if threading.current_thread() is threading.main_thread():
+                warnings.filters = filters  # for the same reason
         yield result
 
 
 def _silently(call: Callable[[Any], Any], element: Any) -> Any:
+    if threading.current_thread() is not threading.main_thread():  # filters are those of the whole process
+        with np.errstate(all="ignore"):
+            return call(element)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return call(element)

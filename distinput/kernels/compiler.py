@@ -11,8 +11,10 @@ import hashlib
 import os
 import pickle
 import sys
+import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Collection
 from pathlib import Path
 from types import FunctionType
@@ -60,12 +62,58 @@ def build(
     dispatcher = numba.njit(**OPTIONS)(source)
     store = _Store(source, signature, *cache)
     dispatcher._cache = store
-    if load_only and store.load_overload(signature, dispatcher.targetctx) is None:
-        return None
-    dispatcher.compile(signature)
+    _Warnings.install()
+    _Warnings.ours.building = True
+    try:
+        if load_only and store.load_overload(signature, dispatcher.targetctx) is None:
+            return None
+        dispatcher.compile(signature)
+    finally:
+        _Warnings.ours.building = False
     dispatcher.disable_compile()
     built: Callable[..., Any] = dispatcher
     return built
+
+
+class _Warnings:
+    """What numba's compiler takes for the module `warnings`: for what a thread of ours compiles it does nothing.
+
+    numba records the warnings of each compilation with `warnings.catch_warnings`, which replaces filters and output of the
+    whole process. On a thread beside the user's program that would lose warnings of the program, or leave it with other
+    filters. What other threads compile, such as the user's own functions, goes to the module as before.
+    """
+
+    ours = threading.local()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(warnings, name)
+
+    def catch_warnings(self, *, record: bool = False, **given: Any) -> Any:
+        if self._here():
+            return contextlib.nullcontext([] if record else None)
+        return warnings.catch_warnings(record=record, **given)
+
+    def simplefilter(self, *given: Any, **named: Any) -> None:
+        if not self._here():
+            warnings.simplefilter(*given, **named)
+
+    def warn(self, *given: Any, **named: Any) -> None:
+        if not self._here():
+            warnings.warn(*given, **named)
+
+    def warn_explicit(self, *given: Any, **named: Any) -> None:
+        if not self._here():
+            warnings.warn_explicit(*given, **named)
+
+    def _here(self) -> bool:
+        return getattr(self.ours, "building", False)
+
+    @staticmethod
+    def install() -> None:
+        """Let the modules of numba that compile see this in place of `warnings`."""
+        for module in (numba.core.errors, numba.core.compiler):
+            if getattr(module, "warnings", None) is warnings:
+                module.warnings = _Warnings()
 
 
 _LEFT_BEHIND_SECONDS = 3600

@@ -52,6 +52,26 @@ def warm(_compiled: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_warnings_of_the_program_are_its_own_while_kernels_compile(tmp_path: Path) -> None:
+    code = """
+import threading, warnings
+from distinput.kernels.checksums import crc32c, crc32c_portable
+work = threading.Thread(target=lambda: (crc32c.compiled(90), crc32c_portable.compiled(90)))
+filters = list(warnings.filters)
+work.start()
+rounds = lost = 0
+while work.is_alive():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(50):
+            warnings.warn("of the program")
+    rounds, lost = rounds + 1, lost + (len(told) != 50)
+assert rounds > 10
+print(lost, warnings.filters == filters)
+"""
+    assert python(code, tmp_path).split() == ["0", "True"]
+
+
 def test_importing_kernels_does_not_import_numba(tmp_path: Path) -> None:
     names = ", ".join(["checksums", "example_messages", "lines", "random_orders", "spans"])
     code = f"import sys; from distinput.kernels import {names}; assert not {{'numba', 'llvmlite'}} & set(sys.modules)"
