@@ -360,7 +360,7 @@ class _PieceTask:
         run.piece = piece
         run.asked = run.asked._replace(tolerant=tolerant, past_damage=past_damage)
         items: list[tuple[Block | _Told, State]] = []
-        failed: _Told | None = None
+        last_error: _Told | None = None
         begin = Run.clock()
         with run:
             stream = self.top.open(piece.state, run)
@@ -371,11 +371,11 @@ class _PieceTask:
                     if over is not None and over():
                         break
             except Exception as error:  # noqa: BLE001 - raised when its turn comes
-                failed = self._told(error, steps)
+                last_error = self._told(error, steps)
             finally:
                 stream.close()  # type: ignore[attr-defined]
         counters = [run.counter(step) for step in steps]
-        return _Result(items, failed, Run.clock() - begin, [(c.blocks, c.rows, c.own) for c in counters])
+        return _Result(items, last_error, Run.clock() - begin, [(c.blocks, c.rows, c.own) for c in counters])
 
     def _made(self, block: Block) -> Block:
         return packed(block) if self.elsewhere else block.materialize()
