@@ -789,6 +789,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         interleave = transformation(lambda: ops.interleave.Interleave)
         map = transformation(lambda: ops.map.Map)
         map_rows = transformation(lambda: ops.map_rows.MapRows)
+        on_workers = transformation(lambda: ops.on_workers.OnWorkers)
         pack = transformation(lambda: ops.pack.Pack)
         padded_batch = transformation(lambda: ops.padded_batch.PaddedBatch)
         parse_example = transformation(lambda: ops.parse_example.ParseExample)

@@ -692,6 +692,40 @@ class Transformations(Generic[T_co]):
         Source: the idea of `datasets.Dataset.map(batched=True)`; TensorFlow writes `batch(n).map(f).unbatch()`.
         """
 
+    def on_workers(
+        self,
+        service: str,
+        max_outstanding_requests: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """Run what stands below on input workers, in exact order.
+
+        The steps that call functions, and depend on single elements alone (`map`, `map_rows`, `filter`, `parse_example`), run at
+        the workers. Each worker gets pieces: elements of the input of these steps, as columns. What depends on more than one
+        element (`batch`, `shuffle`, `zip`) and what reads the source stays here, and so does what a shuffle fetches by position;
+        `explain` says which steps go to workers. What a killed process had to do is done again by another one. Where nobody knows
+        what a function returns, the first element of a pass is made here, and decides what the others must look like.
+
+        Shapes and order: unchanged. State: that of the input: a state that was saved with this step restores without it, and the
+        other way round.
+
+        Args:
+          service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine.
+          max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker.
+
+        Raises:
+          InvalidArgumentError: `service` names no workers, or `max_outstanding_requests` is less than 1.
+          TypeError: `service` is no text, or at iteration, a function cannot be sent to a process.
+          UnavailableError: at iteration, worker processes end each time that they have the same work.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.range(6).map(lambda x: x * x).batch(2)
+        >>> [batch.tolist() for batch in ds.on_workers("threads:2")]
+        [[0, 1], [4, 9], [16, 25]]
+
+        Source: the idea of `tf.data.experimental.service`, which gives up order and state.
+        """
+
     def pack(
         self,
         length: int,

@@ -38,6 +38,7 @@ __all__ = [
     "called_in_threads",
     "check_executor",
     "packed",
+    "sendable",
     "trial",
     "workers_of",
     "workforce_of",
@@ -196,7 +197,7 @@ class WorkerTask:
             if isinstance(made, FailedCall):
                 is_defect_within(made.error)  # which its traceback tells
                 made.trace = "".join(traceback.format_exception(made.error)).rstrip()
-                made.error = _sendable(made.error)
+                made.error = sendable(made.error)
             else:
                 done.parts[place] = packed(made)
         return done
@@ -274,7 +275,7 @@ def _note_traces(done: Done, pid: int) -> None:
             made.error.add_note(f"in worker process {pid}:\n{made.trace}")
 
 
-def _sendable(error: Exception) -> Exception:
+def sendable(error: Exception) -> Exception:
     """`error`, or an error with the same message that can be pickled."""
     try:
         copy = pickle.loads(dumps_with_buffers(error)[0])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         map,
         map_rows,
         on_error,
+        on_workers,
         pack,
         padded_batch,
         parse_example,

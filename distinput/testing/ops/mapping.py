@@ -19,6 +19,7 @@ from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.map import FusedMap, Map
 from distinput.ops.map_rows import FusedMapRows, MapRows
 from distinput.ops.on_error import IgnoreErrors, OnError
+from distinput.ops.on_workers import OnWorkers
 from distinput.ops.parse_example import ParseExample, ParseSequenceExample
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.random_keys import RandomKeys
@@ -447,6 +448,13 @@ PASSING: tuple[Ingredient, ...] = (
         lambda p: bool(p.elements) or p.build().cardinality() == 0,
     ),
     Ingredient("ignore_errors", (IgnoreErrors,), lambda ds, _: ds.ignore_errors(), lambda p, _: p.elements, nothing),
+    Ingredient(
+        "on_workers",
+        (OnWorkers,),
+        lambda ds, a: ds.on_workers("threads:2", a["most"]),
+        unchanged,
+        lambda draw, _: {"most": draw(st.sampled_from([None, 1, 3]))},
+    ),
     Ingredient(
         "prefetch",
         (Prefetch,),

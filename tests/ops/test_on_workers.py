@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import distinput as di
+from distinput.errors import InvalidArgumentError, UnavailableError
+from distinput.testing import check_nothing_left, check_restart
+from distinput.testing.pipelines import Pipeline, pipelines
+from tests.ops.iterating import until_error
+
+RANGE = di.data.Dataset.range
+INT64 = di.TensorSpec([], "int64")
+NAMES = ["map", "filter", "map over filter", "batch", "shuffle between", "shuffle by position", "zip", "nothing"]
+SERVICES = ["threads:3", "processes:2"]
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+def odd(x: Any) -> Any:
+    return x % 3 != 0
+
+
+def some(x: Any) -> Any:
+    if x in (3, 20, 21, 44):
+        raise ValueError(f"no {x}")
+    return x
+
+
+def plain(elements: Any) -> list[Any]:
+    return [np.asarray(element).tolist() for element in elements]
+
+
+def made(name: str) -> di.data.Dataset[Any]:
+    return {
+        "map": RANGE(90).map(double),
+        "filter": RANGE(90).map(double).filter(odd),
+        "map over filter": RANGE(90).filter(odd).map(double),
+        "batch": RANGE(90).map(double).batch(7),
+        "shuffle between": RANGE(90).map(double).filter(odd).shuffle(9, 1, False).map_rows(double).batch(4),
+        "shuffle by position": RANGE(90).map(double).shuffle(9, 1, False).map(abs),
+        "zip": di.data.Dataset.zip(RANGE(40).map(double), RANGE(40).map(abs)).map(lambda a, b: a + b),
+        "nothing": RANGE(30).batch(4),
+    }[name]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("name", NAMES)
+def test_elements_and_states_are_those_without_it(name: str, service: str) -> None:
+    alone = made(name)
+    served = alone.on_workers(service)
+    elements = plain(alone)
+    assert plain(served) == elements
+    assert served.cardinality() == alone.cardinality()
+    for position in (0, 1, 5, len(elements)):
+        for saving, restoring in ((alone, served), (served, alone), (served, served)):
+            with iter(saving) as iterator:
+                assert plain(next(iterator) for _ in range(position)) == elements[:position]
+                state = json.loads(json.dumps(iterator.state()))
+            assert plain(restoring.restore(state)) == elements[position:]
+
+
+@settings(max_examples=25, deadline=None)
+@given(pipelines(most_ops=4, last="on_workers"))
+def test_random_pipelines_restart_everywhere(pipeline: Pipeline) -> None:
+    check_restart(pipeline.build(), most=60)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_errors_keep_their_places(service: str) -> None:
+    alone = RANGE(50).map(some, output_signature=INT64)
+
+    def told(dataset: di.data.Dataset[Any]) -> list[Any]:
+        seen: list[Any] = []
+        with iter(dataset) as iterator:
+            while True:
+                try:
+                    seen.append(int(next(iterator)))
+                except StopIteration:
+                    return seen
+                except ValueError as error:
+                    seen.append((str(error), error.__notes__[:2]))
+
+    assert told(alone.on_workers(service)) == told(alone)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_what_is_left_out_is_counted_alike(service: str) -> None:
+    def dropped(dataset: di.data.Dataset[Any]) -> tuple[list[int], list[int]]:
+        elements = dataset.to_list()
+        return elements, [step["dropped"] for step in dataset.stats().values() if "dropped" in step]
+
+    failing = RANGE(50).map(some, output_signature=INT64)
+    expected = dropped(failing.ignore_errors())
+    assert expected[1] == [4]
+    assert dropped(failing.ignore_errors().on_workers(service)) == expected
+    assert dropped(failing.on_workers(service).ignore_errors()) == expected
+    skipping = RANGE(50).map(some, output_signature=INT64, on_error="skip")
+    assert dropped(skipping.on_workers(service)) == dropped(skipping)
+
+
+def test_an_error_of_a_source_comes_after_what_was_read() -> None:
+    def numbers() -> Any:
+        yield from range(5)
+        raise OSError("gone")
+
+    dataset = di.data.Dataset.from_generator(numbers, output_signature=INT64).map(double).on_workers("threads:2")
+    before, error = until_error(dataset)
+    assert before == [0, 2, 4, 6, 8]
+    assert "gone" in str(error)
+
+
+def slowly(x: Any) -> Any:
+    time.sleep(0.002)
+    return np.array([x, os.getpid()])
+
+
+def test_a_killed_worker_loses_nothing() -> None:
+    seen, killed = [], set()
+    for number, pid in RANGE(300).map(slowly).on_workers("processes:2"):
+        seen.append(int(number))
+        if pid != os.getpid() and len(seen) % 60 == 0 and pid not in killed:
+            killed.add(pid)
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+    assert seen == list(range(300))
+    assert killed
+
+
+def fatal(x: Any) -> Any:
+    if x == 20:
+        os._exit(3)
+    return x
+
+
+def test_a_function_that_ends_its_worker_is_named() -> None:
+    dataset = RANGE(40).map(fatal, output_signature=INT64).on_workers("processes:2")
+    before, error = until_error(dataset)
+    assert isinstance(error, UnavailableError)
+    assert "ended with status 3" in str(error)
+    assert any("map(map_func=fatal" in note for note in error.__notes__)
+    assert before == list(range(len(before)))
+
+
+def test_calls_run_on_other_threads() -> None:
+    def thread(x: Any) -> Any:
+        time.sleep(0.001)
+        return threading.get_ident()
+
+    seen = set(RANGE(60).map(thread, output_signature=INT64).on_workers("threads:3").to_list())
+    assert len(seen - {threading.get_ident()}) > 1
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_nothing_is_left_behind(service: str) -> None:
+    check_nothing_left(lambda: RANGE(60).map(double).on_workers(service))
+
+
+def test_an_arrays_rows_are_sent_alone() -> None:
+    rows = np.arange(4000.0).reshape(1000, 4)
+    dataset = di.data.Dataset.from_tensor_slices(rows).map(double).on_workers("processes:2", 3)
+    assert np.array_equal(np.stack(list(dataset)), rows * 2)
+
+
+def test_explain_says_what_goes_to_workers() -> None:
+    text = RANGE(9).filter(odd).map(double).filter(odd).on_workers("threads:2").explain()
+    assert "at workers: filter(predicate=odd), map(map_func=double), filter(predicate=odd)" in text
+    assert "nothing goes to workers" in RANGE(9).batch(3).on_workers("threads:2").explain()
+
+
+@pytest.mark.parametrize("service", ["threads", "threads:0", "processes:x", "tcp://here:1", ""])
+def test_the_service_is_checked(service: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="on_workers: service must be 'threads:N' or 'processes:N'"):
+        RANGE(3).on_workers(service)
+
+
+def test_the_arguments_are_checked() -> None:
+    with pytest.raises(TypeError, match="on_workers: service must be"):
+        RANGE(3).on_workers(3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="max_outstanding_requests"):
+        RANGE(3).on_workers("threads:1", 0)
