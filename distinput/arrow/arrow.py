@@ -98,7 +98,7 @@ def _check(array: Any) -> None:
             _check(array.field(place))
     elif types.is_fixed_size_list(kind):
         _check(array.values)
-    elif types.is_list(kind) or types.is_large_list(kind):
+    elif types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
         _check_offsets(array, np.int64 if types.is_large_list(kind) else np.int32, len(array.values))
         _check(array.values)
     elif types.is_list_view(kind) or types.is_large_list_view(kind):
@@ -228,7 +228,9 @@ def names_of(schema: Any) -> list[str]:
 def _names_in(kind: Any, name: str) -> list[str]:
     from pyarrow import types
 
-    below = kind if types.is_struct(kind) else ()
+    while _is_list(kind) or types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    below = kind if types.is_struct(kind) else fields_of_map(kind) if types.is_map(kind) else ()
     return [name, *(inner for field in below for inner in _names_in(field.type, f"{name}.{field.name}"))]
 
 
@@ -354,19 +356,39 @@ def _nest_of(kind: Any, name: str) -> Any:
         return {field.name: _nest_of(field.type, f"{name}.{field.name}") for field in kind}
     if _is_text(kind):
         return TensorSpec((), object)
+    if types.is_map(kind):
+        pairs = {field.name: _nest_of(field.type, f"{name}.{field.name}") for field in fields_of_map(kind)}
+        return _lists_of(pairs, None, kind, name)
     if _is_list(kind) or types.is_fixed_size_list(kind):
-        inner = _nest_of(kind.value_type, name)
         size = kind.list_size if types.is_fixed_size_list(kind) else None
         if size is not None and size < 0:
             raise ArrowDamageError(f"column {name!r} holds lists of {size} values")
-        if isinstance(inner, RaggedTensorSpec):
-            return inner.with_shape((size, *inner.shape))
-        if isinstance(inner, TensorSpec) and (inner.shape is None or None not in inner.shape):
-            return TensorSpec((size, *(inner.shape or ())), inner.dtype)
-        if isinstance(inner, TensorSpec):  # lists of lists: each row is a ragged tensor
-            return RaggedTensorSpec((size, *(inner.shape or ())), inner.dtype, 1)
-    elif (dtype := _dtype_of(kind)) is not None:
+        return _lists_of(_nest_of(kind.value_type, name), size, kind, name)
+    if (dtype := _dtype_of(kind)) is not None:
         return TensorSpec((), dtype)
+    raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
+
+
+def fields_of_map(kind: Any) -> list[Any]:
+    """The two fields of a map, which is a list of pairs.
+
+    >>> import pyarrow as pa
+    >>> [field.name for field in fields_of_map(pa.map_(pa.string(), pa.int64()))]
+    ['key', 'value']
+    """
+    return [kind.key_field, kind.item_field]
+
+
+def _lists_of(inner: Any, size: int | None, kind: Any, name: str) -> Any:
+    """The spec nest of lists of `inner`; of lists of structs it is the struct of the lists of each field."""
+    if isinstance(inner, dict):
+        return {field: _lists_of(part, size, kind, name) for field, part in inner.items()}
+    if isinstance(inner, RaggedTensorSpec):
+        return inner.with_shape((size, *inner.shape))
+    if isinstance(inner, TensorSpec) and (inner.shape is None or None not in inner.shape):
+        return TensorSpec((size, *(inner.shape or ())), inner.dtype)
+    if isinstance(inner, TensorSpec):  # lists of lists: each row is a ragged tensor
+        return RaggedTensorSpec((size, *(inner.shape or ())), inner.dtype, 1)
     raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
 
 
@@ -495,7 +517,7 @@ def _to_columns(array: Any, place: _Place) -> Any:
         }
     if types.is_fixed_size_list(kind):
         return _fixed_lists(array, place)
-    if _is_list(kind):
+    if _is_list(kind) or types.is_map(kind):
         return _lists(array, place)
     raise UnsupportedTypeError(f"column {place.column!r} is of type {kind}")
 
@@ -574,15 +596,24 @@ def _strings(array: Any) -> Strings:
     return Strings(data, offsets[:-1], _sizes(offsets))
 
 
-def _flat(array: Any, place: _Place) -> Dense | Strings | Ragged | RaggedBatches:
-    """The values inside lists: of one shape, or lists themselves."""
-    column = _to_columns(array, place)
-    if not isinstance(column, Dense | Strings | Ragged | RaggedBatches):
-        raise UnsupportedTypeError(f"column {place.column!r} holds lists of {array.type}")
-    return column
+_Flat = Dense | Strings | Ragged | RaggedBatches
 
 
-def _lists(array: Any, place: _Place) -> Ragged | RaggedBatches:
+def _of_each(array: Any, place: _Place, lists: Callable[[_Flat], Column]) -> Any:
+    """Lists of the values of an array: of one shape, lists themselves, or structs, of which each field becomes lists."""
+
+    def made(values: Any) -> Any:
+        if isinstance(values, dict):
+            return {name: made(part) for name, part in values.items()}
+        if not isinstance(values, Dense | Strings | Ragged | RaggedBatches):
+            raise UnsupportedTypeError(f"column {place.column!r} holds lists of {array.type}")
+        return lists(values)
+
+    return made(_to_columns(array, place))
+
+
+def _lists(array: Any, place: _Place) -> Any:
+    import pyarrow as pa
     from pyarrow import types
 
     kind = array.type
@@ -595,6 +626,9 @@ def _lists(array: Any, place: _Place) -> Ragged | RaggedBatches:
         sizes = _sizes(offsets)
         starts = offsets[:-1] - first if first else offsets[:-1]
         values = array.values.slice(first, last - first)
+    if types.is_map(kind):
+        names = [field.name for field in fields_of_map(kind)]
+        values = pa.StructArray.from_arrays([values.field(0), values.field(1)], names)
     if array.null_count:
         if place.fill is None:
             place.refuse(array)
@@ -604,10 +638,10 @@ def _lists(array: Any, place: _Place) -> Ragged | RaggedBatches:
         before = np.append(0, np.cumsum(items))
         return before[starts + sizes] > before[starts]  # type: ignore[no-any-return]
 
-    return _spans(_flat(values, place.items(holding)), starts, sizes)
+    return _of_each(values, place.items(holding), lambda flat: _spans(flat, starts, sizes))
 
 
-def _spans(flat: Dense | Strings | Ragged | RaggedBatches, starts: Ints, sizes: Ints) -> Ragged | RaggedBatches:
+def _spans(flat: _Flat, starts: Ints, sizes: Ints) -> Ragged | RaggedBatches:
     """Lists as spans of their values; as ragged tensors where these are lists."""
     if isinstance(flat, Ragged | RaggedBatches):
         return RaggedBatches(flat, starts, sizes)
@@ -653,7 +687,7 @@ def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strin
     return Dense(flat.array.reshape(full)) if isinstance(flat, Dense) else flat.reshape(full)
 
 
-def _fixed_lists(array: Any, place: _Place) -> Column:
+def _fixed_lists(array: Any, place: _Place) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -672,10 +706,12 @@ def _fixed_lists(array: Any, place: _Place) -> Column:
     def holding(items: Mask) -> Mask:
         return np.asarray(items.reshape(n, size).any(axis=1) & valid, np.bool_)
 
-    flat = _flat(inner, place.items(holding))
-    if isinstance(flat, Ragged | RaggedBatches):
-        return RaggedBatches(flat, np.arange(n, dtype=np.int64) * size, np.full(n, size, np.int64))
-    if isinstance(flat, Dense):
-        return Dense(flat.array.reshape(n, size, *flat.array.shape[1:]))
-    shape = (n, size, *flat.starts.shape[1:])
-    return Strings(flat.data, flat.starts.reshape(shape), flat.sizes.reshape(shape))
+    def lists(flat: _Flat) -> Column:
+        if isinstance(flat, Ragged | RaggedBatches):
+            return RaggedBatches(flat, np.arange(n, dtype=np.int64) * size, np.full(n, size, np.int64))
+        if isinstance(flat, Dense):
+            return Dense(flat.array.reshape(n, size, *flat.array.shape[1:]))
+        shape = (n, size, *flat.starts.shape[1:])
+        return Strings(flat.data, flat.starts.reshape(shape), flat.sizes.reshape(shape))
+
+    return _of_each(inner, place.items(holding), lists)

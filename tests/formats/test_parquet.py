@@ -211,10 +211,8 @@ def test_nulls_are_filled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "column",
     [
-        [[{"a": 1}]],
         pa.array([1], pa.decimal128(5)),
         pa.array([None]),
-        pa.array([[("a", 1)]], pa.map_("string", "int8")),
     ],
 )
 def test_types_that_no_array_can_hold(tmp_path: Path, column: Any) -> None:

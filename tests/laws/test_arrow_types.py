@@ -231,13 +231,33 @@ def refused(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         return refused(kind.value_type)
     if is_list(kind):
-        return refused(kind.value_type) or pa.types.is_struct(kind.value_type)
+        return refused(kind.value_type)
+    if pa.types.is_map(kind):
+        return refused(kind.key_type) or refused(kind.item_type)
     return kind not in HELD and not pa.types.is_fixed_size_binary(kind)
 
 
 def is_list(kind: pa.DataType) -> bool:
     of_any_size = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     return bool(of_any_size or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
+
+
+def fields(kind: pa.DataType) -> dict[str, Any] | None:
+    """The components that values of a type are handed out as, with those inside; None: one array."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return None if isinstance(kind, pa.FixedShapeTensorType) else fields(kind.storage_type)
+    if pa.types.is_struct(kind):
+        return {field.name: fields(field.type) for field in kind}
+    if pa.types.is_map(kind):
+        return {"key": fields(kind.key_type), "value": fields(kind.item_type)}
+    return fields(kind.value_type) if is_list(kind) or pa.types.is_dictionary(kind) else None
+
+
+def by_field(values: list[Any], names: dict[str, Any] | None) -> Any:
+    """A list of structs as a struct of lists."""
+    if names is None:
+        return values
+    return {name: by_field([value[name] for value in values], inner) for name, inner in names.items()}
 
 
 def expected(array: pa.Array) -> list[Any]:
@@ -265,7 +285,11 @@ def held(scalar: Any, kind: pa.DataType) -> Any:
     if kind in HELD or pa.types.is_fixed_size_binary(kind):
         return value_of(scalar, kind)
     if is_list(kind) and scalar.is_valid:
-        return [held(each, kind.value_type) for each in scalar.values]
+        return by_field([held(each, kind.value_type) for each in scalar.values], fields(kind.value_type))
+    if pa.types.is_map(kind) and scalar.is_valid:
+        types = kind.key_type, kind.item_type
+        pairs = [[held(pair[at], types[at]) for at in (0, 1)] for pair in scalar.values]
+        return by_field([dict(zip(("key", "value"), pair, strict=True)) for pair in pairs], fields(kind))
     raise Refused(str(kind))
 
 

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of objects (chats, boxes, tool calls): columns of ragged components, from every reader, and the way back."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import distinput as di
+
+CHATS = [
+    [{"role": "user", "content": "hi", "ids": [1, 2]}, {"role": "bot", "content": "yo", "ids": []}],
+    [],
+    [{"role": "user", "content": "bye", "ids": [3]}],
+]
+TABLE = pa.table({"id": [0, 1, 2], "messages": pa.array(CHATS)})
+COLUMNS = [
+    {
+        "id": number,
+        "messages": {
+            "role": [message["role"].encode() for message in chat],
+            "content": [message["content"].encode() for message in chat],
+            "ids": [message["ids"] for message in chat],
+        },
+    }
+    for number, chat in enumerate(CHATS)
+]
+
+
+def parquet(folder: Path) -> Any:
+    pq.write_table(TABLE, folder / "a.parquet", row_group_size=2)
+    return di.data.ParquetDataset(str(folder / "a.parquet"))
+
+
+def arrow(folder: Path) -> Any:
+    with pa.OSFile(str(folder / "a.arrow"), "wb") as sink, pa.ipc.new_file(sink, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    return di.data.ArrowDataset(str(folder / "a.arrow"))
+
+
+def json_lines(folder: Path) -> Any:
+    lines = [json.dumps({"id": number, "messages": chat}) + "\n" for number, chat in enumerate(CHATS)]
+    (folder / "a.jsonl").write_text("".join(lines))
+    return di.data.JsonLinesDataset(str(folder / "a.jsonl"))
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "parquet": parquet,
+    "arrow": arrow,
+    "jsonl": json_lines,
+    "table": lambda folder: di.data.Dataset.from_arrow(TABLE),
+    "slice": lambda folder: di.data.Dataset.from_arrow(pa.concat_tables([TABLE, TABLE]).slice(3)),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_list_of_objects_is_columns_of_lists(name: str, tmp_path: Path) -> None:
+    dataset = READERS[name](tmp_path)
+    assert dataset.to_list() == COLUMNS
+    assert dataset.element_spec["messages"] == {
+        "role": di.TensorSpec((None,), "string"),
+        "content": di.TensorSpec((None,), "string"),
+        "ids": di.RaggedTensorSpec((None, None), "int64", 1),
+    }
+    assert dataset.shard(2, 1).to_list() == COLUMNS[1:2]
+    iterator = iter(dataset)
+    next(iterator)
+    assert dataset.restore(json.loads(json.dumps(iterator.state()))).get_next()["messages"]["role"].tolist() == []
+    batch = next(iter(dataset.ragged_batch(3)))
+    assert batch["messages"]["ids"].to_list() == [[[1, 2], []], [], [[3]]]
+    if name != "slice":
+        shuffled = dataset.global_shuffle(seed=1).to_list() if name != "jsonl" else dataset.shuffle(3, seed=1).to_list()
+        assert sorted(shuffled, key=lambda row: row["id"]) == COLUMNS
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow", "jsonl"])
+def test_what_is_written_is_read_again(format: str, tmp_path: Path) -> None:
+    di.data.Dataset.from_arrow(TABLE).write(str(tmp_path / "out"), format, shards=2)
+    rows = di.data.FileDataset(str(tmp_path / "out")).to_list()
+    assert sorted(rows, key=lambda row: row["id"]) == COLUMNS
+
+
+def test_replicas_get_rows_of_nested_records() -> None:
+    strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    steps = strategy.experimental_distribute_dataset(di.data.Dataset.from_arrow(TABLE).ragged_batch(2))
+    found = [part["messages"]["role"].to_list() for step in steps for part in strategy.experimental_local_results(step)]
+    assert found == [[[b"user", b"bot"]], [[]], [[b"user"]], []]
+
+
+def test_a_map_is_a_list_of_pairs() -> None:
+    tags = pa.array([[("a", 1), ("b", 2)], []], pa.map_(pa.string(), pa.int64()))
+    first, second = di.data.Dataset.from_arrow(pa.table({"tags": tags}))
+    assert (first["tags"]["key"].tolist(), first["tags"]["value"].tolist()) == ([b"a", b"b"], [1, 2])
+    assert (len(second["tags"]["key"]), second["tags"]["value"].dtype) == (0, np.int64)
+
+
+def test_a_null_inside_is_named_by_its_field_and_replaced_by_it(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"m": pa.array([[{"role": "u"}, {"role": None}]])}), tmp_path / "n.parquet")
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"m\.role"):
+        di.data.ParquetDataset(str(tmp_path / "n.parquet")).to_list()
+    filled = di.data.ParquetDataset(str(tmp_path / "n.parquet"), nulls={"m.role": b"?"})
+    assert filled.to_list() == [{"m": {"role": [b"u", b"?"]}}]
