@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What do cases of other people's benchmarks cost: many small files read at a time, and large batches?"""
+"""What do cases of other people's benchmarks cost: many small files read at a time, large batches, and TensorFlow's own?"""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = (
     "100 TFRecord files of 10 records of 114 KB, two at a time; 200 such files of examples in batches of 20, as DLIO's "
-    "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle"
+    "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle; short passes"
 )
 FILES, RECORDS, RECORD_BYTES = 100, 10, 114_000
 EXAMPLE_FILES, EXAMPLES = 200, 20
@@ -89,7 +90,62 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 Contender("tf.data", "peer", lambda: batches("tensorflow"), ("tensorflow",), 1.0),
             ],
         ),
+        *[_short(name, make, scaled(count, scale, 8)) for name, (make, count) in SHORT.items()],
     ]
+
+
+# ---- TensorFlow's own benchmarks, where a pass or a dataset of an element is short: (tf.data or ours, elements) -> a dataset
+
+
+def _small_rows(data: Any, count: int) -> Any:
+    return data.Dataset.from_tensors(np.random.default_rng(SEED).random(1 << 10)).repeat().batch(8).take(count)
+
+
+def _large_rows(data: Any, count: int) -> Any:
+    return data.Dataset.from_tensors(np.random.default_rng(SEED).random(1 << 16)).repeat().batch(64).take(count)
+
+
+def _fan_out(data: Any, count: int) -> Any:
+    return data.Dataset.from_tensors(tuple(range(20))).repeat().map(_same).take(count)
+
+
+def _long_cycle(data: Any, count: int) -> Any:
+    ranges = data.Dataset.range(1).repeat()
+    return ranges.interleave(lambda _: data.Dataset.range(100), cycle_length=1000).take(count)
+
+
+def _long_parallel_cycle(data: Any, count: int) -> Any:
+    ranges = data.Dataset.range(1).repeat()
+    made = ranges.interleave(lambda _: data.Dataset.range(100), cycle_length=1000, num_parallel_calls=1000)
+    return made.take(count)
+
+
+SHORT: dict[str, tuple[Callable[[Any, int], Any], int]] = {
+    "from_tensors(1024).repeat().batch(8)": (_small_rows, 4096),
+    "from_tensors(64K).repeat().batch(64)": (_large_rows, 32),
+    "map with a fan-out of 20": (_fan_out, 5000),
+    "interleave, a cycle of 1000": (_long_cycle, 100_000),
+    "interleave, a cycle of 1000 in parallel": (_long_parallel_cycle, 20_000),
+}
+
+
+def _short(name: str, make: Callable[[Any, int], Any], count: int) -> Case:
+    def work(module: str) -> Work:
+        dataset = make(_data(module), count)
+        return delivering(lambda: dataset)
+
+    return Case(
+        name,
+        {"element": count},
+        [
+            Contender("distinput", "ours", lambda: work("distinput")),
+            Contender("tf.data", "peer", lambda: work("tensorflow"), ("tensorflow",), reach_cpu=1.0),
+        ],
+    )
+
+
+def _same(*values: Any) -> Any:
+    return values
 
 
 def _data(module: str) -> Any:

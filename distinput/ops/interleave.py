@@ -316,6 +316,8 @@ class _Cycle:
         self.queue = RowQueue(op.input.open(state["input"], run), state)
         self.cycle = state["cycle"]  # it may have been saved on a machine with more cores
         self.slots: list[_Slot | None] = [None] * len(state["slots"])  # they are added as elements come, up to `cycle`
+        self.states: list[State | None] = []  # of the slots, as they were when last asked for
+        self.moved: set[int] = set(range(len(self.slots)))  # the slots whose states have changed since then
         self.waiting: deque[_Next] = deque()  # opened before their turn
         self.room = self.cycle  # how many more may be opened
         self.begun = False  # whether one was opened, whose first element comes before those of others
@@ -339,6 +341,7 @@ class _Cycle:
         op.decide(run)
 
     def _reads_ahead(self, index: int) -> bool:
+        """Whether the dataset in this place may be read ahead, on a thread."""
         calls = self.op.num_parallel_calls
         return calls is not None and self.run.run_ahead is None and (calls == AUTOTUNE or index < calls)
 
@@ -355,7 +358,7 @@ class _Cycle:
         state = inner["input"]
         stream = self._quickly_read(index, node, state)
         requested, buffer = Event(), None
-        if stream is None and self._reads_ahead(index):
+        if stream is None and node.may_fail and self._reads_ahead(index):  # the others neither read nor call anything
             ahead, buffer = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin), Buffer(_READ_AHEAD_ROWS, MOST_BYTES)
             rows = node.open(state, run.by_block().telling(requested.set))
             stream = run.watch(ahead, buffered(rows, buffer, run, run.counter(ahead), at_once=True), state)
@@ -433,6 +436,7 @@ class _Cycle:
                     self.turn = 0
                     continue
                 self.slots.append(None)
+            self.moved.add(self.turn)
             slot = self.slots[self.turn]
             if slot is None and self._more():
                 made = (self.waiting.popleft() if self.waiting else self._made(self.turn)).made
@@ -478,6 +482,7 @@ class _Cycle:
         """The elements of so many whole rounds from the current turn on, after which it is the same turn again."""
         order = self.slots[self.turn :] + self.slots[: self.turn]
         open_slots = [slot for slot in order if slot is not None]
+        self.moved.update(range(len(self.slots)))
         for slot in open_slots:
             self._look(slot)
         parts = [part for slot in open_slots for part in slot.rows.take_parts(rounds * self.block_length)]
@@ -488,8 +493,12 @@ class _Cycle:
 
     def state(self) -> State:
         """Where the next element stands, and the state of every open dataset."""
-        slots = [None if s is None else s.state() for s in self.slots]
-        place = {"turn": self.turn, "done": self.done, "cycle": self.cycle, "slots": slots}
+        self.states += [None] * (len(self.slots) - len(self.states))
+        for index in self.moved:
+            slot = self.slots[index]
+            self.states[index] = None if slot is None else slot.state()
+        self.moved.clear()
+        place = {"turn": self.turn, "done": self.done, "cycle": self.cycle, "slots": self.states.copy()}
         mark, number = (
             (self.waiting[0].mark, self.waiting[0].number) if self.waiting else (self.queue.mark(), self.number)
         )

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
 import threading
 import warnings
 from collections.abc import Callable
@@ -10,8 +11,9 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
-from distinput.ops.interleave import _Pace
+from distinput.ops.interleave import _Cycle, _Pace
 from distinput.ops.reader import Reader
+from distinput.run.run import Run
 from tests.ops.iterating import until_error
 
 Dataset = di.data.Dataset
@@ -304,3 +306,28 @@ def counted(names: list[str], start: Callable[[threading.Thread], None]) -> Call
         start(thread)
 
     return begin
+
+
+@pytest.mark.parametrize("calls", [None, 3])
+@pytest.mark.parametrize("cycle, block", [(1, 1), (3, 1), (3, 2), (6, 2)])
+def test_states_that_follow_what_moved_are_those_of_all_open_datasets(
+    cycle: int, block: int, calls: int | None
+) -> None:
+    calls = calls and min(calls, cycle)
+    ds = RANGE(7).interleave(lambda x: RANGE(x % 4).map(lambda y: y + x), cycle, block, num_parallel_calls=calls)
+    node: Any = ds.node
+    with Run() as run:
+        made = _Cycle(node, node.start(0), run)
+        kept = []
+        for _ in made.blocks():
+            state = made.state()
+            assert state["slots"] == [None if slot is None else slot.state() for slot in made.slots]
+            kept.append((state, json.dumps(state)))
+        assert all(json.dumps(state) == text for state, text in kept)
+
+
+def test_no_thread_reads_ahead_what_is_in_memory() -> None:
+    with iter(RANGE(3).interleave(lambda x: RANGE(x, 10), 3, num_parallel_calls=3)) as it:
+        before = threading.active_count()
+        next(it)
+        assert threading.active_count() == before
