@@ -34,6 +34,7 @@ FORMATS: Registry[OpenFormat] = Registry(
         "indexed_text": "distinput.formats.text:IndexedTextLines",
         "indexed_tfrecord": "distinput.formats.tfrecord:IndexedTFRecords",
         "jsonl": "distinput.formats.jsonl:JsonLines",
+        "megatron": "distinput.formats.megatron:Megatron",
         "npy": "distinput.formats.npy:Npy",
         "npz": "distinput.formats.npy:Npz",
         "parquet": "distinput.formats.parquet:Parquet",
@@ -109,8 +110,8 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
     made = getattr(found, "of_options", found)(**options)  # what was registered may be a function
     if not isinstance(made, Format):
         raise TypeError(f"{name!r} is registered as a format, but makes {made!r}, which is no Format")
-    stated: tuple[Field[Any], ...] = fields(made) if is_dataclass(made) else ()
-    for option in stated:
+    options_of_format: tuple[Field[Any], ...] = fields(made) if is_dataclass(made) else ()
+    for option in options_of_format:
         if option.type is bool and not isinstance(value := getattr(made, option.name), bool | int | np.bool_ | None):
             raise TypeError(f"{name}: {option.name} must be True or False, got {value!r}")
     return made

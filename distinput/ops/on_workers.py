@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import SimpleQueue
-from typing import Any, ClassVar, NamedTuple, Never
+from typing import Any, ClassVar, NamedTuple, Never, final
 
 from distinput.columns.block import MOST_BYTES, Block, Failure, Trouble, is_defect_within, rows_within, trouble_of
 from distinput.columns.column import Ints
@@ -24,7 +24,7 @@ from distinput.run.run import OpCounters, Run
 from distinput.run.segments import Closed
 from distinput.values.spec import Spec
 
-__all__ = ["OnWorkers"]
+__all__ = ["BlockBehind", "OnWorkers"]
 
 
 _PIECE_SECONDS, _GROWTH, _MOST_ROWS = 0.02, 4, 4096
@@ -252,7 +252,8 @@ class _Result(NamedTuple):
     counts: list[tuple[int, int, float]]
 
 
-class _Behind(Block):
+@final
+class BlockBehind(Block):
     """The rows of a block from a position on; those before it are not there, and nobody looks at them."""
 
     __slots__ = ("_block", "_over")
@@ -316,7 +317,7 @@ class _Given(Node):
         if isinstance(run, _PieceRun):
             over = run.piece.over
             for block, after in run.piece.blocks:
-                yield (_Behind(block, over) if over else block), _CUT if after is None else after
+                yield (BlockBehind(block, over) if over else block), _CUT if after is None else after
                 over = 0
 
     @property

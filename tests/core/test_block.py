@@ -14,9 +14,10 @@ from distinput.columns.column import Dense, LazyColumn
 from distinput.columns.picked import Picked, picked
 from distinput.columns.rows import ChunkedBlock
 from distinput.ops.copied import CopyingBlock
+from distinput.ops.on_workers import BlockBehind
 from distinput.values.nest import LEAF, structure_of
 
-FINAL = {ChunkedBlock, ColumnBlock, CopyingBlock, Failure}
+FINAL = {BlockBehind, ChunkedBlock, ColumnBlock, CopyingBlock, Failure}
 
 NESTS: list[Any] = [0, (0, 0), {"b": 0, "a": (0, 0)}, ()]
 

@@ -515,8 +515,10 @@ def distribute_from_function(
     else:
         compare_inputs(replicas.peers, made)
     terms, spec = _terms(consumer, datasets[0]), Spec.of(datasets[0].element_spec)
-    if len(datasets) == 1 and all(
-        leaf.shape is None or leaf.shape for leaf in spec.leaves if isinstance(leaf, TensorSpec)
+    if (
+        len(datasets) == 1
+        and isinstance(datasets[0], Dataset)
+        and all(leaf.shape is None or leaf.shape for leaf in spec.leaves if isinstance(leaf, TensorSpec))
     ):
         passes = datasets[0]._passes  # elements with an axis of rows, which can be put together and cut
 
