@@ -334,7 +334,7 @@ def _unpacked(path: str, told: _Told) -> np.ndarray[Any, Any]:
     packed, parts, left = read_range(path, 0, told.packed_size), [], told.size + 1
     try:
         if told.compression == "snappy":
-            made = _of_snappy(packed, told.size)
+            content = _of_snappy(packed, told.size)
         elif told.compression in _COMPRESSIONS or told.compression == "br":
             read = io.BytesIO(packed).read
             codec = _COMPRESSIONS.get(told.compression)
@@ -342,7 +342,7 @@ def _unpacked(path: str, told: _Told) -> np.ndarray[Any, Any]:
             while left and (part := decoder.decode(min(left, 1 << 20))):
                 parts.append(part)
                 left -= len(part)
-            made = b"".join(parts)
+            content = b"".join(parts)
         else:
             raise UnimplementedError(
                 f"{path}: its index says that it is compressed with {told.compression!r}; known are br, bz2, gz, snappy, zstd"
@@ -351,10 +351,10 @@ def _unpacked(path: str, told: _Told) -> np.ndarray[Any, Any]:
         raise
     except Exception as error:
         raise DataLossError(f"{path}: corrupted {told.compression} data: {error}") from error
-    if len(made) != told.size:
-        more = "more" if len(made) > told.size else str(len(made))
+    if len(content) != told.size:
+        more = "more" if len(content) > told.size else str(len(content))
         raise DataLossError(f"{path}: its index says that it has {told.size} bytes, not compressed, but it has {more}")
-    return np.frombuffer(made, np.uint8)
+    return np.frombuffer(content, np.uint8)
 
 
 def _of_snappy(packed: bytes, size: int) -> bytes:
