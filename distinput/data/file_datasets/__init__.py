@@ -31,6 +31,9 @@ DATASETS = {
         "filenames schema columns compression_type nulls num_parallel_reads name "
         "* index on_error storage_options filesystem partitioning",
     ),
+    "MdsDataset": Constructor(
+        "mds", Dataset[dict[str, Any]], "filenames num_parallel_reads name * on_error storage_options filesystem"
+    ),
     "MegatronDataset": Constructor(
         "megatron",
         Dataset[Any],

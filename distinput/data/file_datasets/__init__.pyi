@@ -205,6 +205,44 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
         partitioning: Any = 'hive',
     ) -> None: ...
 
+class MdsDataset(Dataset[dict[str, Any]]):
+    """The samples of folders in MDS, the format of MosaicML Streaming, as dicts in the order of the columns in `index.json`.
+
+    Samples are counted, and any of them is reached by its number: `global_shuffle` holds nothing in memory, shards and
+    restarts go straight to their place. Compressed shards are in memory as a whole while they are read.
+
+    Numbers are scalars, `ndarray` arrays, `pil` arrays of uint8 [height, width, channels]. `str`, `json`, `jpeg`, `png` and
+    decimal texts (`str_int`) are bytes, as they are. Nothing is unpickled.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+
+    Raises:
+      NotFoundError: a folder has no `index.json`, or a shard that it names is not there.
+      DataLossError: the index or a shard is damaged, or they do not agree.
+      UnimplementedError: a column of `pkl`, an encoding, compression or version that is not known.
+      InvalidArgumentError: the index does not name the file.
+
+    Source: the layout is that of `MDSWriter` in MosaicML Streaming, version 2.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        *,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None: ...
+
 class MegatronDataset(Dataset[Any]):
     """The sequences of Megatron's indexed datasets: of each `.bin`, whose index `.idx` stands beside it, arrays [length].
 

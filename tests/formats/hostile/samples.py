@@ -620,6 +620,43 @@ def _megatron() -> Iterator[Sample]:
     yield Sample("megatron modes", modes, paired, None, beside={"": tokens}, suffix=".idx", ways=COUNTED)
 
 
+def _mds() -> Iterator[Sample]:
+    """A shard of MDS and its index, each of which is damaged beside the other as it was written."""
+    samples = [
+        struct.pack("<II", 2, 7) + b"ab" + bytes([17, 1 << 2, 2]) + struct.pack("<2h", 5, -5),
+        struct.pack("<II", 0, 5) + bytes([17, 1 << 2, 1]) + struct.pack("<h", 513),
+    ]
+    samples = [sample + struct.pack("<q", 9 - number) for number, sample in enumerate(samples)]
+    ends = np.cumsum([16, *map(len, samples)]).tolist()
+    shard = struct.pack("<4I", 2, *ends) + b"".join(samples)
+    told = {
+        "column_names": ["a", "b", "n"],
+        "column_encodings": ["str", "ndarray", "int"],
+        "column_sizes": [None, None, 8],
+        "compression": None,
+        "format": "mds",
+        "hashes": [],
+        "raw_data": {"basename": "s.mds", "bytes": len(shard), "hashes": {}},
+        "samples": 2,
+        "size_limit": 1 << 26,
+        "version": 2,
+        "zip_data": None,
+    }
+    index = json.dumps({"shards": [told], "version": 2}).encode()
+
+    def folder(path: Path, name: str, other: str, content: bytes) -> str:
+        made = path.with_name(path.name + ".folder")
+        made.mkdir(exist_ok=True)
+        (made / name).write_bytes(path.read_bytes())
+        (made / other).write_bytes(content)
+        return f"{made}/s.mds"
+
+    shards = reader(lambda path: di.data.MdsDataset(folder(path, "s.mds", "index.json", index)))
+    indices = reader(lambda path: di.data.MdsDataset(folder(path, "index.json", "s.mds", shard)))
+    yield Sample("mds shard", shard, shards, None, ways=COUNTED)
+    yield Sample("mds index", index, indices, None, ways=COUNTED)
+
+
 BLOCK = 1 << 16
 """Bytes of a block of ArrayRecord: records, and then zeros."""
 
@@ -690,6 +727,7 @@ POSITIONS = {
     "arrow stream": r"record batch \d+|byte \d+|the schema at its beginning",
     "array_record": r"its index cannot be read|at byte \d+",
     "megatron": r"sequence \d+|begins with|has \d+ bytes|byte 17: |is of version|the documents do not go|has no modes",
+    "mds": r"sample \d+|has \d+ bytes|begins with|offsets|not an index|is of version|names|column|samples",
     "sql": r"the query failed|row \d+",
     "parquet": r"row group \d+|its footer|the footer says",
     "npy": r"its header at byte 0|has \d+ bytes, but an array|row \d+",
@@ -708,4 +746,4 @@ def _placed(sample: Sample) -> Sample:
     return replace(sample, position=found[0]) if found else sample
 
 
-SAMPLES = [_placed(sample) for sample in (*_all(), *_unread(), *_array_records(), *_databases(), *_megatron())]
+SAMPLES = [_placed(sample) for sample in (*_all(), *_unread(), *_array_records(), *_databases(), *_megatron(), *_mds())]

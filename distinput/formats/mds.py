@@ -1,0 +1,538 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MDS, the format of MosaicML Streaming: shards of samples, and an `index.json` in their folder that says what is in each."""
+
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.columns.block import MOST_BYTES, Block, ColumnBlock
+from distinput.columns.column import Column, Dense, Ints, Strings
+from distinput.columns.picked import check_rows
+from distinput.columns.ragged import column_of_arrays
+from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, NotFoundError, UnimplementedError
+from distinput.files.compression import CODECS, ArrowDecoder
+from distinput.files.folder import join_path, plain_name, split_path, without_notes
+from distinput.files.manifest import FileTable
+from distinput.files.paths import ask_each, local_path
+from distinput.files.source import check_unchanged, read_range, read_spans, size_of, stamp_of
+from distinput.formats.format import BLOCK_ROWS, Position, cut_rows
+from distinput.formats.tables import LruCache, TableFormat
+from distinput.values.spec import Spec, TensorSpec
+from distinput.values.spec_json import MalformedJson, json_value, member
+
+__all__ = ["Mds"]
+
+_INDEX = "index.json"
+_DTYPES: dict[int, str] = {
+    8: "uint8",
+    9: "int8",
+    16: "uint16",
+    17: "int16",
+    18: "float16",
+    32: "uint32",
+    33: "int32",
+    34: "float32",
+    64: "uint64",
+    65: "int64",
+    66: "float64",
+}
+"""Dtypes of arrays by the byte that stands for each."""
+
+_TEXTS = ("bytes", "str", "json", "jpeg", "png", "str_int", "str_float", "str_decimal")
+"""Encodings whose bytes are given as they are."""
+
+_CHANNELS = {
+    "L": 1,
+    "P": 1,
+    "LA": 2,
+    "PA": 2,
+    "RGB": 3,
+    "YCbCr": 3,
+    "LAB": 3,
+    "HSV": 3,
+    "RGBA": 4,
+    "RGBX": 4,
+    "CMYK": 4,
+}
+"""Bytes of a pixel, by the mode of an image."""
+
+_COMPRESSIONS = {"zstd": "ZSTD", "gz": "GZIP", "bz2": "BZ2"}
+_MOST_RATIO = 32  # of Snappy, which packs no more than 64 bytes into 3
+_MOST_SHARD = (1 << 32) - 1  # bytes that its offsets can reach
+_KEPT_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Mds(TableFormat):
+    """The samples of folders in MDS, the format of MosaicML Streaming, as dicts in the order of the columns in `index.json`.
+
+    Samples are counted, and any of them is reached by its number: `global_shuffle` holds nothing in memory, shards and
+    restarts go straight to their place. Compressed shards are in memory as a whole while they are read.
+
+    Numbers are scalars, `ndarray` arrays, `pil` arrays of uint8 [height, width, channels]. `str`, `json`, `jpeg`, `png` and
+    decimal texts (`str_int`) are bytes, as they are. Nothing is unpickled.
+
+    Raises:
+      NotFoundError: a folder has no `index.json`, or a shard that it names is not there.
+      DataLossError: the index or a shard is damaged, or they do not agree.
+      UnimplementedError: a column of `pkl`, an encoding, compression or version that is not known.
+      InvalidArgumentError: the index does not name the file.
+
+    Source: the layout is that of `MDSWriter` in MosaicML Streaming, version 2.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = (".mds",)
+    name: ClassVar[str] = "mds"
+
+    @classmethod
+    def of_folder(cls, paths: list[str]) -> list[str]:
+        there = set(paths)
+        indices = [path for path in paths if split_path(path)[1] == _INDEX]
+        if not indices:
+            return [path for path in without_notes(paths) if ".mds" in split_path(path)[1].lower()] or paths
+        found: dict[str, None] = {}
+        for index in indices:
+            folder = split_path(index)[0]
+            for shard in _shards(index):
+                names = [name for name in (shard.raw, shard.packed) if name is not None]
+                chosen = next((path for name in names if (path := _inside(folder, name)) in there), None)
+                if chosen is None:
+                    raise NotFoundError(f"{index}: names the shard {' or '.join(names)}, which is not in the folder")
+                if shard.samples:
+                    found[chosen] = None
+        return list(found) or paths
+
+    def spec_of(self, path: str) -> Spec:
+        return self._opened(path).spec
+
+    def rows(self, path: str) -> int:
+        """The number of samples in the file."""
+        return self._opened(path).rows
+
+    def units(self, files: FileTable) -> Ints | None:
+        paths = [files.path(number) for number in range(len(files))]
+        return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
+
+    def unit_bytes(self, files: FileTable) -> int:
+        units = self.units(files)
+        return max(1, int(files.sizes.sum()) // max(1, 0 if units is None else int(units.sum())))
+
+    def read_groups(
+        self, path: str, position: Position | None, size: int, given: int
+    ) -> Iterator[tuple[Block, Position]]:
+        row, shard = self.first_row(path, position), self._opened(path)
+        if row > shard.rows:
+            raise DataLossError(
+                f"{path}: has {shard.rows} samples, but reading was to go on at sample {row}; it changed"
+            )
+        while row < shard.rows:
+            ends = shard.bounds[row + 1 : row + 1 + BLOCK_ROWS] - shard.bounds[row]
+            most = max(1, int(np.searchsorted(ends, MOST_BYTES, "right")))
+            _, stop = next(cut_rows(shard.rows - row, most, size, given))
+            block = shard.block(np.arange(row, row + stop))
+            row, given = row + stop, given + stop
+            yield block, {"row": row}
+
+    def fetch(self, path: str, rows: Ints) -> Block:
+        shard, wanted = self._opened(path), np.asarray(rows, np.int64)
+        try:
+            check_rows(wanted, shard.rows)
+        except IndexError as error:
+            raise InvalidArgumentError(f"{path}: {error}") from None
+        return shard.block(wanted)
+
+    def _opened(self, path: str) -> "_Shard":
+        folder, name = split_path(path)
+        index, stamp = join_path(folder, _INDEX), stamp_of(path)
+        key = (path, stamp, stamp_of(index))
+        found = _KEPT.get(key)
+        if found is None:
+            told = next((shard for shard in _shards(index) if name in (shard.raw, shard.packed)), None)
+            if told is None:
+                raise InvalidArgumentError(
+                    f"{path}: {index} names no such shard; name the folder to read those it names"
+                )
+            found = _parsed(path, index, stamp, told, packed=name == told.packed)
+            _KEPT.put(key, found, found.nbytes)
+        return found
+
+
+# ----------------------------------------------------------------------------
+# The index.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Coding:
+    """How the values of a column are written.
+
+    Args:
+      name: of the column.
+      kind: the encoding, without its options.
+      dtype: of numbers and arrays, little-endian; None: each array says its own.
+      shape: of arrays; None: each says its own.
+    """
+
+    name: str
+    kind: str
+    dtype: np.dtype[Any] | None = None
+    shape: tuple[int, ...] | None = None
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of a value; None if each says its own."""
+        return None if self.dtype is None or self.shape is None else prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What an index says of a shard.
+
+    Args:
+      raw: its name where it is not compressed.
+      size: bytes in it, not compressed.
+      packed: its name where it is compressed; None if it is not.
+      packed_size: bytes in it, compressed.
+      compression: how.
+      samples: how many.
+      codings: of the columns.
+    """
+
+    raw: str
+    size: int
+    packed: str | None
+    packed_size: int
+    compression: str
+    samples: int
+    codings: tuple[_Coding, ...]
+
+
+def _shards(index: str) -> list[_Told]:
+    """The shards that an index names, in order."""
+    try:
+        told = json_value(read_range(index, 0, size_of(index)))
+        _check_version(index, member(told, "version", int))
+        return [_told(index, each) for each in member(told, "shards", list)]
+    except MalformedJson as error:
+        raise DataLossError(f"{index}: not an index of MDS, or damaged: {error}") from error
+
+
+def _check_version(index: str, version: int) -> None:
+    if version != 2:
+        raise UnimplementedError(f"{index}: is of version {version}, and only version 2 is known")
+
+
+def _told(index: str, shard: Any) -> _Told:
+    form = member(shard, "format", str)
+    if form != "mds":
+        raise UnimplementedError(f"{index}: names shards in the format {form!r}; MdsDataset reads those in 'mds'")
+    _check_version(index, member(shard, "version", int))
+    names, encodings, sizes = (member(shard, f"column_{of}", list) for of in ("names", "encodings", "sizes"))
+    if not len(names) == len(encodings) == len(sizes) or not names:
+        raise MalformedJson(f"{len(names)} names of columns, {len(encodings)} encodings and {len(sizes)} sizes")
+    if not all(isinstance(each, str) for each in [*names, *encodings]) or len(set(names)) != len(names):
+        raise MalformedJson("names and encodings of columns must be texts, and each name another")
+    codings = tuple(_coding(index, name, encoding) for name, encoding in zip(names, encodings, strict=True))
+    for coding, size in zip(codings, sizes, strict=True):
+        if type(size) not in (int, type(None)) or size != coding.size:
+            raise MalformedJson(f"column {coding.name!r}: its size is {size!r}, but its encoding has {coding.size}")
+    samples, raw, zipped = member(shard, "samples", int), member(shard, "raw_data", dict), shard.get("zip_data")
+    size = member(raw, "bytes", int)
+    packed_size = 0 if zipped is None else member(zipped, "bytes", int)
+    for what, number in (("samples", samples), ("bytes of raw_data", size), ("bytes of zip_data", packed_size)):
+        if not 0 <= number <= _MOST_SHARD:
+            raise MalformedJson(f"{number} {what}, and a shard has no fewer than 0 and no more than {_MOST_SHARD}")
+    compression = "" if zipped is None else member(shard, "compression", str).partition(":")[0]
+    packed = None if zipped is None else _name(zipped)
+    return _Told(_name(raw), size, packed, packed_size, compression, samples, codings)
+
+
+def _name(data: Mapping[str, Any]) -> str:
+    """The name of a file, which may be in a folder below, as in an index that others were merged into."""
+    return "/".join(map(plain_name, member(data, "basename", str).split("/")))
+
+
+def _inside(folder: str, name: str) -> str:
+    for part in name.split("/"):
+        folder = join_path(folder, part)
+    return folder
+
+
+def _coding(index: str, name: str, encoding: str) -> _Coding:
+    kind, _, options = encoding.partition(":")
+    if kind == "pkl":
+        raise UnimplementedError(
+            f"{index}: column {name!r} is pickled (pkl), and unpickling runs code that the file holds; write it again with "
+            "another encoding"
+        )
+    if kind in _TEXTS or kind == "pil":
+        return _Coding(name, kind)
+    if kind == "int" or kind in _DTYPES.values():
+        return _Coding(name, kind, np.dtype("int64" if kind == "int" else kind).newbyteorder("<"), ())
+    if kind != "ndarray":
+        raise UnimplementedError(f"{index}: column {name!r} has the encoding {encoding!r}, which is not known")
+    dtype, _, dims = options.partition(":")
+    if dtype and dtype not in _DTYPES.values():
+        raise MalformedJson(f"column {name!r}: {encoding!r} names no dtype; known are {', '.join(_DTYPES.values())}")
+    shape = None
+    if dims:
+        parts = dims.split(",")
+        if not all(part.isascii() and part.isdecimal() and len(part) < 11 and int(part) for part in parts):
+            raise MalformedJson(f"column {name!r}: {encoding!r} names no shape")
+        shape = tuple(map(int, parts))
+        if len(shape) > 63 or prod(shape) > _MOST_SHARD:
+            raise MalformedJson(f"column {name!r}: {encoding!r} names a shape that no shard holds")
+    return _Coding(name, kind, np.dtype(dtype).newbyteorder("<") if dtype else None, shape)
+
+
+# ----------------------------------------------------------------------------
+# Shards.
+# ----------------------------------------------------------------------------
+
+
+def _parsed(path: str, index: str, stamp: str, told: _Told, *, packed: bool) -> "_Shard":
+    """A shard whose offsets are checked.
+
+    Args:
+      path: of the shard.
+      index: of its folder.
+      stamp: of the shard.
+      told: what the index says of it.
+      packed: whether the file is the compressed one.
+    """
+    there, want = size_of(path), told.packed_size if packed else told.size
+    if there != want:
+        raise DataLossError(
+            f"{path}: has {there} bytes, but {index} says {want}; it was cut short, or they are not of one dataset"
+        )
+    head = 4 * (told.samples + 2)
+    if head > told.size:
+        raise DataLossError(
+            f"{path}: {index} says that it has {told.samples} samples in {told.size} bytes, but their offsets alone take {head}"
+        )
+    content = _unpacked(path, told) if packed else None
+    numbers = np.frombuffer(read_range(path, 0, head) if content is None else content[:head], "<u4").astype(np.int64)
+    if len(numbers) != told.samples + 2 or numbers[0] != told.samples:
+        raise DataLossError(f"{path}: begins with {numbers[:1]} samples, but {index} says {told.samples}")
+    bounds = numbers[1:]
+    falls = np.flatnonzero(np.diff(bounds) < 0)
+    if bounds[0] < head or bounds[-1] != told.size or len(falls):
+        at = f"sample {falls[0]} ends before it begins" if len(falls) else f"they go from {bounds[0]} to {bounds[-1]}"
+        raise DataLossError(
+            f"{path}: damaged: the offsets of samples must go up from byte {head} or later to {told.size}, but {at}"
+        )
+    return _Shard(path, stamp, told.codings, bounds, content)
+
+
+def _unpacked(path: str, told: _Told) -> np.ndarray[Any, Any]:
+    """What a compressed shard holds, which is no more than the index says."""
+    packed, parts, left = read_range(path, 0, told.packed_size), [], told.size + 1
+    try:
+        if told.compression == "snappy":
+            content = _of_snappy(packed, told.size)
+        elif told.compression in _COMPRESSIONS or told.compression == "br":
+            read = io.BytesIO(packed).read
+            codec = _COMPRESSIONS.get(told.compression)
+            decoder = ArrowDecoder("brotli", read) if codec is None else CODECS[codec].decoder(read)
+            while left and (part := decoder.decode(min(left, 1 << 20))):
+                parts.append(part)
+                left -= len(part)
+            content = b"".join(parts)
+        else:
+            raise UnimplementedError(
+                f"{path}: its index says that it is compressed with {told.compression!r}; known are br, bz2, gz, snappy, zstd"
+            )
+    except DistinputError:
+        raise
+    except Exception as error:
+        raise DataLossError(f"{path}: corrupted {told.compression} data: {error}") from error
+    if len(content) != told.size:
+        more = "more" if len(content) > told.size else str(len(content))
+        raise DataLossError(f"{path}: its index says that it has {told.size} bytes, not compressed, but it has {more}")
+    return np.frombuffer(content, np.uint8)
+
+
+def _of_snappy(packed: bytes, size: int) -> bytes:
+    import pyarrow as pa
+
+    if size > _MOST_RATIO * len(packed):
+        raise ValueError(f"{len(packed)} bytes cannot hold {size}")
+    return bytes(pa.Codec("snappy").decompress(packed, decompressed_size=size, asbytes=True))
+
+
+@dataclass(frozen=True, eq=False)
+class _Shard:
+    """The samples of one version of a shard.
+
+    Args:
+      path: of the file.
+      stamp: of the version.
+      codings: of the columns.
+      bounds: [n + 1] the bytes at which samples begin and end.
+      content: all its bytes, if it is compressed.
+    """
+
+    path: str
+    stamp: str
+    codings: tuple[_Coding, ...]
+    bounds: Ints
+    content: np.ndarray[Any, Any] | None
+
+    @property
+    def rows(self) -> int:
+        return len(self.bounds) - 1
+
+    @property
+    def nbytes(self) -> int:
+        return self.bounds.nbytes + (0 if self.content is None else self.content.nbytes)
+
+    @cached_property
+    def specs(self) -> dict[str, TensorSpec]:
+        """Those of the columns, by their names."""
+        return {coding.name: self._spec(number) for number, coding in enumerate(self.codings)}
+
+    @property
+    def spec(self) -> Spec:
+        return Spec.of(self.specs)
+
+    def _spec(self, number: int) -> TensorSpec:
+        coding = self.codings[number]
+        if coding.kind in _TEXTS:
+            return TensorSpec((), bytes)
+        if coding.kind == "pil":
+            return TensorSpec((None, None, None), np.uint8)
+        if coding.dtype is not None:
+            return TensorSpec(coding.shape, coding.dtype.newbyteorder("="))
+        first = self._values(
+            np.arange(min(1, self.rows))
+        )  # an array says its dtype itself, and all agree with the first
+        data, starts, sizes = first[0], first[1][number], first[2][number]
+        dtype = _array(coding, data[starts[0] : starts[0] + sizes[0]], self._at(0, coding)).dtype if self.rows else "f8"
+        return TensorSpec(coding.shape, dtype)
+
+    def _at(self, row: int, coding: _Coding) -> str:
+        return f"{self.path}: damaged: sample {row}, column {coding.name!r}"
+
+    def _values(self, rows: Ints) -> tuple[np.ndarray[Any, Any], list[Ints], list[Ints]]:
+        """The bytes of samples, and for each column where in them its values start, and how long they are."""
+        starts, sizes = self.bounds[rows], self.bounds[rows + 1] - self.bounds[rows]
+        if self.content is None:
+            data = read_spans(self.path, starts, sizes)
+            if local_path(self.path) is not None:
+                check_unchanged(self.path, self.stamp)
+            starts = np.cumsum(sizes) - sizes
+        else:
+            data = self.content
+        varied = sum(coding.size is None for coding in self.codings)
+        self._check(rows, sizes, np.full(len(rows), 4 * varied), sizes >= 4 * varied)
+        head = _gathered(data, starts, 4 * varied).view("<u4").astype(np.int64) if varied else None
+        at, where, lengths, seen = starts + 4 * varied, [], [], 0
+        for coding in self.codings:
+            if coding.size is not None:
+                length = np.full(len(rows), coding.size, np.int64)
+            else:
+                assert head is not None
+                length, seen = head[:, seen], seen + 1
+            where.append(at)
+            lengths.append(length)
+            at = at + length
+        self._check(rows, sizes, at - starts, at == starts + sizes)
+        return data, where, lengths
+
+    def _check(self, rows: Ints, sizes: Ints, taken: Ints, sound: np.ndarray[Any, Any]) -> None:
+        if not sound.all():
+            bad = int(sound.argmin())
+            raise DataLossError(
+                f"{self.path}: damaged: sample {rows[bad]} has {sizes[bad]} bytes, but its columns take {taken[bad]}"
+            )
+
+    def block(self, rows: Ints) -> Block:
+        """Samples by their numbers, which are in range."""
+        spec = self.spec
+        data, starts, sizes = self._values(rows)
+        columns: dict[str, Column] = {}
+        for coding, start, size in zip(self.codings, starts, sizes, strict=True):
+            if coding.kind in _TEXTS:
+                columns[coding.name] = Strings(data, start, size)
+            elif coding.size is not None and coding.dtype is not None and coding.shape is not None:
+                flat = _gathered(data, start, coding.size).view(coding.dtype)
+                columns[coding.name] = Dense(
+                    flat.astype(coding.dtype.newbyteorder("="), copy=False).reshape(len(rows), *coding.shape)
+                )
+            else:
+                columns[coding.name] = self._arrays(coding, rows, data, start, size)
+        return ColumnBlock(spec.structure, spec.structure.flatten(columns), len(rows))
+
+    def _arrays(self, coding: _Coding, rows: Ints, data: np.ndarray[Any, Any], starts: Ints, sizes: Ints) -> Column:
+        made, spec = _image if coding.kind == "pil" else _array, self.specs[coding.name]
+        items: list[np.ndarray[Any, Any]] = []
+        for row, start, size in zip(rows.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+            items.append(made(coding, data[start : start + size], self._at(row, coding)))
+            if items[-1].dtype != spec.dtype:
+                raise UnimplementedError(
+                    f"{self.path}: sample {row}, column {coding.name!r}: is an array of {items[-1].dtype}, and the first one "
+                    f"of {spec.dtype}; arrays of a column must have one dtype"
+                )
+        return column_of_arrays(items, np.dtype(spec.dtype))
+
+
+_KEPT: LruCache[_Shard] = LruCache(_KEPT_BYTES)
+"""Shards that were read last: their offsets, and what compressed ones hold."""
+
+
+def _gathered(data: np.ndarray[Any, Any], starts: Ints, size: int) -> np.ndarray[Any, Any]:
+    """[n, size] the bytes from each start on, all of which are there."""
+    if not len(starts):
+        return np.empty((0, size), np.uint8)
+    return np.lib.stride_tricks.sliding_window_view(data, size)[starts]
+
+
+def _array(coding: _Coding, data: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
+    """An array that says its dtype, its shape or both.
+
+    Args:
+      coding: of its column.
+      data: the bytes.
+      where: they are, for errors.
+    """
+    content, dtype, shape, at = data.tobytes(), coding.dtype, coding.shape, 0
+    if dtype is None:
+        if not content or content[0] not in _DTYPES:
+            raise DataLossError(f"{where}: begins with {content[:1]!r}, which stands for no dtype")
+        dtype, at = np.dtype(_DTYPES[content[0]]).newbyteorder("<"), 1
+    if shape is None:
+        if len(content) <= at:
+            raise DataLossError(f"{where}: ends before its shape")
+        axes, width = content[at] >> 2, 1 << (content[at] & 3)
+        first, at = at + 1, at + 1 + axes * width
+        if len(content) < at:
+            raise DataLossError(f"{where}: ends within its shape")
+        shape = tuple(int.from_bytes(content[i : i + width], "little") for i in range(first, at, width))
+        if not shape or 0 in shape:
+            raise DataLossError(f"{where}: is an array {list(shape)}, and arrays have axes, none of which is 0")
+    if prod(shape) * dtype.itemsize != len(content) - at:
+        raise DataLossError(f"{where}: has {len(content) - at} bytes of values, which is no {dtype.name} {list(shape)}")
+    return np.frombuffer(content, dtype, offset=at).astype(dtype.newbyteorder("=")).reshape(shape)
+
+
+def _image(coding: _Coding, data: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
+    """An image [height, width, channels] of raw bytes; the arguments are those of `_array`."""
+    del coding
+    content = data.tobytes()
+    if len(content) < 12:
+        raise DataLossError(f"{where}: ends within the size of its image")
+    width, height, letters = (int.from_bytes(content[i : i + 4], "little") for i in (0, 4, 8))
+    mode = content[12 : 12 + min(letters, 16)].decode("ascii", "replace")
+    if mode not in _CHANNELS:
+        raise UnimplementedError(f"{where}: an image of mode {mode!r}; known are {', '.join(_CHANNELS)}")
+    shape = (height, width, _CHANNELS[mode])
+    if prod(shape) != len(content) - 12 - letters or 0 in shape:
+        raise DataLossError(
+            f"{where}: has {len(content) - 12 - letters} bytes of pixels, which is no image {list(shape)}"
+        )
+    return np.frombuffer(content, np.uint8, offset=12 + letters).reshape(shape)
