@@ -307,6 +307,7 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "parse_example": parsed,
     "parse_sequence_example": sequences,
     "prefetch": lambda: uncounted(20).map(plus_one).prefetch(3),
+    "on_workers": lambda: uncounted(20).map(plus_one).on_workers("threads:2"),
     "ragged_batch": lambda: Dataset.range(1, 20).map(full).ragged_batch(3),
     "ragged_batch_rebatched": lambda: Dataset.range(1, 20).map(full).ragged_batch(4).rebatch([2, 3]).shuffle(3, seed=1),
     "ragged_slices": lambda: (
