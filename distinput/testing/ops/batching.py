@@ -324,6 +324,12 @@ def _draw_worker(draw: DrawFrom, _: Pipeline) -> OpArguments:
     }
 
 
+def _is_alike_on_workers(p: Pipeline) -> bool:
+    """Whether batches can be made of it whose order is that of a process alone: workers agree on how many datasets an
+    `interleave` opens that does not say it, and a process alone asks its machine."""
+    return p.stackable and "'cycle': None" not in repr(p.recipe)
+
+
 def _build_worker(ds: Dataset, a: OpArguments) -> Dataset:
     batches = ds.batch(a["size"], drop_remainder=a["drop"]).with_options(with_policy("DATA"))
     cut = rebatch_for_worker(batches, a["workers"], a["replicas"], a["worker"])
@@ -419,7 +425,7 @@ BATCHING: tuple[Ingredient, ...] = (
         _draw_window,
         lambda p: p.tensors and not p.sparse,
     ),
-    Ingredient("worker", (OwnPieces, OwnRows), _build_worker, _model_worker, _draw_worker, lambda p: p.stackable),
+    Ingredient("worker", (OwnPieces, OwnRows), _build_worker, _model_worker, _draw_worker, _is_alike_on_workers),
 )
 """Ops that group rows, or take groups apart."""
 
