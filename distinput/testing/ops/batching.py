@@ -325,8 +325,10 @@ def _draw_worker(draw: DrawFrom, _: Pipeline) -> OpArguments:
 
 
 def _is_alike_on_workers(p: Pipeline) -> bool:
-    """Whether batches can be made of it whose order is that of a process alone: workers agree on how many datasets an
-    `interleave` opens that does not say it, and a process alone asks its machine."""
+    """Whether workers make batches of it in the order of a process alone.
+
+    They agree on how many datasets an `interleave` opens that does not say it; a process alone asks its machine.
+    """
     return p.stackable and "'cycle': None" not in repr(p.recipe)
 
 
