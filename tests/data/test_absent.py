@@ -83,7 +83,13 @@ def test_a_name_of_another_library_says_what_it_is_called_here(name: str) -> Non
             getattr(asked, name)
 
 
-@pytest.mark.parametrize("name", absent._ELSEWHERE)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.needs(*(("torch",) if "interop.torch" in ours else ())))
+        for name, ours in absent._ELSEWHERE.items()
+    ],
+)
 def test_what_it_says_is_there(name: str) -> None:
     called = re.findall(r"\b([a-z_][\w.]*|[A-Z]\w*\.\w+)\(", absent._ELSEWHERE[name])
     for text in called:

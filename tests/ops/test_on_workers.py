@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import operator
 import os
 import signal
 import threading
@@ -49,7 +50,7 @@ def made(name: str) -> di.data.Dataset[Any]:
         "batch": RANGE(90).map(double).batch(7),
         "shuffle between": RANGE(90).map(double).filter(odd).shuffle(9, 1, False).map_rows(double).batch(4),
         "shuffle by position": RANGE(90).map(double).shuffle(9, 1, False).map(abs),
-        "zip": di.data.Dataset.zip(RANGE(40).map(double), RANGE(40).map(abs)).map(lambda a, b: a + b),
+        "zip": di.data.Dataset.zip(RANGE(40).map(double), RANGE(40).map(abs)).map(operator.add),
         "nothing": RANGE(30).batch(4),
     }[name]
 
