@@ -24,6 +24,7 @@ __all__ = [
     "check_array",
     "check_batch",
     "columns_of",
+    "fields_of_map",
     "names_of",
     "schema_spec",
     "takeable",
@@ -462,6 +463,9 @@ class _Place:
         """A field of a struct."""
         column = f"{self.column}.{name}"
         whole = self.fill.get(name) if isinstance(self.fill, Mapping) else self.fill
+        whole = (
+            None if isinstance(whole, tuple) else whole
+        )  # an empty list in the place of a null one, not what is in it
         return _Place(column, self.fills.get(column, whole), self.fills, self.above)
 
     def items(self, holding: _Holding) -> "_Place":

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from distinput.arrow.arrow import UnsupportedTypeError, schema_spec
+from distinput.arrow.arrow import UnsupportedTypeError, fields_of_map, schema_spec
 from distinput.arrow.tabular import zero_of
 from distinput.data.dataset import Dataset
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
@@ -373,9 +373,14 @@ def _held(field: Any) -> bool:
 
 
 def _replacements(name: str, kind: Any) -> Iterator[tuple[str, Any]]:
-    """What takes the place of nulls, by column and field of a struct."""
-    if isinstance(kind, pa.StructType):
-        for field in kind:
+    """What takes the place of nulls, by column and field of a struct, also of one in lists; `()` is an empty list."""
+    inner = kind
+    while hasattr(inner, "value_type"):
+        inner = inner.value_type
+    if isinstance(inner, pa.StructType | pa.MapType):
+        if inner is not kind or isinstance(inner, pa.MapType):
+            yield name, ()
+        for field in fields_of_map(inner) if isinstance(inner, pa.MapType) else inner:
             yield from _replacements(f"{name}.{field.name}", field.type)
     elif (value := zero_of(kind)) is not None:
         yield name, value

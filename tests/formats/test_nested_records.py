@@ -105,3 +105,12 @@ def test_a_null_inside_is_named_by_its_field_and_replaced_by_it(tmp_path: Path) 
         di.data.ParquetDataset(str(tmp_path / "n.parquet")).to_list()
     filled = di.data.ParquetDataset(str(tmp_path / "n.parquet"), nulls={"m.role": b"?"})
     assert filled.to_list() == [{"m": {"role": [b"u", b"?"]}}]
+
+
+def test_a_null_list_is_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"m": pa.array([[{"role": "u", "x": 1.5}], None])}), tmp_path / "n.parquet")
+    path = str(tmp_path / "n.parquet")
+    with pytest.raises(di.errors.InvalidArgumentError, match="'m'"):
+        di.data.ParquetDataset(path, columns=["m"], nulls={"m.role": b""}).to_list()
+    filled = di.data.ParquetDataset(path, nulls={"m": ()}).to_list()
+    assert filled == [{"m": {"role": [b"u"], "x": [1.5]}}, {"m": {"role": [], "x": []}}]
