@@ -98,7 +98,7 @@ READERS: dict[str, tuple[Callable[..., di.data.Dataset], list[str]]] = {
         _parquet,
         [
             "distinput.arrow.arrow:_fixed_lists",
-            "distinput.arrow.arrow:_flat",
+            "distinput.arrow.arrow:_of_each",
             "distinput.arrow.arrow:_lists",
             "distinput.arrow.arrow:_numbers",
             "distinput.arrow.arrow:_strings",
