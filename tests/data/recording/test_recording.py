@@ -36,6 +36,8 @@ def test_the_elements_are_those_of_the_pass_and_are_counted(pipeline: Pipeline) 
     last = f"{len(list(_walk(dataset))) - 1}:"
     assert sum(told["rows"] for key, told in stats.items() if key.startswith(last)) == len(taken)
     assert all(told["bytes"] >= 0 for told in stats.values() if "bytes" in told)
+    if "on_workers" in repr(pipeline.recipe):
+        return  # what workers do is counted, and drawn by none of their clocks
     for key, told in stats.items():
         spans = [span for span in recording.trace.spans if span.step == key and span.kind == "step"]
         if not key.startswith("inner:"):
