@@ -324,8 +324,7 @@ def _without_views(kind: Any) -> Any:
     if types.is_binary_view(kind):
         return pa.large_binary()
     if types.is_struct(kind):
-        fields = [field.with_type(_without_views(field.type)) for field in kind]
-        return kind if fields == list(kind) else pa.struct(fields)
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
     if _is_list(kind) or types.is_fixed_size_list(kind):
         inner = kind.value_field.with_type(_without_views(kind.value_type))
         if inner == kind.value_field:
@@ -333,6 +332,9 @@ def _without_views(kind: Any) -> Any:
         if types.is_fixed_size_list(kind):
             return pa.list_(inner, kind.list_size)
         return pa.list_(inner) if types.is_list(kind) or types.is_list_view(kind) else pa.large_list(inner)
+    if types.is_map(kind):
+        pair = [field.with_type(_without_views(field.type)) for field in fields_of_map(kind)]
+        return pa.map_(*pair, kind.keys_sorted)
     return kind
 
 
@@ -463,9 +465,8 @@ class _Place:
         """A field of a struct."""
         column = f"{self.column}.{name}"
         whole = self.fill.get(name) if isinstance(self.fill, Mapping) else self.fill
-        whole = (
-            None if isinstance(whole, tuple) else whole
-        )  # an empty list in the place of a null one, not what is in it
+        # Inside of lists, an empty list stands in the place of a null one, and not of what is in it.
+        whole = None if self.above and isinstance(whole, tuple | list) else whole
         return _Place(column, self.fills.get(column, whole), self.fills, self.above)
 
     def items(self, holding: _Holding) -> "_Place":

@@ -114,3 +114,32 @@ def test_a_null_list_is_replaced_by_an_empty_one(tmp_path: Path) -> None:
         di.data.ParquetDataset(path, columns=["m"], nulls={"m.role": b""}).to_list()
     filled = di.data.ParquetDataset(path, nulls={"m": ()}).to_list()
     assert filled == [{"m": {"role": [b"u"], "x": [1.5]}}, {"m": {"role": [], "x": []}}]
+
+
+@pytest.mark.parametrize("empty", [(), []])
+def test_an_empty_list_is_no_replacement_of_what_lists_hold(empty: Any) -> None:
+    table = pa.table({"m": pa.array([[{"a": 1}], None, [{"a": None}]])})
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"m\.a.*has nulls"):
+        di.data.Dataset.from_arrow(table, nulls={"m": empty}).to_list()
+    rows = di.data.Dataset.from_arrow(table, nulls={"m": empty, "m.a": 0}).to_list()
+    assert rows == [{"m": {"a": [1]}}, {"m": {"a": []}}, {"m": {"a": [0]}}]
+
+
+@pytest.mark.parametrize("empty", [(), []])
+def test_an_empty_list_replaces_null_lists_in_a_struct(empty: Any) -> None:
+    table = pa.table({"s": pa.array([{"a": [1]}, {"a": None}, None])})
+    rows = di.data.Dataset.from_arrow(table, nulls={"s": empty}).to_list()
+    assert rows == [{"s": {"a": [1]}}, {"s": {"a": []}}, {"s": {"a": []}}]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_maps_of_views_are_read_by_number(deep: bool, tmp_path: Path) -> None:
+    tags = pa.map_(pa.string_view(), pa.binary_view())
+    pairs: list[Any] = [[("a", b"x")], []]
+    array = pa.array([[each] for each in pairs], pa.list_(tags)) if deep else pa.array(pairs, tags)
+    pq.write_table(pa.table({"t": array}), tmp_path / "t.parquet")
+    dataset = di.data.ParquetDataset(str(tmp_path / "t.parquet"))
+    by_number = dataset.global_shuffle(seed=1).to_list()
+    first = {"key": [[b"a"]], "value": [[b"x"]]} if deep else {"key": [b"a"], "value": [b"x"]}
+    second: dict[str, Any] = {"key": [[]], "value": [[]]} if deep else {"key": [], "value": []}
+    assert sorted(by_number, key=repr) == sorted([{"t": first}, {"t": second}], key=repr)
