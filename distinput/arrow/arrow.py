@@ -205,6 +205,16 @@ class NullsError(Exception):
         error.column, error.count, error.row, error.kind = column, count, row, kind
         return error
 
+    @property
+    def cure(self) -> str:
+        """The option that replaces these nulls. The fields of objects in lists differ in type: an empty list fits them all.
+
+        >>> NullsError.of("x", 1, 0, "int64").cure, NullsError.of("m", 1, 0, "list<item: struct<a: int64>>").cure
+        ("nulls={'x': value}", "nulls={'m': ()}")
+        """
+        of_fields = not self.kind.startswith("fixed_size") and ("struct<" in self.kind or "map<" in self.kind)
+        return f"nulls={{{self.column!r}: {'()' if of_fields else 'value'}}}"
+
 
 def schema_spec(schema: Any) -> Spec:
     """The spec of a row of an Arrow schema: a dict of its columns.
@@ -356,12 +366,11 @@ def _nest_of(kind: Any, name: str) -> Any:
     if types.is_dictionary(kind):
         return _nest_of(kind.value_type, name)
     if types.is_struct(kind):
-        return {field.name: _nest_of(field.type, f"{name}.{field.name}") for field in kind}
+        return {field.name: _nest_of(field.type, f"{name}.{field.name}") for field in _fields_of(kind, name)}
     if _is_text(kind):
         return TensorSpec((), object)
     if types.is_map(kind):
-        pairs = {field.name: _nest_of(field.type, f"{name}.{field.name}") for field in fields_of_map(kind)}
-        return _lists_of(pairs, None, kind, name)
+        return _lists_of(_nest_of(pa.struct(fields_of_map(kind)), name), None, kind, name)
     if _is_list(kind) or types.is_fixed_size_list(kind):
         size = kind.list_size if types.is_fixed_size_list(kind) else None
         if size is not None and size < 0:
@@ -370,6 +379,13 @@ def _nest_of(kind: Any, name: str) -> Any:
     if (dtype := _dtype_of(kind)) is not None:
         return TensorSpec((), dtype)
     raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
+
+
+def _fields_of(kind: Any, name: str) -> list[Any]:
+    """The fields of a struct, each of which needs a name of its own: one would be lost."""
+    if len({field.name for field in kind}) != kind.num_fields:
+        raise UnsupportedTypeError(f"column {name!r} has several fields of one name, in its type {kind}")
+    return list(kind)
 
 
 def fields_of_map(kind: Any) -> list[Any]:
@@ -518,7 +534,7 @@ def _to_columns(array: Any, place: _Place) -> Any:
         # `flatten` makes each field of a null struct a null.
         return {
             field.name: _to_columns(part, place.field(field.name))
-            for field, part in zip(kind, array.flatten(), strict=True)
+            for field, part in zip(_fields_of(kind, place.column), array.flatten(), strict=True)
         }
     if types.is_fixed_size_list(kind):
         return _fixed_lists(array, place)
@@ -590,14 +606,12 @@ def _strings(array: Any) -> Strings:
     from pyarrow import types
 
     kind = array.type
-    if types.is_fixed_size_binary(kind):
-        width, buffer = kind.byte_width, array.buffers()[1]
-        data = np.frombuffer(buffer, np.uint8) if buffer is not None else np.empty(0, np.uint8)
-        starts = (array.offset + np.arange(len(array), dtype=np.int64)) * width
-        return Strings(data, starts, np.full(len(array), width, np.int64))
-    offsets = _offsets(array, types.is_large_string(kind) or types.is_large_binary(kind))
-    buffer = array.buffers()[2]
+    buffer = array.buffers()[-1]
     data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.empty(0, np.uint8)
+    if types.is_fixed_size_binary(kind):
+        starts = (array.offset + np.arange(len(array), dtype=np.int64)) * kind.byte_width
+        return Strings(data, starts, np.full(len(array), kind.byte_width, np.int64))
+    offsets = _offsets(array, types.is_large_string(kind) or types.is_large_binary(kind))
     return Strings(data, offsets[:-1], _sizes(offsets))
 
 
@@ -689,7 +703,7 @@ def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strin
     flat = _to_columns(values, place.items(holding))
     if not isinstance(flat, Dense | Strings) or len(flat) != prod(full):
         raise odd
-    return Dense(flat.array.reshape(full)) if isinstance(flat, Dense) else flat.reshape(full)
+    return flat.reshape(full)
 
 
 def _fixed_lists(array: Any, place: _Place) -> Any:
@@ -714,9 +728,7 @@ def _fixed_lists(array: Any, place: _Place) -> Any:
     def lists(flat: _Flat) -> Column:
         if isinstance(flat, Ragged | RaggedBatches):
             return RaggedBatches(flat, np.arange(n, dtype=np.int64) * size, np.full(n, size, np.int64))
-        if isinstance(flat, Dense):
-            return Dense(flat.array.reshape(n, size, *flat.array.shape[1:]))
-        shape = (n, size, *flat.starts.shape[1:])
-        return Strings(flat.data, flat.starts.reshape(shape), flat.sizes.reshape(shape))
+        shape = (flat.array if isinstance(flat, Dense) else flat.starts).shape
+        return flat.reshape((n, size, *shape[1:]))
 
     return _of_each(inner, place.items(holding), lists)

@@ -111,7 +111,7 @@ class Reading:
             row = rows + error.row if isinstance(rows, int) else int(rows[error.row])
             raise InvalidArgumentError(
                 f"{self.who}: column {error.column!r} has nulls, the first in row {row}, and NumPy has no "
-                f"null of type {error.kind}; say what to put in their place with nulls={{{error.column!r}: value}}, ask for a "
+                f"null of type {error.kind}; say what to put in their place with {error.cure}, ask for a "
                 f"column that says where they are with valid={{{top!r}: {top + '_valid'!r}}}, or drop these rows"
             ) from None
         except UnsupportedTypeError as error:
@@ -122,11 +122,8 @@ class Reading:
 
 def _cure(error: UnsupportedTypeError) -> str:
     """What to do about a column of a type that no array can hold; DuckDB's sums of integers are decimals."""
-    if "of type decimal" not in str(error):
-        return "cast it to another type, or leave it out"
-    return (
-        "cast it to another type (CAST(x AS BIGINT) or AS DOUBLE in SQL, cast('float64') in pyarrow), or leave it out"
-    )
+    how = "CAST(x AS BIGINT) or AS DOUBLE in SQL, cast('float64') in pyarrow"
+    return f"cast it to another type{f' ({how})' if 'of type decimal' in str(error) else ''}, or leave it out"
 
 
 def zero_of(kind: Any) -> Any:

@@ -275,7 +275,7 @@ def rows_block(
         raise InvalidArgumentError(
             f"{path}: column {error.column!r} has nulls in {part} (first in its row "
             f"{rows[error.row]}), and NumPy has no null of type {error.kind}; say what to put in their place with "
-            f"nulls={{{error.column!r}: value}}, or name the columns to read without this one"
+            f"{error.cure}, or name the columns to read without this one"
         ) from None
     except UnsupportedTypeError as error:
         raise _unsupported(path, error) from None

@@ -186,7 +186,8 @@ class TextTable(TextRecords):
         schema = self.schema
         if schema is not None and (schema.whole or (self.columns is not None and schema.states(self.columns))):
             return self
-        unstated = self if schema is None else replace(self, schema=None)  # type: ignore[type-var]  # subclasses are dataclasses
+        # Types are inferred whatever replaces nulls, which may be a list or a dict, and those have no hash.
+        unstated = replace(self, schema=None, nulls="error")  # type: ignore[type-var]  # subclasses are dataclasses
         tried, of_text = [], None
         try:
             for path in paths:
@@ -373,10 +374,10 @@ class TextTable(TextRecords):
             if batch.num_rows == 1:
                 block_of(batch, self._spec.structure, {} if self.nulls == "error" else dict(self.nulls))
         except NullsError as error:
-            named = error.column.split(".")[0]
+            as_float = ", or state the column as float64" if "int" in error.kind.partition("<")[0] else ""
             return InvalidArgumentError(
                 f"{where}: column {error.column!r} has no value, and NumPy has no null of type {error.kind}; say what to "
-                f"put in the place of missing values with nulls={{{named!r}: value}}, or state the column as float64"
+                f"put in the place of missing values with {error.cure}{as_float}"
             )
         except (FillError, pa.ArrowException, UnicodeDecodeError, OverflowError):
             pass  # the record is looked at below

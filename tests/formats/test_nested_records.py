@@ -143,3 +143,54 @@ def test_maps_of_views_are_read_by_number(deep: bool, tmp_path: Path) -> None:
     first = {"key": [[b"a"]], "value": [[b"x"]]} if deep else {"key": [b"a"], "value": [b"x"]}
     second: dict[str, Any] = {"key": [[]], "value": [[]]} if deep else {"key": [], "value": []}
     assert sorted(by_number, key=repr) == sorted([{"t": first}, {"t": second}], key=repr)
+
+
+@pytest.mark.parametrize("fill", [{"m": {"a": 0, "b": b""}}, {"m.a": 0, "m.b": b""}])
+@pytest.mark.parametrize("lists", [False, True])
+def test_lines_take_replacements_by_field(fill: dict[str, Any], lists: bool, tmp_path: Path) -> None:
+    records: list[Any] = [{"a": 1}, {"b": "x"}]
+    lines = [{"m": records}] if lists else [{"m": record} for record in records]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = di.data.JsonLinesDataset(str(tmp_path / "a.jsonl"), nulls=fill).to_list()
+    both = {"a": [1, 0], "b": [b"", b"x"]}
+    assert rows == ([{"m": both}] if lists else [{"m": {"a": 1, "b": b""}}, {"m": {"a": 0, "b": b"x"}}])
+
+
+@pytest.mark.parametrize("empty", [(), []])
+def test_lines_take_an_empty_list_for_a_null_one(empty: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"m": [{"a": 1}], "n": [1]}\n{"m": null}\n')
+    rows = di.data.JsonLinesDataset(str(tmp_path / "a.jsonl"), nulls={"m": empty, "n": empty}).to_list()
+    assert rows == [{"m": {"a": [1]}, "n": [1]}, {"m": {"a": []}, "n": []}]
+
+
+@pytest.mark.parametrize("values", [[[{"a": 1, "b": "x"}], None], [[{"a": 1, "b": "x"}, {"a": None, "b": "y"}]]])
+@pytest.mark.parametrize("name", ["parquet", "jsonl", "table"])
+def test_the_cure_of_a_null_in_an_error_is_one(name: str, values: list[Any], tmp_path: Path) -> None:
+    table = pa.table({"m": pa.array(values)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+
+    def rows(nulls: Any) -> Any:
+        if name == "table":
+            return di.data.Dataset.from_arrow(table, nulls=nulls).to_list()
+        constructor = di.data.ParquetDataset if name == "parquet" else di.data.JsonLinesDataset
+        return constructor(str(tmp_path / f"a.{name}"), nulls=nulls).to_list()
+
+    with pytest.raises(di.errors.InvalidArgumentError) as refused:
+        rows({} if name == "table" else "error")
+    null_list = values[-1] is None
+    assert ("nulls={'m': ()}" if null_list else "nulls={'m.a': value}") in str(refused.value)
+    found = rows({"m": ()} if null_list else {"m.a": 0})
+    assert found[-1]["m"]["a"] == ([] if null_list else [1, 0])
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_fields_of_one_name_are_refused(lists: bool, tmp_path: Path) -> None:
+    array: Any = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+    table = pa.table({"m": pa.ListArray.from_arrays([0, 1], array) if lists else array})
+    with pytest.raises(di.errors.InvalidArgumentError, match="several fields of one name"):
+        di.data.Dataset.from_arrow(table)
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(di.errors.UnimplementedError, match="several fields of one name"):
+        di.data.ArrowDataset(str(tmp_path / "a.arrow")).to_list()
