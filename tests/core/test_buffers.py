@@ -277,8 +277,8 @@ for _ in range(3):
 print(min(faults))
 """
     command = [sys.executable, "-c", program, str(tmp_path / "a")]
-    # Dask's nanny leaves MALLOC_TRIM_THRESHOLD_ behind, with which memory is given back at once; in one arena, since a busy machine
-    # reads on threads, which have memory of their own.
+    # Dask's nanny leaves MALLOC_TRIM_THRESHOLD_ behind, with which memory is given back at once. In one arena, since a busy
+    # machine reads on threads, which have memory of their own.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
     environment["MALLOC_ARENA_MAX"] = "1"
     told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
