@@ -8,17 +8,13 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, ClassVar
 
-import numpy as np
-
 from distinput.columns.block import Block, ColumnBlock, rows_within
 from distinput.columns.column import Ints, Strings
-from distinput.columns.picked import check_rows
-from distinput.errors import DataLossError, EngineMissing, InvalidArgumentError, UnimplementedError
-from distinput.files.manifest import FileTable
-from distinput.files.paths import ask_each, local_path
+from distinput.errors import DataLossError, EngineMissing, UnimplementedError
+from distinput.files.paths import local_path
 from distinput.files.source import stamp_of
 from distinput.formats.format import BLOCK_ROWS, Position, cut_rows
-from distinput.formats.tables import TableFormat
+from distinput.formats.tables import CountedTable
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
@@ -28,7 +24,7 @@ _LOOKED_AT = 16  # records read at first, to estimate the size of the others
 
 
 @dataclass(frozen=True)
-class ArrayRecords(TableFormat):
+class ArrayRecords(CountedTable):
     """The records of ArrayRecord files, as bytes; the extra `arrayrecord` installs the package that reads them.
 
     Records are counted, and any of them is reached by its number: `global_shuffle` holds nothing in memory, shards and
@@ -53,25 +49,15 @@ class ArrayRecords(TableFormat):
     def spec_of(self, path: str) -> Spec:
         return self.spec(path)
 
-    def rows(self, path: str) -> int:
-        """The number of records in the file."""
-        return _opened(path, stamp_of(path)).rows
-
-    def units(self, files: FileTable) -> Ints | None:
-        paths = [files.path(number) for number in range(len(files))]
-        return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
-
-    def unit_bytes(self, files: FileTable) -> int:
-        units = self.units(files)
-        return max(1, int(files.sizes.sum()) // max(1, 0 if units is None else int(units.sum())))
+    def opened(self, path: str) -> "_Opened":
+        return _opened(path, stamp_of(path))
 
     def read_groups(
         self, path: str, position: Position | None, size: int, given: int
     ) -> Iterator[tuple[Block, Position]]:
-        row, file = self.first_row(path, position), _opened(path, stamp_of(path))
+        row, file = self.first_row(path, position), self.opened(path)
         rows = file.rows
-        if row > rows:
-            raise DataLossError(f"{path}: has {rows} records, but reading was to go on at record {row}; it changed")
+        self.check_row(path, row, rows)
         most = _LOOKED_AT
         while row < rows:
             first, stop = next(cut_rows(rows - row, most, size, given))
@@ -80,15 +66,6 @@ class ArrayRecords(TableFormat):
             most = min(BLOCK_ROWS, 4 * most, rows_within(len(items), sum(map(len, items))))
             row, given = row + stop, given + stop
             yield block, {"row": row}
-
-    def fetch(self, path: str, rows: Ints) -> Block:
-        file, wanted = _opened(path, stamp_of(path)), np.asarray(rows, np.int64)
-        try:
-            check_rows(wanted, file.rows)
-        except IndexError as error:
-            raise InvalidArgumentError(f"{path}: {error}") from None
-        items = file.read(wanted.tolist()) if len(wanted) else []
-        return ColumnBlock(LEAF, [Strings.of(items)], len(items))
 
 
 class _Opened:
@@ -124,6 +101,11 @@ class _Opened:
         with self._lock, self._naming_damage():
             found: list[bytes] = self._reader.read(*rows)
             return found
+
+    def block(self, rows: Ints) -> Block:
+        """Records by their numbers, which are in range."""
+        items = self.read(rows.tolist()) if len(rows) else []
+        return ColumnBlock(LEAF, [Strings.of(items)], len(items))
 
     @contextmanager
     def _naming_damage(self) -> Iterator[None]:

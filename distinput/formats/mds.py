@@ -10,18 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import MOST_BYTES, Block, ColumnBlock
+from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
-from distinput.columns.picked import check_rows
 from distinput.columns.ragged import column_of_arrays
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.compression import CODECS, ArrowDecoder
 from distinput.files.folder import join_path, plain_name, split_path, without_notes
-from distinput.files.manifest import FileTable
-from distinput.files.paths import ask_each, local_path
+from distinput.files.paths import local_path
 from distinput.files.source import check_unchanged, read_range, read_spans, size_of, stamp_of
-from distinput.formats.format import BLOCK_ROWS, Position, cut_rows
-from distinput.formats.tables import LruCache, TableFormat
+from distinput.formats.format import BLOCK_ROWS, Position
+from distinput.formats.tables import CountedTable, LruCache
 from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member
 
@@ -68,7 +66,7 @@ _KEPT_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
-class Mds(TableFormat):
+class Mds(CountedTable):
     """The samples of folders in MDS, the format of MosaicML Streaming, as dicts in the order of the columns in `index.json`.
 
     Samples are counted, and any of them is reached by its number: `global_shuffle` holds nothing in memory, shards and
@@ -108,45 +106,20 @@ class Mds(TableFormat):
         return list(found) or paths
 
     def spec_of(self, path: str) -> Spec:
-        return self._opened(path).spec
-
-    def rows(self, path: str) -> int:
-        """The number of samples in the file."""
-        return self._opened(path).rows
-
-    def units(self, files: FileTable) -> Ints | None:
-        paths = [files.path(number) for number in range(len(files))]
-        return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
-
-    def unit_bytes(self, files: FileTable) -> int:
-        units = self.units(files)
-        return max(1, int(files.sizes.sum()) // max(1, 0 if units is None else int(units.sum())))
+        return self.opened(path).spec
 
     def read_groups(
         self, path: str, position: Position | None, size: int, given: int
     ) -> Iterator[tuple[Block, Position]]:
-        row, shard = self.first_row(path, position), self._opened(path)
-        if row > shard.rows:
-            raise DataLossError(
-                f"{path}: has {shard.rows} samples, but reading was to go on at sample {row}; it changed"
-            )
-        while row < shard.rows:
-            ends = shard.bounds[row + 1 : row + 1 + BLOCK_ROWS] - shard.bounds[row]
-            most = max(1, int(np.searchsorted(ends, MOST_BYTES, "right")))
-            _, stop = next(cut_rows(shard.rows - row, most, size, given))
-            block = shard.block(np.arange(row, row + stop))
-            row, given = row + stop, given + stop
-            yield block, {"row": row}
+        row, shard = self.first_row(path, position), self.opened(path)
 
-    def fetch(self, path: str, rows: Ints) -> Block:
-        shard, wanted = self._opened(path), np.asarray(rows, np.int64)
-        try:
-            check_rows(wanted, shard.rows)
-        except IndexError as error:
-            raise InvalidArgumentError(f"{path}: {error}") from None
-        return shard.block(wanted)
+        def ends(row: int) -> Ints:
+            behind: Ints = shard.bounds[row + 1 : row + 1 + BLOCK_ROWS] - shard.bounds[row]
+            return behind
 
-    def _opened(self, path: str) -> "_Shard":
+        yield from self.groups_of(path, shard, row, ends, size, given)
+
+    def opened(self, path: str) -> "_Shard":
         folder, name = split_path(path)
         index, stamp = join_path(folder, _INDEX), stamp_of(path)
         key = (path, stamp, stamp_of(index))

@@ -8,18 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import MOST_BYTES, Block, ColumnBlock
+from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints
-from distinput.columns.picked import check_rows
 from distinput.columns.ragged import Ragged
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.folder import remove_file, without_notes
-from distinput.files.manifest import FileTable
-from distinput.files.paths import as_paths, ask_each, local_path
+from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import check_unchanged, read_range, read_spans, size_of, stamp_of
-from distinput.formats.format import BLOCK_ROWS, Position, cut_rows
-from distinput.formats.tables import LruCache, TableFormat
+from distinput.formats.format import BLOCK_ROWS, Position
+from distinput.formats.tables import CountedTable, LruCache
 from distinput.values.nest import LEAF, tuple_of
 from distinput.values.spec import Spec, TensorSpec
 
@@ -45,7 +43,7 @@ _DATA, _INDEX = ".bin", ".idx"
 
 
 @dataclass(frozen=True)
-class Megatron(TableFormat):
+class Megatron(CountedTable):
     """The sequences of Megatron's indexed datasets: of each `.bin`, whose index `.idx` stands beside it, arrays [length].
 
     Sequences are counted, and any of them is reached by its number: `global_shuffle` holds nothing in memory, shards and
@@ -89,50 +87,25 @@ class Megatron(TableFormat):
         return [path for path in paths if path.lower().endswith(_DATA)] or paths
 
     def spec_of(self, path: str) -> Spec:
-        tokens = TensorSpec((None,), self._opened(path).dtype)
+        tokens = TensorSpec((None,), self.opened(path).dtype)
         return (
             Spec(tuple_of([LEAF, LEAF]), (tokens, TensorSpec((), np.int8)))
             if self.multimodal
             else Spec(LEAF, (tokens,))
         )
 
-    def rows(self, path: str) -> int:
-        """The number of records in the file."""
-        return self._opened(path).rows
-
-    def units(self, files: FileTable) -> Ints | None:
-        paths = [files.path(number) for number in range(len(files))]
-        return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
-
-    def unit_bytes(self, files: FileTable) -> int:
-        units = self.units(files)
-        return max(1, int(files.sizes.sum()) // max(1, 0 if units is None else int(units.sum())))
-
     def read_groups(
         self, path: str, position: Position | None, size: int, given: int
     ) -> Iterator[tuple[Block, Position]]:
-        row, index = self.first_row(path, position), self._opened(path)
-        if row > index.rows:
-            raise DataLossError(
-                f"{path}: has {index.rows} records, but reading was to go on at record {row}; it changed"
-            )
-        while row < index.rows:
-            ends = np.cumsum(index.sizes[row : row + BLOCK_ROWS], dtype=np.int64) * index.dtype.itemsize
-            most = max(1, int(np.searchsorted(ends, MOST_BYTES, "right")))
-            _, stop = next(cut_rows(index.rows - row, most, size, given))
-            block = index.block(np.arange(row, row + stop))
-            row, given = row + stop, given + stop
-            yield block, {"row": row}
+        row, index = self.first_row(path, position), self.opened(path)
 
-    def fetch(self, path: str, rows: Ints) -> Block:
-        index, wanted = self._opened(path), np.asarray(rows, np.int64)
-        try:
-            check_rows(wanted, index.rows)
-        except IndexError as error:
-            raise InvalidArgumentError(f"{path}: {error}") from None
-        return index.block(wanted)
+        def ends(row: int) -> Ints:
+            sizes = index.sizes[row : row + BLOCK_ROWS]
+            return np.cumsum(sizes, dtype=np.int64) * index.dtype.itemsize
 
-    def _opened(self, path: str) -> "_Index":
+        yield from self.groups_of(path, index, row, ends, size, given)
+
+    def opened(self, path: str) -> "_Index":
         stamp, beside = stamp_of(path), _index_path(path)
         key = (self, path, stamp, stamp_of(beside))
         found = _KEPT.get(key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Parquet, Arrow IPC and npy share: options, rows as blocks, one schema for all files, and files that state their spec."""
+"""What formats of tables share: options, rows as blocks, one schema for all files, and files that state or count their rows."""
 
 import re
 import threading
@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -24,11 +24,13 @@ from distinput.arrow.arrow import (
 )
 from distinput.arrow.record_batches import column_to_arrow
 from distinput.arrow.tabular import zero_of
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column
+from distinput.columns.block import MOST_BYTES, Block, ColumnBlock
+from distinput.columns.column import Column, Ints
+from distinput.columns.picked import check_rows
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
+from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each
-from distinput.formats.format import Format, Fragment, Position, check_position
+from distinput.formats.format import Format, Fragment, Position, check_position, cut_rows
 from distinput.formats.row_schema import RowSchema
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
@@ -36,6 +38,8 @@ from distinput.values.spec import Spec
 __all__ = [
     "UNION",
     "Conforming",
+    "CountedRows",
+    "CountedTable",
     "LruCache",
     "TableFormat",
     "arrays_of",
@@ -385,6 +389,80 @@ class TableFormat(Format):
         self, path: str, position: Position | None, size: int, given: int
     ) -> Iterator[tuple[Block, Position]]:
         """Like `read`, in blocks that end where groups of `size` rows do."""
+
+
+class CountedRows(Protocol):
+    """An open file that knows how many rows it has, and gives any of them by their numbers."""
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        ...
+
+    def block(self, rows: Ints) -> Block:
+        """Rows by their numbers, which are in range."""
+        ...
+
+
+class CountedTable(TableFormat):
+    """A format whose files have an index of their rows, so that they are counted, and reached by number."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def opened(self, path: str) -> CountedRows:
+        """The file, with its index."""
+
+    def rows(self, path: str) -> int:
+        """The number of rows in the file."""
+        return self.opened(path).rows
+
+    def units(self, files: FileTable) -> Ints | None:
+        paths = [files.path(number) for number in range(len(files))]
+        return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
+
+    def unit_bytes(self, files: FileTable) -> int:
+        units = self.units(files)
+        return max(1, int(files.sizes.sum()) // max(1, 0 if units is None else int(units.sum())))
+
+    def fetch(self, path: str, rows: Ints) -> Block:
+        file, wanted = self.opened(path), np.asarray(rows, np.int64)
+        try:
+            check_rows(wanted, file.rows)
+        except IndexError as error:
+            raise InvalidArgumentError(f"{path}: {error}") from None
+        return file.block(wanted)
+
+    @staticmethod
+    def check_row(path: str, row: int, rows: int) -> None:
+        """Refuse to go on behind the end of a file.
+
+        Raises:
+          DataLossError: it has fewer rows.
+        """
+        if row > rows:
+            raise DataLossError(f"{path}: has {rows} records, but reading was to go on at record {row}; it changed")
+
+    def groups_of(
+        self, path: str, file: CountedRows, row: int, ends: Callable[[int], Ints], size: int, given: int
+    ) -> Iterator[tuple[Block, Position]]:
+        """What `read_groups` gives of a file that knows the bytes of its rows.
+
+        Args:
+          path: of the file.
+          file: the same, open.
+          row: the first row.
+          ends: for a row, the bytes from its beginning to its end, and to the ends of the rows behind it.
+          size: rows of a group.
+          given: rows given before.
+        """
+        self.check_row(path, row, file.rows)
+        while row < file.rows:
+            most = max(1, int(np.searchsorted(ends(row), MOST_BYTES, "right")))
+            _, stop = next(cut_rows(file.rows - row, most, size, given))
+            block = file.block(np.arange(row, row + stop))
+            row, given = row + stop, given + stop
+            yield block, {"row": row}
 
 
 # ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.columns.state import sealed
 from distinput.errors import StateError
 from distinput.plan.options import AutoShardPolicy
 from tests.depth import DEEP
@@ -257,3 +258,22 @@ def test_records_of_a_pass_over_lanes_are_asked_of_the_earlier_job(tmp_path: Any
     ledger = di.train.Ledger(tmp_path / "ledger")
     with ledger, alone.restore(state) as rest, pytest.raises(di.errors.UnimplementedError, match=said):
         next(iter(ledger.follow(rest)))
+
+
+@pytest.mark.parametrize(
+    "change", [{"workers": None}, {"workers": "2"}, {"replicas": 0}, {"workers": 10**9}, {"inputs": 3}, {"inputs": [7]}]
+)
+def test_a_forged_state_of_a_worker_is_refused(change: dict[str, Any], tmp_path: Any) -> None:
+    paths = lines(tmp_path, [4, 4, 4])
+    mirrored = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    iterator = iter(mirrored.experimental_distribute_dataset(pipeline(paths, "OFF", 4, False)))
+    next(iterator)
+    state = {key: value for key, value in iterator.state().items() if key not in ("version", "check", "plan")}
+    alone = di.distribute.OneDeviceStrategy("CPU:0").experimental_distribute_dataset(pipeline(paths, "OFF", 4, False))
+    forged = sealed({**state, **change})
+    for states in (forged, [forged], [forged, forged]):
+        with pytest.raises(StateError):
+            alone.restore(states)
+    lanes = sealed({**state, "cut": "lanes", "inputs": [{"lanes": state["inputs"]}], **change})
+    with pytest.raises(StateError):
+        alone.restore(lanes)

@@ -49,6 +49,11 @@ def joined(states: Sequence[State]) -> State:
     first = found[0]
     if first.get("cut") != "per_worker":
         return states[0]  # it holds the whole position; those of the other workers are equal
+    if not (is_layout(first) and all(isinstance(each["inputs"], list) for each in found)):
+        raise StateError(
+            "DistributedDataset.restore: the state is damaged: 'workers', 'replicas' or 'inputs' is not as it was saved; it "
+            "must be what iterator.state() gave"
+        )
     if len(found) != first["workers"]:
         raise StateError(
             f"DistributedDataset.restore: the job had {first['workers']} workers, and here are the states of {len(found)}; "
