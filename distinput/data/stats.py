@@ -83,7 +83,7 @@ def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
     steps = list(walk(node))
     by_step: dict[str, OpCounters] = {}
     where: dict[str, Any] = {}
-    made: dict[str, Node] = {}
+    nodes: dict[str, Node] = {}
     seen: set[int] = set()
     for number, step in enumerate(steps):
         counter = counters.get(id(step))
@@ -91,7 +91,7 @@ def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
             seen.add(id(step))  # a step that several read from is counted once
             by_step[f"{number}:{step.op}"] = counter
             where[f"{number}:{step.op}"] = step.where()
-            made[f"{number}:{step.op}"] = step
+            nodes[f"{number}:{step.op}"] = step
     for key, counter in counters.items():
         if isinstance(key, tuple):  # (op, origin) of datasets that functions made
             op, origin = key
@@ -110,7 +110,7 @@ def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
             f"The loop that takes the elements is the slowest part, with {share}{_of_loop(steps[-1], load, last.rows)}."
         )
     else:
-        cure = _cure(made.get(slowest), by_step[slowest], counters, last, load, wall)
+        cure = _cure(nodes.get(slowest), by_step[slowest], counters, last, load, wall)
         sentence = f"{where[slowest]}, is the slowest step, with {share}; {cure}."
     return Stats(entries, slowest, sentence, outside)
 
@@ -166,11 +166,11 @@ def _cure(
     wall: float,
 ) -> str:
     """What would have the slowest step take less time, by what it does: it waits, it computes, or it opens files."""
-    used = last.used or (None if last.began is None else Run.cores() - last.began)
-    waits = used is not None and used.seconds < load / 2 and used.waits > 0
+    cores = last.used or (None if last.began is None else Run.cores() - last.began)
+    waits = cores is not None and cores.seconds < load / 2 and cores.waits > 0
     if isinstance(step, MapCalls):
         in_threads = counter.workers > 1 and not step.maps[0].processes and step.maps[0].executor is None
-        if in_threads and used is not None and load / 2 <= used.seconds < 1.3 * wall:
+        if in_threads and cores is not None and load / 2 <= cores.seconds < 1.3 * wall:
             turns = f"its {counter.workers} threads take turns in Python, one at a time"
             return f"{turns}: processes=True has them compute at once"
         if counter.workers:
