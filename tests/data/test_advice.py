@@ -3,6 +3,7 @@
 
 import gzip
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,8 +15,11 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import distinput as di
+from distinput.data.stats import stats_of
+from distinput.ops.reader import Reader
+from distinput.plan.node import walk
 from distinput.reports.bench import bench
-from distinput.run.run import CoreUse, Run, core_use
+from distinput.run.run import CoreUse, core_use
 from tests.data.test_stats import Clock, clock
 
 __all__ = ["clock"]
@@ -44,16 +48,21 @@ def _nothing_stays_mounted() -> Iterator[None]:
         di.io.unmount("slow://")
 
 
-@pytest.fixture
-def _never_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever takes time computes, also on a machine that has other things to do."""
-    monkeypatch.setattr(Run, "cores", staticmethod(lambda: CoreUse(time.perf_counter(), 0)))
+class Visits:
+    """Calls that last a while, and how many of them there were at a time."""
 
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
 
-@pytest.fixture
-def _waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever takes time waits."""
-    monkeypatch.setattr(Run, "cores", staticmethod(lambda: CoreUse(0.0, time.perf_counter_ns())))
+    def __call__(self, *_: object) -> int:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.02)
+        with self._lock:
+            self.now -= 1
+        return 0
 
 
 def lines(folder: Path, count: int) -> list[str]:
@@ -102,31 +111,31 @@ def test_a_function_that_sleeps(clock: Clock) -> None:
     assert "it waits more than it computes: num_parallel_calls=" in advice
 
 
-def seconds_of(dataset: di.data.Dataset) -> float:
-    begin = time.perf_counter()
-    assert len(list(dataset)) > 0
-    return time.perf_counter() - begin
-
-
 def test_a_function_that_sleeps_does_so_on_threads() -> None:
-    def ask(x: Any) -> Any:
-        time.sleep(0.02)
-        return int(x)
-
-    ask(0)
-    alone = seconds_of(RANGE(48).map(ask))
-    assert alone > 1.5 * seconds_of(RANGE(48).map(ask, num_parallel_calls=8))
+    alone, beside = Visits(), Visits()
+    _ = list(RANGE(48).map(lambda x: alone(x), output_signature=di.TensorSpec([], "int64")))
+    _ = list(RANGE(48).map(lambda x: beside(x), num_parallel_calls=8, output_signature=di.TensorSpec([], "int64")))
+    assert alone.most == 1 < beside.most
 
 
-@pytest.mark.usefixtures("_never_waiting")
+def advice_of_files(dataset: di.data.Dataset, waits: bool) -> str:
+    """What is said if reading the files takes nearly all of a pass, in which it waits or computes."""
+    with iter(dataset) as iterator:
+        assert len(list(iterator)) > 0
+        node, counters = iterator.counted
+        reader = next(step for step in walk(node) if isinstance(step, Reader))
+        counters[id(reader)].own += 1e4
+        counters[id(node)].seconds += 1e4
+        counters[id(node)].used = CoreUse(0.0, 9) if waits else CoreUse(1e4, 9)
+        stats = stats_of(node, counters)
+    assert stats.slowest == "1:text"
+    return stats.bottleneck
+
+
 def test_files_that_are_compressed_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt.gz"
     path.write_bytes(gzip.compress(b"a line\n" * 1000))
-    files = SlowToOpen(lambda: time.sleep(0.3))
-    slowest, advice = first_advice(
-        di.data.TextLineDataset(str(path), compression_type="GZIP", filesystem=files).batch(10)
-    )
-    assert slowest == "1:text"
+    advice = advice_of_files(di.data.TextLineDataset(str(path), compression_type="GZIP").batch(10), waits=False)
     assert "its files are compressed as a whole: Parquet, or files without compression" in advice
 
 
@@ -139,28 +148,23 @@ def test_a_slow_loop(clock: Clock) -> None:
     assert "the dataset waits for it, and a faster pipeline would not help" in stats.bottleneck
 
 
-@pytest.mark.usefixtures("_never_waiting")
 def test_many_small_files(tmp_path: Path) -> None:
-    files = SlowToOpen(lambda: time.sleep(0.01))
-    slowest, advice = first_advice(di.data.TextLineDataset(lines(tmp_path, 60), filesystem=files).batch(8))
-    assert slowest == "1:text"
+    advice = advice_of_files(di.data.TextLineDataset(lines(tmp_path, 60)).batch(8), waits=False)
     assert "60 files have 1 records each: fewer and larger files" in advice
 
 
-@pytest.mark.usefixtures("_waiting")
 def test_files_of_a_slow_store(tmp_path: Path) -> None:
-    files = SlowToOpen(lambda: time.sleep(0.01))
-    slowest, advice = first_advice(di.data.TextLineDataset(lines(tmp_path, 60), filesystem=files).batch(8))
-    assert slowest == "1:text"
+    advice = advice_of_files(di.data.TextLineDataset(lines(tmp_path, 60)).batch(8), waits=True)
     assert "it waits for the storage of 60 files: num_parallel_reads= waits for several at a time" in advice
+    advice = advice_of_files(di.data.TextLineDataset(lines(tmp_path, 1)).batch(8), waits=True)
+    assert "it waits for the storage: a copy nearby" in advice
 
 
 def test_a_slow_store_is_asked_for_several_files_at_a_time(tmp_path: Path) -> None:
-    paths = lines(tmp_path, 40)
-    files = SlowToOpen(lambda: time.sleep(0.03))
-    alone = seconds_of(di.data.TextLineDataset(paths, filesystem=files))
-    beside = seconds_of(di.data.TextLineDataset(paths, num_parallel_reads=8, filesystem=files))
-    assert alone > 1.5 * beside
+    visits = Visits()
+    dataset = di.data.TextLineDataset(lines(tmp_path, 40), num_parallel_reads=8, filesystem=SlowToOpen(visits))
+    assert len(list(dataset)) == 40
+    assert visits.most > 1
 
 
 def test_threads_that_take_turns_in_python(clock: Clock) -> None:
