@@ -26,10 +26,10 @@ class Stats(dict[str, dict[str, Any]]):
     """One entry for each step that ran, inputs first, named by its number and op; printed as a table.
 
     An entry has `blocks` and `rows` sent, `seconds` in the step and what it reads from on the same thread, `busy` seconds of
-    work in the step alone, `waiting` seconds for other threads or processes and, where it has them, `workers`, the `worked`
-    seconds of all of them together, and what AUTOTUNE `chose`; in a recorded pass (`distinput.reports.Recording`) the `bytes`
-    sent; that of `ignore_errors` how many elements it has `dropped`, and the `last_error`. Steps of datasets that functions
-    made (`interleave`) are named `inner`, one for each line that makes them.
+    work in the step alone, and `waiting` seconds for other threads or processes. A step with workers has `workers`, and the
+    `worked` seconds of all of them together. One that AUTOTUNE looks after has what it `chose`. A recorded pass
+    (`distinput.reports.Recording`) has the `bytes` sent. `ignore_errors` has how many elements it has `dropped`, and the
+    `last_error`. Steps of datasets that functions made (`interleave`) are named `inner`, one for each line that makes them.
 
     Attributes:
       slowest: the name of the step that the others wait for; "consumer" for the loop that takes the elements; "" before any
