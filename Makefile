@@ -86,7 +86,7 @@ $(MADE)/docs: pyproject.toml | $(MADE)/venv
 	@touch $@
 
 $(MADE)/dist: pyproject.toml | $(MADE)/venv
-	@$(PIP) build
+	@$(PIP) build twine
 	@touch $@
 
 demo: $(MADE)/demo

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the files of a release are whole: python .ci/release_check.py FOLDER (`make release-check` makes them first).
 
-The wheel holds the package and nothing else, and says of itself what it should. The wheel and the archive of sources are each
-installed into an empty environment, where pip finds nothing missing and the first program of the README prints what it shows.
+The wheel holds the package and nothing else, and says of itself what it should; `twine check` finds nothing. The wheel and the
+archive of sources are each installed into an empty environment, where pip finds nothing missing and the first program of the
+README prints what it shows.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
 import zipfile
 from email import message_from_bytes
@@ -51,9 +53,19 @@ def problems(wheel: Path) -> list[str]:
     wrong += [f"{name} is none of ours" for name in sorted(top - {"distinput", "pytest_distinput.py", info})]
     wrong += [f"{name} is missing" for name in ("distinput/py.typed", f"{info}/licenses/LICENSE") if name not in names]
     wrong += [f"the metadata have no {name}" for name in STATED if not said[name]]
-    if said["Description-Content-Type"] != "text/markdown" or said.get_payload() != README.read_text(encoding="utf-8"):
-        wrong.append("the description is not README.md")
+    if said["Description-Content-Type"] != "text/markdown" or said.get_payload() != description():
+        wrong.append("the description is not README.md without the links that lead nowhere outside of the repository")
     return wrong
+
+
+def description() -> str:
+    """The README with the substitutions of pyproject.toml: without links that lead nowhere outside of the repository."""
+    with (README.parent / "pyproject.toml").open("rb") as file:
+        hook = tomllib.load(file)["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    text = README.read_text(encoding="utf-8")
+    for each in hook["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    return text
 
 
 def program() -> tuple[str, str]:
@@ -98,6 +110,7 @@ def main() -> None:
     (wheel,), (sources,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     if wrong := problems(wheel):
         sys.exit("\n".join([f"{wheel}:", *wrong]))
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sources)], check=True)
     version = metadata(wheel)["Version"]
     for file in (wheel, sources):
         installed(file, version)

@@ -8,10 +8,11 @@ from math import ceil, floor, log10
 
 __all__ = ["Bar", "bars", "lines"]
 
-WIDTH, LINE, TOP, BOTTOM, SIDE = 920, 22, 34, 26, 60
-BARS, LETTER = 530, 6.9  # pixels for all bars, and for a letter of a label
+WIDTH, LINE, TOP, BOTTOM, SIDE = 920, 36, 34, 26, 60
+BARS = 640  # pixels for a plot of bars: what a page has beside its lists, so that labels are shown in their size
 GREY, INK, RED = "#c9ced6", "#1f2430", "#c0392b"
 COLOURS = ("#2f6fb7", "#d98324", "#3c9d5d", "#8e5bb5", "#c0504d", "#4aa6a6", "#8a8d3b", "#d46a9f", "#5d6d7e", "#a0522d")
+DARK = {"#ffffff": "#1b1f27", GREY: "#444c5a", INK: "#e6e9ef", RED: "#ff7b6b", "#5d6d7e": "#a3adbd"}
 KINDS = {"limit": "#9aa3b0", "peer": COLOURS[0]}
 
 
@@ -55,23 +56,22 @@ class _Scale:
 
 
 def bars(title: str, rows: Sequence[Bar]) -> str:
-    """A bar for each ratio from 1 on: to the right where we are faster; a red mark where it is wanted to be."""
+    """A bar for each ratio from 1 on, below its label: to the right where we are faster; a red mark where it is wanted."""
     values = [value for row in rows for value in (row.ratio, row.low, row.high, row.reach or 1.0)]
-    labels = round(24 + LETTER * max(len(row.label) for row in rows))
-    scale = _Scale([*values, 1.0], labels, labels + BARS - SIDE)
+    scale = _Scale([*values, 1.0], SIDE / 2, BARS - SIDE / 2)
     bottom = TOP + LINE * len(rows)
     drawn = [_line(scale.at(x), TOP - 4, scale.at(x), bottom, INK if x == 1 else GREY) for x in scale.powers]
     drawn += [_text(scale.at(x), bottom + 16, f"{x:g}x", "middle") for x in scale.powers]
     for index, row in enumerate(rows):
-        middle = TOP + LINE * (index + 0.5)
+        middle = TOP + LINE * (index + 0.75)
         first, last = sorted((scale.at(1.0), scale.at(row.ratio)))
         shape = f'x="{first}" y="{middle - 6}" width="{max(1.0, round(last - first, 1))}" height="12"'
         drawn.append(f'<rect {shape} fill="{KINDS[row.kind]}"/>')
         drawn.append(_line(scale.at(row.low), middle, scale.at(row.high), middle, INK))
         if row.reach is not None:
             drawn.append(_line(scale.at(row.reach), middle - 9, scale.at(row.reach), middle + 9, RED, 2.5))
-        drawn.append(_text(labels - 8, middle + 4, row.label, "end"))
-    return _picture(title, labels + BARS, bottom + BOTTOM, drawn)
+        drawn.append(_text(12, middle - 11, row.label, "start"))
+    return _picture(title, BARS, bottom + BOTTOM, drawn)
 
 
 def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], across: str, up: str) -> str:
@@ -98,12 +98,19 @@ def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], acros
     return _picture(title, WIDTH, height, drawn)
 
 
+def _dark() -> str:
+    """The rules for a dark page: each colour of the ground, of lines and of texts becomes another."""
+    rules = "".join(f'[fill="{a}"]{{fill:{b}}}[stroke="{a}"]{{stroke:{b}}}' for a, b in DARK.items())
+    return f"<style>@media (prefers-color-scheme: dark){{{rules}}}</style>"
+
+
 def _picture(title: str, width: float, height: float, drawn: Sequence[str]) -> str:
     size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12" role="img">',
             f"<title>{escape(title)}</title>",
+            _dark(),
             f'<rect width="{width:g}" height="{height:g}" rx="6" fill="#ffffff"/>',
             _text(12, 18, title, "start"),
             *drawn,

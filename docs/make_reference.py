@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes build/reference/*.md from the docstrings: one page per public module, one heading per public name.
+"""Writes build/reference/*.md from the docstrings: a page for each public module and each class with members.
 
 A name is public when it is in the `__all__` of `distinput` or of a public module reached from there. The pages are made when
 they are wanted, here or by docs/make_site.py, and never committed.
@@ -13,6 +13,7 @@ import re
 import shutil
 from collections import deque
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -20,6 +21,7 @@ from distinput.errors import EngineMissing
 
 REFERENCE = Path(__file__).parents[1] / "build" / "reference"
 ROOT = "distinput"
+MADE = "<!-- written by docs/make_reference.py from the docstrings -->"
 
 # Public modules that must be there whether or not the one above names them.
 MODULES = (
@@ -34,6 +36,7 @@ MODULES = (
     "distinput.reports",
     "distinput.testing",
 )
+WIDE = 84  # letters of a signature in one line
 # Modules that import the package of a neighbour. Where one is not installed, the module has no page.
 NEIGHBOURS = tuple([f"distinput.interop.{name}" for name in ("grain", "huggingface", "jax", "keras", "ray", "torch")])
 os.environ.setdefault("KERAS_BACKEND", "jax")  # read when Keras is imported
@@ -123,15 +126,15 @@ def entries() -> Iterator[tuple[str, str, object]]:
                     yield module_name, f"{module_name}.{name}.{member}", raw
 
 
-def signature(value: object, bound: bool) -> str:
-    """Parameters with their defaults, without types: how those are spelled depends on Python's version."""
+def signature(value: object, bound: bool, name: str = "") -> str:
+    """How it is called: parameters with their defaults, without types, whose spelling depends on Python's version."""
     function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
     if not callable(function) or (inspect.isclass(function) and not _is_made_by_us(function)):
         return ""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        return "(...)"
+        return f"{name}(...)"
     drop_first = bound and not isinstance(value, staticmethod)
     shown = []
     marks = {"/": False, "*": False}
@@ -151,7 +154,20 @@ def signature(value: object, bound: bool) -> str:
         shown.append(f"{star}{parameter.name}{default}")
     if marks["/"]:
         shown.append("/")
-    return f"({', '.join(shown)})"
+    return _wrapped(name, shown)
+
+
+def _wrapped(name: str, parameters: list[str]) -> str:
+    """A call in one line, or with its parameters in lines below where it is too long to be read without scrolling."""
+    call = f"{name}({', '.join(parameters)})"
+    if len(call) <= WIDE:
+        return call
+    lines = [""]
+    for text in (*(f"{parameter}," for parameter in parameters[:-1]), parameters[-1]):
+        if len(lines[-1]) + len(text) > WIDE - 5:
+            lines.append("")
+        lines[-1] += f"{' ' * bool(lines[-1])}{text}"
+    return "\n    ".join([f"{name}(", *lines]) + "\n)"
 
 
 def _is_made_by_us(cls: type) -> bool:
@@ -212,17 +228,19 @@ def _fenced(text: str) -> str:
 
 
 def pages() -> dict[str, str]:
-    """The text of every page by file name."""
+    """The text of every page by file name; those of classes are named by `class_pages`."""
     modules = public_modules()
     public = public_classes()
     first: dict[int, str] = {}
-    written: dict[str, list[str]] = {name: [] for name in modules}
+    written: dict[str, list[str]] = {}
+    for name, module in modules.items():
+        written[name] = [f"# `{name}`", "", MADE, "", _fenced(inspect.getdoc(module) or ""), ""]
     for module_name, name, value in entries():
-        body = written[module_name]
         is_member = name.count(".") > module_name.count(".") + 1
         owner = name.rsplit(".", 1)[0]
         if is_member and owner in _aliases(first, owner, modules):
             continue
+        body = written.get(owner, written[module_name]) if is_member else written[module_name]
         body += [f"### `{name}`", ""]
         if inspect.ismodule(value):
             body += [f"A module: see [{name}]({name}.md).", ""]
@@ -232,21 +250,29 @@ def pages() -> dict[str, str]:
             if known != name and not is_member:
                 body += [f"The same as `{known}`.", ""]
                 continue
-        call = signature(value, bound=is_member)
+        if inspect.isclass(value) and any(members(value, public)):
+            body += [f"A class, [on a page of its own]({name}.md){_summary(value)}", ""]
+            body = written[name] = [f"# `{name}`", "", MADE, ""]
+        call = signature(value, is_member, name.rsplit(".", 1)[1] if is_member else name)
         if isinstance(value, property) or (is_member and not call and not isinstance(value, enum.Enum)):
             body += ["*property*", ""]
         elif call:
-            body += ["```python", f"{name.rsplit('.', 1)[1] if is_member else name}{call}", "```", ""]
+            body += ["```python", call, "```", ""]
         text = _body(value)
         body += [text, ""] if text else []
         above = [f"`{public[base]}`" for base in value.__mro__[1:] if base in public] if inspect.isclass(value) else []
         body += [f"Inherits from {' and '.join(above)}.", ""] if above else []
-    result = {}
-    for name, module in modules.items():
-        head = [f"# `{name}`", "", "<!-- written by docs/make_reference.py from the docstrings -->", ""]
-        head += [_fenced(inspect.getdoc(module) or ""), ""]
-        result[f"{name}.md"] = "\n".join([*head, *written[name]]).rstrip() + "\n"
-    return result
+    return {f"{name}.md": "\n".join(lines).rstrip() + "\n" for name, lines in written.items()}
+
+
+def class_pages(module: str) -> list[str]:
+    """The classes of a public module that have pages of their own, sorted."""
+    return sorted(name for name in _with_pages() if name.rpartition(".")[0] == module)
+
+
+@cache
+def _with_pages() -> frozenset[str]:
+    return frozenset(page.removesuffix(".md") for page in pages()) - {*public_modules()}
 
 
 def listing() -> str:
@@ -259,8 +285,8 @@ def listing() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _summary(module: ModuleType) -> str:
-    text = (inspect.getdoc(module) or "").split("\n", 1)[0]
+def _summary(value: object) -> str:
+    text = (inspect.getdoc(value) or "").split("\n", 1)[0]
     return f": {text}" if text else ""
 
 

@@ -6,6 +6,7 @@ python docs/make_site.py              (or `make site`)
 The pages stay what they are in a repository. Copies of them are made in build/pages, in which
 
 * the reference is written from the docstrings (docs/make_reference.py), and its pages are listed on docs/reference.md;
+* each benchmark of docs/performance.md has a page;
 * links that leave docs/ lead to copies of the files that they name; a program becomes a page that shows it;
 * headings of the reference that are long names get a short one for the list beside the page;
 * examples with prompts are marked as such, so that prompts and output are coloured;
@@ -31,6 +32,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PICTURES = (".png", ".svg", ".webp")
 REFERENCE = DOCS / "reference.md"  # the page that the generated ones are below
+PERFORMANCE = DOCS / "performance.md"  # its part about each benchmark is a page of the site
+OWN_NAMES = ("npz",)  # what a title does not begin with a capital letter for
 ELSEWHERE = "repository"  # the folder of the site with pages that come from outside docs/
 HEADING = re.compile(r"^### `(?P<name>distinput\.[\w.]+)`$", re.MULTILINE)
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -46,6 +49,12 @@ class Entry:
     path: Path
     below: tuple["Entry", ...] = ()
 
+    def paths(self) -> Iterator[Path]:
+        """The page, and all below it."""
+        yield self.path
+        for entry in self.below:
+            yield from entry.paths()
+
 
 @dataclass(frozen=True)
 class Group:
@@ -58,8 +67,7 @@ class Group:
     def paths(self) -> Iterator[Path]:
         """All pages of the group, in order."""
         for entry in self.entries:
-            yield entry.path
-            yield from (below.path for below in entry.below)
+            yield from entry.paths()
         for group in self.groups:
             yield from group.paths()
 
@@ -88,7 +96,14 @@ def navigation(index: Path = DOCS / "index.md") -> list[Group]:
 def _below(front: Path, named: set[Path]) -> Iterator[Entry]:
     if front == REFERENCE:
         for name in sorted(_reference().public_modules()):
-            yield Entry(name.removeprefix("distinput."), DOCS / "reference" / f"{name}.md")
+            classes = [
+                Entry(cls.rpartition(".")[2], DOCS / "reference" / f"{cls}.md")
+                for cls in _reference().class_pages(name)
+            ]
+            yield Entry(name.removeprefix("distinput."), DOCS / "reference" / f"{name}.md", tuple(classes))
+    if front == PERFORMANCE:
+        for name in _benchmarks(front.read_text(encoding="utf-8")):
+            yield Entry(name, _benchmark_page(name))
     if front.name not in ("README.md", "index.md"):
         return
     for line in front.read_text(encoding="utf-8").splitlines():
@@ -121,6 +136,8 @@ def _title(text: str, page: Path) -> str:
     """Text of a link as a title; numbers of records get the name of what they number."""
     if text.isdigit():
         return f"{page.parent.name.upper()} {text}"
+    if text in OWN_NAMES:
+        return text
     return text.strip("`").removeprefix("distinput.") if text.startswith("`") else text[:1].upper() + text[1:]
 
 
@@ -130,7 +147,9 @@ def stage(folder: Path, groups: list[Group]) -> None:
     shutil.copyfile(DOCS / "site.css", folder / "site.css")
     waiting = [path for path in sorted(DOCS.rglob("*")) if path.suffix in (".md", *PICTURES)]
     waiting += [path for group in groups for path in group.paths()]
-    seen = _stage_reference(folder / "reference")
+    seen = _stage_reference(folder / "reference") | {
+        _benchmark_page(name) for name in _benchmarks(PERFORMANCE.read_text(encoding="utf-8"))
+    }
     while waiting:
         path = waiting.pop()
         if path in seen:
@@ -140,6 +159,8 @@ def stage(folder: Path, groups: list[Group]) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix in PICTURES:
             shutil.copyfile(path, place)
+        elif path == PERFORMANCE:
+            waiting += _stage_performance(folder)
         elif path.suffix == ".md":
             text, found = _page(path)
             place.write_text(text, encoding="utf-8")
@@ -156,6 +177,34 @@ def _stage_reference(folder: Path) -> set[Path]:
         page.write_text(HEADING.sub(_heading, page.read_text(encoding="utf-8")), encoding="utf-8")
     (folder / "README.md").unlink()  # the list of them is on the page above
     return {DOCS / "reference" / page.name for page in folder.iterdir()}
+
+
+def _benchmarks(page: str) -> list[str]:
+    """The benchmarks that have a part of the page about performance: their headings are names, the others sentences."""
+    return re.findall(r"^## (\w+)$", page, re.MULTILINE)
+
+
+def _benchmark_page(name: str) -> Path:
+    return DOCS / "performance" / f"{name}.md"
+
+
+def _stage_performance(folder: Path) -> list[Path]:
+    """Write the page about performance without the benchmarks, and a page for each; returns what they lead to outside docs/."""
+    text, found = _page(PERFORMANCE)
+    names = _benchmarks(text)
+    front, *parts = re.split(r"^## (?=\w+$)", text, flags=re.MULTILINE)
+    for name in names:
+        front = front.replace(f"](#{name})", f"](performance/{name}.md)")
+    (folder / "performance.md").write_text(front, encoding="utf-8")
+    (folder / "performance").mkdir(exist_ok=True)
+    for name, part in zip(names, parts, strict=True):
+        title, _, rest = part.partition("\n")
+        rest = LINK.sub(
+            lambda link: link[0].replace("](../", "](../../").replace("](repository/", "](../repository/"), rest
+        )
+        rest = rest.replace("](performance/", "](").replace("](#", "](../performance.md#")
+        (folder / _place(_benchmark_page(name))).write_text(f"# {title}\n{rest}", encoding="utf-8")
+    return found
 
 
 def _place(path: Path) -> Path:
@@ -179,6 +228,12 @@ def _page(path: Path) -> tuple[str, list[Path]]:
             return found["text"]  # a folder of the repository has no page
         if file.exists() and not file.is_relative_to(DOCS):
             outside.append(file)
+        if (
+            file == PERFORMANCE
+            and (anchor := found["anchor"])
+            and anchor[1:] in _benchmarks(PERFORMANCE.read_text("utf-8"))
+        ):
+            return f"[{found['text']}]({relpath(_place(_benchmark_page(anchor[1:])), _place(path).parent)})"
         there = relpath(_place(file), _place(path).parent) if file.is_relative_to(ROOT) else target
         return f"[{found['text']}]({there}{found['anchor'] or ''})"
 
@@ -194,8 +249,8 @@ def _page(path: Path) -> tuple[str, list[Path]]:
 
 
 def _heading(found: re.Match[str]) -> str:
-    """A heading that is a public name; the list beside the page shows it without the module that the page is about."""
-    short = re.sub(r"^(?:[a-z_]+\.)+", "", found["name"])
+    """A heading that is a public name; the list beside the page shows its last part, the rest being the page's title."""
+    short = found["name"].rpartition(".")[2]
     return f'{found[0]} {{ data-toc-label="{short}" }}'
 
 
@@ -215,14 +270,12 @@ def settings(groups: list[Group]) -> str:
 
 
 def _group(group: Group) -> dict[str, object]:
-    inside: list[object] = []
-    for entry in group.entries:
-        page = _place(entry.path).as_posix()
-        if entry.below:
-            inside.append({entry.title: [page, *({e.title: _place(e.path).as_posix()} for e in entry.below)]})
-        else:
-            inside.append({entry.title: page})
-    return {group.title: [*inside, *map(_group, group.groups)]}
+    return {group.title: [*map(_entry, group.entries), *map(_group, group.groups)]}
+
+
+def _entry(entry: Entry) -> dict[str, object]:
+    page = _place(entry.path).as_posix()
+    return {entry.title: [page, *map(_entry, entry.below)] if entry.below else page}
 
 
 def _toml(value: object) -> str:

@@ -1468,10 +1468,11 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     ) -> "Recording":
         """Make a pass, and write a page of HTML about it: one file, which needs nothing from elsewhere.
 
-        It shows the graph with the time, elements and bytes of each step, the step that the others wait for, a timeline of
-        threads, buffers and waits, memory, how far rows travel in shuffles beside a perfect shuffle, and how the data would be
-        divided among workers. Only this pass is measured so closely; others cost nothing more. To record a loop of your own,
-        such as one that trains a model, iterate a `distinput.reports.Recording` of the dataset.
+        It shows the graph with the time, elements and bytes of each step, the step that the others wait for, and a cure.
+        Below are a timeline of threads, buffers and waits, memory, how far rows travel in shuffles beside a perfect
+        shuffle, and how the data would be divided among workers. Only this pass is measured so closely; others cost nothing
+        more. To record a loop of your own, such as one that trains a model, iterate a `distinput.reports.Recording` of the
+        dataset.
 
         Args:
           path: of the file.

@@ -4,21 +4,32 @@
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from distinput.names.words import html
+from distinput.names.words import html, number_text, seconds_text
+from distinput.ops.map import MapCalls
+from distinput.ops.reader import Reader
 from distinput.plan.node import Node, walk
-from distinput.run.run import OpCounters
+from distinput.run.run import OpCounters, Run
 
-__all__ = ["Stats", "stats_of"]
+__all__ = ["SMALL_BATCH", "Stats", "stats_of"]
+
+SMALL_BATCH = 16
+"""A batch of so few rows costs about as much to hand out as one of many."""
+
+_QUICK = 50e-6
+"""A loop, or a call of a function, that takes less for an element, pays mostly for being called."""
+
+_MANY_FILES, _FEW_RECORDS = 50, 1000
+"""With so many files that have so few records each, opening them is most of the work."""
 
 
 class Stats(dict[str, dict[str, Any]]):
     """One entry for each step that ran, inputs first, named by its number and op; printed as a table.
 
     An entry has `blocks` and `rows` sent, `seconds` in the step and what it reads from on the same thread, `busy` seconds of
-    work in the step alone, `waiting` seconds for other threads or processes and, where it has them, `workers`, the `worked`
-    seconds of all of them together, and what AUTOTUNE `chose`; in a recorded pass (`distinput.reports.Recording`) the `bytes`
-    sent; that of `ignore_errors` how many elements it has `dropped`, and the `last_error`. Steps of datasets that functions
-    made (`interleave`) are named `inner`, one for each line that makes them.
+    work in the step alone, and `waiting` seconds for other threads or processes. A step with workers has `workers`, and the
+    `worked` seconds of all of them together. One that AUTOTUNE looks after has what it `chose`. A recorded pass
+    (`distinput.reports.Recording`) has the `bytes` sent. `ignore_errors` has how many elements it has `dropped`, and the
+    `last_error`. Steps of datasets that functions made (`interleave`) are named `inner`, one for each line that makes them.
 
     Attributes:
       slowest: the name of the step that the others wait for; "consumer" for the loop that takes the elements; "" before any
@@ -72,6 +83,7 @@ def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
     steps = list(walk(node))
     by_step: dict[str, OpCounters] = {}
     where: dict[str, Any] = {}
+    nodes: dict[str, Node] = {}
     seen: set[int] = set()
     for number, step in enumerate(steps):
         counter = counters.get(id(step))
@@ -79,6 +91,7 @@ def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
             seen.add(id(step))  # a step that several read from is counted once
             by_step[f"{number}:{step.op}"] = counter
             where[f"{number}:{step.op}"] = step.where()
+            nodes[f"{number}:{step.op}"] = step
     for key, counter in counters.items():
         if isinstance(key, tuple):  # (op, origin) of datasets that functions made
             op, origin = key
@@ -88,7 +101,18 @@ def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
     outside = max(0.0, last.outside - sum(counter.late for counter in by_step.values()))
     slowest, load = _slowest(by_step, last, outside)
     entries = {name: _entry(counter) for name, counter in by_step.items()}
-    return Stats(entries, slowest, _sentence(slowest, load, by_step, where, last, outside), outside)
+    if not slowest:
+        return Stats(entries, slowest, "No element was asked for yet.", outside)
+    wall = max(last.seconds + last.outside, load)
+    share = f"{100 * load / wall:.0f} % of {wall:.3g} s" if wall else "all the time"
+    if slowest == "consumer":
+        sentence = (
+            f"The loop that takes the elements is the slowest part, with {share}{_of_loop(steps[-1], load, last.rows)}."
+        )
+    else:
+        cure = _cure(nodes.get(slowest), by_step[slowest], counters, last, load, wall)
+        sentence = f"{where[slowest]}, is the slowest step, with {share}; {cure}."
+    return Stats(entries, slowest, sentence, outside)
 
 
 def _entry(counter: OpCounters) -> dict[str, Any]:
@@ -124,28 +148,65 @@ def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) 
     return slowest, load[slowest]
 
 
-def _sentence(
-    slowest: str,
-    load: float,
-    named: Mapping[str, OpCounters],
-    where: Mapping[str, Any],
+def _of_loop(last: Node, load: float, count: int) -> str:
+    """What a loop that is the slowest part does with its time: it works on elements, or merely takes many small ones."""
+    rows = last.rows_per_batch
+    if count and load / count < _QUICK and (rows is None or rows <= SMALL_BATCH):
+        each = f"which takes {seconds_text(load / count)} for each of {count:,} elements"
+        return f", {each}: larger batches hand out many rows at once"
+    return "; the dataset waits for it, and a faster pipeline would not help"
+
+
+def _cure(
+    step: Node | None,
+    counter: OpCounters,
+    counters: Mapping[Hashable, OpCounters],
     last: OpCounters,
-    outside: float,
+    load: float,
+    wall: float,
 ) -> str:
-    if not slowest:
-        return "No element was asked for yet."
-    wall = max(last.seconds + last.outside, load)
-    share = f"{100 * load / wall:.0f} % of {wall:.3g} s" if wall else "all the time"
-    if slowest == "consumer":
-        return f"The loop that takes the elements is the slowest part, with {share}; the dataset waits for it."
-    counter = named[slowest]
-    op = slowest.split(":")[1]
+    """What would have the slowest step take less time, by what it does: it waits, it computes, or it opens files."""
+    cores = last.used or (None if last.began is None else Run.cores() - last.began)
+    waits = cores is not None and cores.seconds < load / 2 and cores.waits > 0
+    if isinstance(step, MapCalls):
+        in_threads = counter.workers > 1 and not step.maps[0].processes and step.maps[0].executor is None
+        if in_threads and cores is not None and load / 2 <= cores.seconds < 1.3 * wall:
+            turns = f"its {counter.workers} threads take turns in Python, one at a time"
+            return f"{turns}: processes=True has them compute at once"
+        if counter.workers:
+            why = "since they wait more than they compute" if waits else "if there are cores for them"
+            return f"more than {counter.workers} workers would help, {why}"
+        if waits:
+            return "it waits more than it computes: num_parallel_calls= lets so many calls wait at once"
+        if counter.rows and load / counter.rows < _QUICK:
+            each = f"a call takes {seconds_text(load / counter.rows)}, which no thread makes up for"
+            return f"{each}: a function of whole batches, in a map after batch(n), is called once for n elements"
+        return (
+            "num_parallel_calls= spreads it over threads, with processes=True over processes if it computes in Python"
+        )
+    if isinstance(step, Reader):
+        source = counters.get(id(step.input))
+        files = source.rows if source is not None else 0
+        cure = _of_files(step, files, counter.rows, waits)
+        if cure:
+            return cure
     if counter.workers:
-        cure = f"more than {counter.workers} workers would help, if there are cores for them"
-    elif op in ("map", "fused_map"):
-        cure = "num_parallel_calls= spreads it over threads, with processes=True over processes"
-    elif counter.thread == last.thread and outside > 0.1 * load:
-        cure = "prefetch after it would let it run beside the loop"
-    else:
-        cure = "the other steps wait for it"
-    return f"{where[slowest]}, is the slowest step, with {share}; {cure}."
+        return f"more than {counter.workers} workers would help, if there are cores for them"
+    if counter.thread == last.thread and last.outside > 0.1 * load:
+        return "prefetch after it would let it run beside the loop"
+    return "the other steps wait for it"
+
+
+def _of_files(step: Reader, files: int, records: int, waits: bool) -> str:
+    """What would help a reader of so many files and records."""
+    if waits:
+        if files > 1:
+            return f"it waits for the storage of {files:,} files: num_parallel_reads= waits for several at a time"
+        return "it waits for the storage: a copy nearby (cache_remote, cache) or several files are read faster"
+    if getattr(step.format, "compression", None):
+        more = "num_parallel_reads= undoes several files at a time, and " if files > 1 else ""
+        return f"its files are compressed as a whole: {more}Parquet, or files without compression, are read faster"
+    if files >= _MANY_FILES and records < _FEW_RECORDS * files:
+        each = number_text(records / files)
+        return f"{files:,} files have {each} records each: fewer and larger files (Dataset.write) are opened less often"
+    return ""

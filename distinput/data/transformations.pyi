@@ -563,8 +563,8 @@ class Transformations(Generic[T_co]):
             and after a restart, and others in each pass. Files are not dealt to workers below this map (policy FILE).
           seed: with `rng`, any integer; None draws one, which a saved state remembers.
           executor: any `concurrent.futures.Executor` that calls it, such as those of Dask, mpi4py and `ProcessPoolExecutor`; or a
-            function that makes one, which is called again when one has broken. Results come in order, `num_parallel_calls` parts
-            are under way (two for each worker if that is None, as far as the executor tells how many it has), and a part whose
+            function that makes one, which is called again when one has broken. Results come in order. `num_parallel_calls` parts
+            are under way (two for each worker if that is None, as far as the executor tells how many it has). A part whose
             worker was lost is sent again, up to four times. A `ProcessPoolExecutor` that broke is replaced by one like it.
           vectorize: whether a function of NumPy is called once for a whole block where its results stay the same to the bit; what
             the function returns never depends on it. "auto": for small elements, by rules that are exact by construction. True:

@@ -65,8 +65,8 @@ class ShortAnswerError(OSError):
 class Retries:
     """How patient a read of a remote file is.
 
-    After a request that failed in a way that may pass (a connection that broke, a server that is overloaded, an answer that is
-    too short), the next one follows after a pause of random length, which is longer after each failure. What will not pass,
+    Some failures may pass: a connection that broke, a server that is overloaded, an answer that is too short. The next request
+    follows after a pause of random length, which is longer after each failure. What will not pass,
     such as a missing file or missing rights, is an error at once.
 
     Args:

@@ -168,7 +168,11 @@ def _size(leaf: Any) -> int:
 
 def _changes(dataset: Dataset[Any], stats: Stats) -> list[str]:
     """What could be changed, the step that the others wait for first."""
-    found = [stats.bottleneck] if stats.slowest not in ("", "consumer") else []
+    found = (
+        [stats.bottleneck]
+        if stats.slowest and (stats.slowest != "consumer" or "larger batches" in stats.bottleneck)
+        else []
+    )
     steps = list(walk(dataset._runs().node))
     if not any(isinstance(step, Prefetch) for step in steps) and stats.slowest != "consumer":
         found.append(

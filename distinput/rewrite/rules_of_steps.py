@@ -167,7 +167,7 @@ def shuffle_of_one(node: Node) -> Node | None:
 
 
 def batch_then_unbatch(node: Node) -> Node | None:
-    """Rows that are stacked and taken apart again; only if no batch can be an error, be it for the shapes of its rows."""
+    """Rows that are stacked and taken apart again; only if no batch can be an error, as by rows that differ in shape."""
     match node:
         case Unbatch(Batch(x, _, False) as batch) if not batch.may_fail:
             return x

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from itertools import islice, starmap
 from threading import get_ident
-from time import perf_counter
+from time import perf_counter, perf_counter_ns, process_time
 from typing import Any, ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -20,10 +20,16 @@ from distinput.run.threads import Pool, Threads
 from distinput.url_secrets import scrub, without_secrets
 from distinput.values.leaves import is_ragged
 
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
 __all__ = [
     "MOST_CALLS",
     "Asked",
     "CalledBlock",
+    "CoreUse",
     "OpCounters",
     "ReadAheadBudget",
     "Run",
@@ -31,6 +37,7 @@ __all__ = [
     "bytes_of",
     "called",
     "calls_of",
+    "core_use",
     "element_text",
     "note_element",
     "stopped",
@@ -272,6 +279,30 @@ _AHEAD, _AHEAD_BYTES = 3, 32 << 20
 """Parts of files that may be decoded ahead: many threads decode one, but the last of them often has more to do."""
 
 
+class CoreUse(NamedTuple):
+    """What the threads of this process had of the cores.
+
+    Args:
+      seconds: on a core, all threads together.
+      waits: how much oftener a thread gave its core up, to wait for something, than it lost it to another program.
+    """
+
+    seconds: float
+    waits: int
+
+    def __sub__(self, before: "CoreUse") -> "CoreUse":
+        """Between two moments."""
+        return CoreUse(self.seconds - before.seconds, self.waits - before.waits)
+
+
+def core_use() -> CoreUse:
+    """Since this process began. Where the system does not tell how often threads waited, they always did."""
+    if resource is None:
+        return CoreUse(process_time(), perf_counter_ns())
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return CoreUse(used.ru_utime + used.ru_stime, used.ru_nvcsw - used.ru_nivcsw)
+
+
 @dataclass
 class OpCounters:
     """What one op did in a run.
@@ -292,6 +323,8 @@ class OpCounters:
       dropped: elements that were left out because of an error.
       dropped_before: those of them in passes before this one.
       error: the last such error, in words.
+      began: for the last step of a run, what the process had had of the cores before it.
+      used: for the last step of a run that has ended, what the process had of the cores meanwhile.
     """
 
     blocks: int = 0
@@ -309,6 +342,8 @@ class OpCounters:
     dropped: int = 0
     dropped_before: int = 0
     error: str = ""
+    began: CoreUse | None = None
+    used: CoreUse | None = None
 
     @property
     def busy(self) -> float:
@@ -368,10 +403,12 @@ class Run:
     """
 
     clock: ClassVar[Callable[[], float]] = staticmethod(perf_counter)
+    cores: ClassVar[Callable[[], CoreUse]] = staticmethod(core_use)
 
     def __init__(self, steps: Iterable[Step] = (), ram_budget: int = 256 << 20, run_ahead: int | None = None) -> None:
         self.asked = Asked(run_ahead=run_ahead)
         self.counters: dict[Hashable, OpCounters] = {id(step): OpCounters() for step in steps}
+        self._last = next(reversed(self.counters), None)  # the step that the loop takes elements of
         self.ram_budget = ram_budget
         self.resumed = False
         """True if it did not begin at the first element."""
@@ -556,6 +593,9 @@ class Run:
     def _watched(self, step: Step, counter: OpCounters, stream: Stream, state: State | None) -> Stream:
         clock, inner = Run.clock, self._inner
         end: float | None = None
+        is_last = id(step) == self._last
+        if is_last:
+            counter.began, counter.used = Run.cores(), None
         try:
             while True:
                 counter.thread = thread = get_ident()
@@ -596,6 +636,8 @@ class Run:
                 error.add_note(f"no element can follow: {step.op} does not go on after this error")
             raise
         finally:
+            if is_last and counter.began is not None:
+                counter.used = Run.cores() - counter.began
             close = getattr(stream, "close", None)
             if close is not None:
                 close()

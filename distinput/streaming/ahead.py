@@ -347,7 +347,7 @@ def blocks_in(
       read: gives the records from a place on, with the position after each block.
       run: says whether it is tolerant.
       past: finds where to go on behind one; None: with the next file.
-      one_version: in a tolerant run the rest of a file is lost once it has changed, be it for going on behind a damaged record.
+      one_version: in a tolerant run the rest of a file is lost once it has changed, also behind a damaged record.
     """
     for mark, place in files:
         if "error" in place:

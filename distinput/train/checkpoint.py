@@ -186,9 +186,10 @@ class Checkpoint:
     """Saves and restores variables, arrays, iterators, numbers and text together, each under a name.
 
     Keyword arguments become attributes; more may be set later. Each may be a variable, a NumPy array, a tensor, an iterator
-    of a dataset, a number or text, an object with `state_dict` and `load_state_dict` or with `get_state` and `set_state`, a
-    generator of random numbers, or a dict, list, tuple or object that holds such things, to any depth. An object that is
-    reached by several paths is saved once. Attributes of objects that hold nothing of the kind are left alone.
+    of a dataset, a number, text or a generator of random numbers. It may be an object with `state_dict` and
+    `load_state_dict`, or with `get_state` and `set_state`. It may be a dict, list, tuple or object that holds such things, to
+    any depth. An object that is reached by several paths is saved once. Attributes of objects that hold nothing of the kind
+    are left alone.
 
     A checkpoint is one file, `<path>.npz`, that appears under its name when it is complete. With several workers, all of them
     make every call; the first one reads and writes the file, and the others need not see it.

@@ -4,7 +4,7 @@
 Fresh memory is expensive: the kernel clears every page when it is first touched, which takes longer than copying a batch. So
 `Buffers.empty` gives out views of buffers that it remembers, and gives a buffer out again when its reference count shows that
 neither it nor a view of it is alive. Whatever looks at an array (a slice, a `memoryview`, a DLPack capsule, a tensor of
-PyTorch or JAX over the same memory) refers to it, and a view refers to the buffer, so a batch that anybody keeps is never
+PyTorch or JAX over the same memory) refers to it, and a view refers to the buffer. So a batch that anybody keeps is never
 overwritten; a new buffer is made instead.
 
 Large arrays have a pool of their own, so that they do not evict the others. It is emptied whenever an iteration ends: what

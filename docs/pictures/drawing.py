@@ -22,9 +22,10 @@ COLOURS = {
     "orange": ("#c8741a", "#eba04f"),
     "green": ("#2e8b4f", "#62c283"),
     "violet": ("#8050b0", "#b58be0"),
+    "teal": ("#1f8f95", "#5cc8cd"),
     "grey": ("#7a8494", "#939daf"),
 }
-KINDS = ("blue", "orange", "green", "violet", "grey")
+KINDS = ("blue", "orange", "green", "violet", "teal", "grey")
 """The classes of things of several kinds, in the order in which they are used."""
 
 

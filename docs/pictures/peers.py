@@ -79,13 +79,13 @@ def draw() -> str:
     kinds = dict(zip(libraries, KINDS, strict=False)) | {BY_HAND: KINDS[-1]}
     benchmarks = [*dict.fromkeys(row.benchmark for row in rows)]
     bottom = TOP + sum(LINE * sum(row.benchmark == name for row in rows) + 10 for name in benchmarks)
-    picture = Picture("How many times as long others take for the same work", 800, bottom + 44)
+    picture = Picture("Speed compared (right of 1×: distinput is faster)", 800, bottom + 44)
     powers = _powers(rows)
 
     def at(ratio: float) -> float:
         return LEFT + (log10(ratio) - powers[0]) / (powers[-1] - powers[0]) * (RIGHT - LEFT)
 
-    picture.text(20, 26, "How many times as long others take for the same work", "ink strong")
+    picture.text(20, 26, "Speed compared (right of 1×: distinput is faster)", "ink strong")
     x = 20.0
     for name in libraries:
         picture.bar(x, 41, 14, 10, kinds[name])
@@ -94,7 +94,7 @@ def draw() -> str:
     for power in powers:
         picture.line([(at(10**power), TOP - 8), (at(10**power), bottom)], "ink" if power == 0 else "edge")
         picture.text(at(10**power), bottom + 18, f"{10**power:,g}x", "soft small", "middle")
-    picture.text(at(1) + 6, bottom + 34, "distinput is faster to the right of 1x", "soft small")
+    picture.text(at(1) + 6, bottom + 34, "their time / our time", "soft small")
     y = float(TOP)
     for benchmark in benchmarks:
         inside = sorted(

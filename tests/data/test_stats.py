@@ -2,35 +2,48 @@
 import random
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import distinput as di
-from distinput.run.run import Run
+from distinput.run.run import CoreUse, Run
 
 RANGE = di.data.Dataset.range
 INT64 = di.TensorSpec([], "int64")
 
 
 class Clock(threading.local):
-    """A clock for each thread, which goes on only when it is told that work was done there."""
+    """A clock for each thread, which goes on only when it is told that work was done there, or that it waited."""
 
     now = 0.0
+    cores: ClassVar[list[float]] = [0.0, 0.0]  # of all threads together: seconds on a core, and how often they waited
 
     def __call__(self) -> float:
         return self.now
 
     def work(self, seconds: float) -> None:
-        """So much time passes."""
+        """So much time passes on a core."""
         self.now += seconds
+        self.cores[0] += seconds
+
+    def wait(self, seconds: float) -> None:
+        """So much time passes, but not on a core."""
+        self.now += seconds
+        self.cores[1] += 1
+
+    def used(self) -> CoreUse:
+        """Of the cores."""
+        return CoreUse(self.cores[0], int(self.cores[1]))
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
+    monkeypatch.setattr(Clock, "cores", [0.0, 0.0])
     monkeypatch.setattr(Run, "clock", staticmethod(made))
+    monkeypatch.setattr(Run, "cores", staticmethod(made.used))
     return made
 
 

@@ -2,6 +2,7 @@
 """The page of conformance has all loaders and laws, and says what judging gives; loaders that are quick are judged again."""
 
 import importlib.util
+import re
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -58,3 +59,16 @@ def test_the_page_says_what_judging_gives(known: Known) -> None:
 def test_our_loaders_keep_what_they_offer() -> None:
     for name, verdicts in rows().items():
         assert not name.startswith("distinput") or set(verdicts) <= {"kept", "–"}  # noqa: RUF001
+
+
+def test_the_page_about_workers_that_die_says_the_same_and_leads_there() -> None:
+    text = (ROOT / "docs" / "feeds" / "worker_dies.md").read_text(encoding="utf-8")
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    laws = lines[0][1:]
+    assert {"worker killed", "rank killed"} <= {*laws}
+    told = {}
+    for name, *cells in lines[1:]:
+        plain = [re.sub(r"\[(.*)\]\(\.\./conformance\.md#\S+\)", r"\1", cell) for cell in (name, *cells)]
+        told[plain[0]] = plain[1:]
+    places = [list(LAWS).index(law) for law in laws]
+    assert told == {name: [verdicts[place].strip("*") for place in places] for name, verdicts in rows().items()}

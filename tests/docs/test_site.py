@@ -32,7 +32,7 @@ def test_every_page_is_in_the_navigation_once(script: ModuleType) -> None:
     inside = [page for group in script.navigation() for page in group.paths() if page.is_relative_to(DOCS)]
     missing = {page.relative_to(DOCS).as_posix() for page in {*DOCS.rglob("*.md")} - {*inside}}
     assert missing == set(), "give each a row in a table of docs/index.md"
-    assert {page.parent.name for page in {*inside} - {*DOCS.rglob("*.md")}} == {"reference"}
+    assert {page.parent.name for page in {*inside} - {*DOCS.rglob("*.md")}} == {"performance", "reference"}
     assert [page.relative_to(DOCS).as_posix() for page, rows in Counter(inside).items() if rows > 1] == []
 
 
@@ -96,8 +96,37 @@ def test_links_out_of_the_folder_of_pages_lead_to_copies(script: ModuleType, tmp
 def test_long_names_are_short_beside_the_page(script: ModuleType, tmp_path: Path) -> None:
     script.stage(tmp_path / "pages", [])
     text = (tmp_path / "pages" / "reference" / "distinput.train.md").read_text(encoding="utf-8")
-    assert '### `distinput.train.Checkpoint.save` { data-toc-label="Checkpoint.save" }' in text
+    own = (tmp_path / "pages" / "reference" / "distinput.train.Checkpoint.md").read_text(encoding="utf-8")
+    assert '### `distinput.train.Checkpoint.save` { data-toc-label="save" }' in own
     assert '### `distinput.train.latest_checkpoint` { data-toc-label="latest_checkpoint" }' in text
+
+
+def test_each_benchmark_is_a_page_of_the_site(script: ModuleType, tmp_path: Path) -> None:
+    script.stage(tmp_path / "pages", [])
+    front = (tmp_path / "pages" / "performance.md").read_text(encoding="utf-8")
+    own = (tmp_path / "pages" / "performance" / "state.md").read_text(encoding="utf-8")
+    assert "| [state](performance/state.md) |" in front
+    assert "## state" not in front
+    assert own.startswith("# state\n")
+    assert "![state](state.svg)" in own
+    assert "](performance/state.md)" in (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
+
+
+def test_style_copies_code_alone_and_shows_pictures_as_the_page_is() -> None:
+    rules = re.sub(r"\s+", " ", (DOCS / "site.css").read_text(encoding="utf-8"))
+    assert "code[data-md-copying] .gp, code[data-md-copying] .go { display: none; }" in rules
+    for scheme, colours in (("default", "light"), ("slate", "dark")):
+        assert f'[data-md-color-scheme="{scheme}"] .md-typeset img[src$=".svg"] {{ color-scheme: {colours}; }}' in rules
+
+
+def test_plots_can_be_read_on_dark_pages_and_on_phones() -> None:
+    for plot in sorted((DOCS / "performance").glob("*.svg")):
+        text = plot.read_text(encoding="utf-8")
+        assert "prefers-color-scheme: dark" in text, plot.name
+        assert 'font-size="12"' in text, plot.name
+    assert re.search(
+        r"@media[^{]*max-width[^{]*{[^@]*p > img {\s*max-width: none", (DOCS / "site.css").read_text("utf-8")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +146,7 @@ def test_the_site(site: Path, script: ModuleType) -> None:
     page = (site / "state.html").read_text(encoding="utf-8")
     assert all(f"(prefers-color-scheme: {scheme})" in page for scheme in ("dark", "light"))
     assert not any('class="mermaid"' in file.read_text(encoding="utf-8") for file in site.glob("*.html"))
+    assert max(len(page.read_bytes()) for page in site.rglob("*.html")) < 400_000, "a page that nobody scrolls through"
     assert "What a state holds" in (site / "search.json").read_text(encoding="utf-8")
     for group in script.navigation():
         assert f">{group.title}" in re.sub(r">\s+", ">", page), group.title

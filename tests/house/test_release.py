@@ -2,6 +2,8 @@
 """What is looked at before a release (`make release-check`) finds what is wrong with a wheel."""
 
 import importlib.util
+import re
+import tomllib
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -29,7 +31,7 @@ def wheel(script: ModuleType, folder: Path, *names: str, without: str = "") -> P
     """A wheel with all that it needs but one thing, and with more files."""
     said = dict.fromkeys(script.STATED, "x") | {"Name": "distinput", "Version": distinput.__version__}
     lines = [f"{name}: {value}\n" for name, value in said.items() if name != without]
-    lines += ["Description-Content-Type: text/markdown\n\n", (ROOT / "README.md").read_text(encoding="utf-8")]
+    lines += ["Description-Content-Type: text/markdown\n\n", script.description()]
     path = folder / "distinput.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(f"{INFO}/METADATA", "".join(lines))
@@ -62,6 +64,21 @@ def test_what_does_not_belong_into_a_wheel_is_named(script: ModuleType, tmp_path
 def test_what_a_wheel_lacks_is_named(script: ModuleType, tmp_path: Path, missing: str) -> None:
     (wrong,) = script.problems(wheel(script, tmp_path, without=missing))
     assert missing in wrong
+
+
+def test_the_long_description_has_no_links_that_lead_nowhere(script: ModuleType) -> None:
+    text = script.description()
+    assert re.findall(r"\]\((?!https?://)[^)]*\)", text) == []
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^#.*$", text, re.MULTILINE) == re.findall(r"^#.*$", readme, re.MULTILINE)
+    code = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+    assert code.findall(text) == code.findall(readme)
+
+
+def test_the_archive_of_sources_has_what_the_description_is_made_of() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        included = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert {f"/{path.name}" for path in ROOT.glob("*.md")} <= {*included}
 
 
 def test_the_readme_has_the_program_that_is_run(script: ModuleType) -> None:

@@ -94,7 +94,25 @@ def test_the_reference_is_written_anew(tmp_path: Path) -> None:
     assert written == sorted(page.name for page in tmp_path.iterdir())
     assert {*written} == {*writer().pages(), "README.md"}
     listed = re.findall(r"^\* \[`\S*`\]\((\S*)\)", (tmp_path / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted([*listed, "README.md"]) == written
+    classes = [f"{name}.md" for module in writer().public_modules() for name in writer().class_pages(module)]
+    assert sorted([*listed, *classes, "README.md"]) == written
+    assert {"distinput.data.Dataset.md", "distinput.train.Checkpoint.md"} <= {*classes}
+
+
+def test_a_class_with_members_has_a_page_that_its_module_links_to() -> None:
+    page, own = writer().pages()["distinput.data.md"], writer().pages()["distinput.data.Dataset.md"]
+    assert "### `distinput.data.Dataset`" in page
+    assert "](distinput.data.Dataset.md)" in page
+    assert "### `distinput.data.Dataset.take`" not in page
+    assert "### `distinput.data.Dataset.take`" in own
+
+
+def test_signatures_are_read_without_scrolling() -> None:
+    blocks = re.findall(
+        r"^### .*\n\n```python\n((?:[^`>].*\n)+?)```$", "\n".join(writer().pages().values()), re.MULTILINE
+    )
+    assert len(blocks) > 400
+    assert [line for block in blocks for line in block.splitlines() if len(line) > writer().WIDE] == []
 
 
 def test_every_public_name_says_what_it_is() -> None:
