@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from logging import LogRecord
 
-__all__ = ["CUT", "cut_from_logs", "printed_without_secrets", "public_url", "scrub", "without_secrets"]
+__all__ = ["CUT", "cut_from_logs", "of_url", "printed_without_secrets", "public_url", "scrub", "without_secrets"]
 
 T = TypeVar("T")
 
@@ -33,6 +33,8 @@ _OF_SIGNATURES = re.compile(
     r"|s[terpvrs]|spr|srt|sip|sdd|sk[tesv]|skoid|sktid"
 )
 """Names of what goes with a signature, and changes with it: when it was made, for how long, and for whom."""
+_LONG = 6
+"""Shorter values are cut out where their names stand before them."""
 _USER = re.compile(r"[^/?#@]*@")
 
 
@@ -90,6 +92,21 @@ def _closed(query: str) -> tuple[str, str]:
 def _is_secret(part: str) -> bool:
     name, _, value = part.partition("=")
     return value not in ("", CUT) and bool(_SECRET.search(name) or _KEY.fullmatch(part))
+
+
+def of_url(error: BaseException, url: str) -> BaseException:
+    """An error of another package about a URL, or one in its place if it shows secrets of the URL, however it writes them."""
+    from urllib.parse import quote
+
+    _, _, query = url.partition("?")
+    secret = [part for part in query.split("&") if _is_secret(part)]
+    values = [part.partition("=")[2] for part in secret]
+    shown = [*secret, *[value for value in values if len(value) >= _LONG]]
+    text = f"{type(error).__name__}: {error}"
+    cut = text
+    for form in sorted({*shown, *[quote(each, "") for each in shown], *map(quote, shown)}, key=len, reverse=True):
+        cut = cut.replace(form, CUT)
+    return error if cut == text else RuntimeError(without_secrets(cut))
 
 
 def scrub(error: BaseException) -> None:

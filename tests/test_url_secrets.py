@@ -156,6 +156,26 @@ def test_a_server_that_is_down(shown: list[str]) -> None:
             di.io.unmount(f"{server.url}/")
 
 
+def test_errors_of_a_store_that_write_a_key_in_their_own_way(shown: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("obstore")
+    with StrangeServer(b"", lambda answer: answer.fail(403)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+            monkeypatch.setenv(name, "some")
+        for query in QUERIES:
+            url = f"s3://of-secrets/a.txt?{query}"
+            di.io.mount("s3://of-secrets/", "obstore")
+            try:
+                fails(shown, lambda url=url: di.io.read_file(url))
+                fails(shown, lambda url=url: di.data.FileDataset(url))
+                fails(shown, lambda url=url: di.data.Dataset.list_files(url))
+                fails(shown, lambda url=url: di.data.TextLineDataset(url).to_list())
+                fails(shown, lambda url=url: di.data.Dataset.range(2).map(lambda n: {"n": n}).write(url, "csv"))
+            finally:
+                di.io.unmount("s3://of-secrets/")
+
+
 def test_the_command_line(shown: list[str]) -> None:
     from distinput.cli.main import main
 

@@ -17,6 +17,7 @@ from fsspec.spec import AbstractBufferedFile
 
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.run.threads import mapped
+from distinput.url_secrets import of_url, without_secrets
 
 __all__ = ["PART_BYTES", "MultipartUpload", "ObjectStoreFiles"]
 
@@ -331,24 +332,28 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         """Errors of obstore as those of the operating system, with the URL."""
         from obstore import exceptions
 
+        url = self._shown + key
         try:
             yield
         except (exceptions.NotFoundError, FileNotFoundError) as error:
-            raise FileNotFoundError(errno.ENOENT, "No such file or directory", self._shown + key) from error
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", url) from of_url(error, url)
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-            raise PermissionError(errno.EACCES, f"Permission denied: {error}", self._shown + key) from error
+            told = of_url(error, url)
+            raise PermissionError(errno.EACCES, f"Permission denied: {told}", without_secrets(url)) from told
         except exceptions.NotSupportedError as error:
-            raise UnimplementedError(f"{self._shown}{key}: {error}") from error
+            raise UnimplementedError(without_secrets(f"{url}: {error}")) from error
         except InvalidArgumentError:
             raise
         except ValueError as error:
+            told, shown = of_url(error, url), without_secrets(url)
             raise InvalidArgumentError(
-                f"{self._shown}{key}: cannot be the name of an object, since stores have no '.', '..' or empty parts: {error}"
-            ) from error
+                f"{shown}: cannot be the name of an object, since stores have no '.', '..' or empty parts: {told}"
+            ) from told
         except exceptions.BaseError as error:
-            lasting = _LASTING.search(str(error))
+            lasting, told = _LASTING.search(str(error)), of_url(error, url)
             number = errno.EINVAL if lasting else errno.EIO
-            raise OSError(number, f"{type(error).__name__}: {error}", self._shown + key) from error
+            what = f"{type(error).__name__}: {error}" if told is error else str(told)
+            raise OSError(number, what, without_secrets(url)) from told
 
 
 class _Writer:

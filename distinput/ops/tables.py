@@ -19,7 +19,6 @@ from distinput.columns.picked import put_in_order
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State, evenly
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.ops.generator import Begun
 from distinput.ops.slices import from_tensor_slices, slices_of
 from distinput.plan.families import InMemory
 from distinput.plan.node import Node
@@ -49,16 +48,14 @@ class StreamSource:
 
     def __init__(self, given: Any, who: str, schema: Any = None) -> None:
         self.given, self.who = given, who
-        self.once = not callable(given) and (hasattr(given, "__next__") or hasattr(given, "read_next_batch"))
-        self.left: Any = None
-        self.begun = Begun()
         self.rest: _Rest | None = None
-        if self.once:
+        """What is left, if it can be read once."""
+        if not callable(given) and (hasattr(given, "__next__") or hasattr(given, "read_next_batch")):
             if given in _TAKEN:
                 raise self.consumed()
             _TAKEN.add(given)
-            self.left = self._opened()
-            self.schema = self.left.schema
+            reader = self._opened()
+            self.schema, self.rest = reader.schema, _Rest(reader)
         elif schema is not None:
             self.schema = schema
         else:
@@ -70,13 +67,8 @@ class StreamSource:
         """A reader from the first row on.
 
         Raises:
-          InvalidArgumentError: the stream can be read once, and was; or it cannot be opened; or its columns changed.
+          InvalidArgumentError: the stream cannot be opened; or its columns changed.
         """
-        if self.once:
-            reader, self.left = self.left, None
-            if reader is None:
-                raise self.consumed()
-            return reader
         reader = self._opened()
         if reader.schema != self.schema:
             raise InvalidArgumentError(
@@ -144,26 +136,22 @@ class ArrowStream(Node):
         return {"row": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        source, who = self.source, self.reading.who
-        if not source.once:
+        source, who, rest = self.source, self.reading.who, self.source.rest
+        if rest is None:
             reader = source.open()
             try:
                 yield from self._blocks(_read(reader, who), state["row"], 0)
             finally:
                 reader.close()
-        elif run.sampling:
-            sample = source.begun.items(source.open, lambda batch: batch, sampling=True)
-            yield from self._blocks(_read(sample, who), state["row"], 0)
-        else:
-            rest, source.rest = source.rest, None
-            if rest is None:
-                rest = _Rest(source.begun.items(source.open, lambda batch: batch, sampling=False))
-            try:
-                if state["row"] < rest.row:
-                    raise source.consumed()
-                yield from self._blocks(_read(rest.batches(), who), state["row"], rest.row)
-            finally:
-                source.rest = rest
+            return
+        me = object()
+        try:
+            if not rest.taken_by(me) or state["row"] < rest.row:
+                raise source.consumed()
+            batches = rest.sampled() if run.sampling else rest.batches()
+            yield from self._blocks(_read(batches, who), state["row"], rest.row)
+        finally:
+            rest.leave(me)
 
     def _blocks(self, batches: Iterator[Any], begin: int, row: int) -> Stream:
         """The rows from `begin` on of batches that begin at `row`."""
@@ -183,15 +171,27 @@ class ArrowStream(Node):
 
 
 class _Rest:
-    """What a pass has left of a stream that can be read once, for the same pass to go on, after an interrupt for example.
+    """What is left of a stream that can be read once: for the pass that a sample was before, and for one that was interrupted.
 
     Args:
-      behind: the batches that nobody has read.
+      reader: of the stream.
     """
 
-    def __init__(self, behind: Iterator[Any]) -> None:
-        self._behind = behind
-        self._held: tuple[int, list[Any]] = (0, [])
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        self._held: tuple[int, list[Any]] = (0, [])  # changed in one step, since an interrupt may come at any
+        self._user: object = None
+
+    def taken_by(self, user: object) -> bool:
+        """Whether nobody else reads it now; others are kept out until the user leaves."""
+        if self._user is None:
+            self._user = user
+        return self._user is user
+
+    def leave(self, user: object) -> None:
+        """Let others read it."""
+        if self._user is user:
+            self._user = None
 
     @property
     def row(self) -> int:
@@ -202,12 +202,22 @@ class _Rest:
         """The batches; each is held until the next one is wanted."""
         while True:
             row, held = self._held
-            if not held:
-                held.extend(islice(self._behind, 1))  # no interrupt comes between reading and keeping
-            if not held:
+            if not held and not self._pulled(held):
                 return
             yield held[0]
-            self._held = (row + held[0].num_rows, [])
+            self._held = (row + held[0].num_rows, held[1:])
+
+    def sampled(self) -> Iterator[Any]:
+        """The batches, which stay where they are."""
+        at, held = 0, self._held[1]
+        while at < len(held) or self._pulled(held):
+            yield held[at]
+            at += 1
+
+    def _pulled(self, held: list[Any]) -> bool:
+        known = len(held)
+        held.extend(islice(self._reader, 1))  # no interrupt comes between reading and keeping
+        return len(held) > known
 
 
 def _read(batches: Iterator[Any], who: str) -> Iterator[Any]:
