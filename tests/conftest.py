@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, Verbosity, settings
 
 from tests.depth import DEEP
-from tests.engines.processes import NURSERIES
 from tests.golden.families import summary_lines
 from tests.nursery import FORKED
 
@@ -31,18 +30,18 @@ def _close_the_nurseries() -> Iterator[None]:
     """End the processes that have loaded what those of many tests need."""
     yield
     FORKED.close()
-    for nursery in NURSERIES.values():
-        nursery.close()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Fork the processes that a test starts (tests/nursery.py), its fixtures included, unless it says that they must be new."""
     FORKED.on = not DEEP and item.get_closest_marker("fresh_process") is None
+    loads = item.get_closest_marker("loads")
+    FORKED.loads = loads.args[0] if loads else ""
     try:
         return (yield)
     finally:
-        FORKED.on = False
+        FORKED.on, FORKED.loads = False, ""
 
 
 _MODULES_BETWEEN = 50

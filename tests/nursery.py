@@ -4,7 +4,8 @@
 While `FORKED.on`, `subprocess.Popen` forks where it is told `python -c ...`, `python -m ...` or `python script.py`, whoever
 tells it: a test, or distinput itself. All else is started as ever, and so is what a fork cannot be: an interpreter with
 flags, or with variables that Python reads when it begins. A test of what a new process imports, or of its first or its last
-moments, says `@pytest.mark.fresh_process`. `make test-deep` forks nothing.
+moments, says `@pytest.mark.fresh_process`; one whose programs load PyTorch or JAX says `@pytest.mark.loads("torch")`, and they
+are forked from a process that has done so. `make test-deep` forks nothing.
 
 A nursery is one process without threads of its own. It is told what to start by a message, with the open files of the child;
 it says the child's number, and how it ended, on a pipe of the child's own.
@@ -173,11 +174,12 @@ class Forked:
     """Whether `subprocess.Popen` forks, and where.
 
     Args:
-      nurseries: for programs in general, and for the seats of a cluster.
+      nurseries: for programs in general, for the seats of a cluster, and for programs that load an engine.
     """
 
     def __init__(self, **nurseries: Nursery) -> None:
-        self._nurseries = nurseries
+        self.nurseries = nurseries
+        self.loads = ""  # the engine that the programs load; a test says it by `@pytest.mark.loads`
         self._on = False
 
     @property
@@ -192,15 +194,21 @@ class Forked:
 
     def nursery(self, words: Sequence[str]) -> Nursery:
         """The one that has loaded what a program needs."""
-        return self._nurseries["seats" if any(map(_SEAT.search, words)) else "programs"]
+        return self.nurseries[self.loads or ("seats" if any(map(_SEAT.search, words)) else "programs")]
 
     def close(self) -> None:
         """End the processes that fork others."""
-        for nursery in self._nurseries.values():
+        for nursery in self.nurseries.values():
             nursery.close()
 
 
-FORKED = Forked(programs=Nursery(), seats=Nursery("distributed"))
+_SUITE = "distinput.testing.collectives"
+FORKED = Forked(
+    programs=Nursery(),
+    seats=Nursery("distributed"),
+    torch=Nursery("torch.distributed", _SUITE),
+    jax=Nursery("jax.distributed", _SUITE),
+)
 
 
 class _Popen(_FRESH):  # type: ignore[type-arg,misc,valid-type]

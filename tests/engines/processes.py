@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.depth import DEEP
-from tests.nursery import ROOT, Nursery
+from tests.nursery import FORKED, ROOT
 
 __all__ = [
     "ENGINES",
@@ -100,10 +100,7 @@ def mpiexec() -> tuple[str, ...]:
     return (found, *(("--allow-run-as-root", "--oversubscribe") if "open" in version.lower() else ()))
 
 
-NURSERIES = {
-    engine: Nursery(module, "distinput.testing.collectives")
-    for engine, module in {"jax": "jax.distributed", "torch": "torch.distributed"}.items()
-}
+NURSERIES = {engine: FORKED.nurseries[engine] for engine in ("jax", "torch")}
 """Where the workers of these engines are born; those of MPI are children of mpiexec."""
 
 

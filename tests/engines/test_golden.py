@@ -80,6 +80,7 @@ def test_the_cases_are_of_two_and_three_workers() -> None:
 # The runner is kept as it was received, and leaves the files of its workers for the garbage collector to close.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.needs_engine("torch")
+@pytest.mark.loads("torch")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_on_torch_as_the_runner_starts_them(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

@@ -110,6 +110,7 @@ NEVER_COMES = """
 """
 
 
+@pytest.mark.loads("torch")
 def test_the_others_never_come(tmp_path: Path) -> None:
     need("torch")
     done = alone(NEVER_COMES.replace("ENGINE", "'torch'"), tmp_path)
@@ -117,12 +118,14 @@ def test_the_others_never_come(tmp_path: Path) -> None:
     assert "rank 1 did not come" in done.stdout
 
 
+@pytest.mark.loads("jax")
 def test_the_others_never_come_to_jax_which_ends_the_process(tmp_path: Path) -> None:
     need("jax")
     done = alone(NEVER_COMES.replace("ENGINE", "'jax'"), tmp_path)
     assert done.returncode != 0 or "did not meet the others" in done.stdout, done.stderr
 
 
+@pytest.mark.loads("torch")
 def test_torch_uses_a_program_s_own_process_group_and_leaves_it_alone(tmp_path: Path) -> None:
     need("torch")
     program = """
@@ -147,6 +150,7 @@ def test_torch_uses_a_program_s_own_process_group_and_leaves_it_alone(tmp_path: 
     ), done.stderr
 
 
+@pytest.mark.loads("torch")
 def test_torch_opens_a_second_group_at_the_same_address(tmp_path: Path) -> None:
     need("torch")
     program = """

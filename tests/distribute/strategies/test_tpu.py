@@ -243,6 +243,7 @@ except NotImplementedError as error:
 
 
 @pytest.mark.slow
+@pytest.mark.loads("jax")
 def test_replicas_of_two_processes() -> None:
     """All processes take the first one's initial values; what would need the values of others on the host is refused."""
     with socket.socket() as free:

@@ -8,6 +8,7 @@ leaves what came of each in `FOLDER/NAME.json`: `result`, or `error`.
 """
 
 import contextlib
+import importlib
 import importlib.util
 import io
 import json
@@ -41,6 +42,8 @@ NEEDS = {
 }
 OF_RANKS = ("DistributedDataParallel", "Lightning on several ranks", "Accelerate on several ranks")
 """Programs of several processes, in the order in which these can run them one after the other."""
+LOADED_ONCE = ("accelerate", "lightning", "torch._dynamo")
+"""What takes seconds to load, and the ranks and this process use."""
 BEFORE: list[IterableView] = []
 Dataset = di.data.Dataset
 
@@ -320,6 +323,9 @@ def main(folder: Path) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     BEFORE.append(IterableView(shuffled()))
+    for name in LOADED_ONCE:
+        if importlib.util.find_spec(name):
+            importlib.import_module(name)
     children = []
     for rank in range(RANKS):
         child = os.fork()

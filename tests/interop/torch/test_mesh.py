@@ -171,7 +171,6 @@ destroy_process_group()
 """
 
 
-@pytest.mark.fresh_process
 @pytest.mark.timeout(180)
 def test_real_ranks(tmp_path: Path) -> None:
     with socket.socket() as free:
@@ -179,7 +178,8 @@ def test_real_ranks(tmp_path: Path) -> None:
         port = str(free.getsockname()[1])
     with (tmp_path / "output.txt").open("wb") as file:
         processes = [
-            start([sys.executable, "-c", PROGRAM, str(rank), port, str(tmp_path)], {}, file) for rank in range(4)
+            start([sys.executable, "-c", PROGRAM, str(rank), port, str(tmp_path)], {}, file, "torch")
+            for rank in range(4)
         ]
         assert wait_for(processes, 150) == [0] * 4, (tmp_path / "output.txt").read_text()
     found = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(4)]

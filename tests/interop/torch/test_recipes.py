@@ -34,7 +34,7 @@ def test_real_workers_and_ranks_and_the_recipes_of_the_page(tmp_path: Path) -> N
     output = tmp_path / "output.txt"
     with output.open("wb") as file:
         process = start(
-            [sys.executable, "-m", "tests.interop.torch.recipes", str(tmp_path)], {"TQDM_DISABLE": "1"}, file
+            [sys.executable, "-m", "tests.interop.torch.recipes", str(tmp_path)], {"TQDM_DISABLE": "1"}, file, "torch"
         )
         wait_for([process], 240)
     answers = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*.json")}
