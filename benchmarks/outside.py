@@ -12,11 +12,12 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = (
     "100 TFRecord files of 10 records of 114 KB, two at a time; 200 such files of examples in batches of 20, as DLIO's "
-    "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle; short passes"
+    "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle; rows of 4 KB of Parquet in a random order; short passes"
 )
 FILES, RECORDS, RECORD_BYTES = 100, 10, 114_000
 EXAMPLE_FILES, EXAMPLES = 200, 20
 ROWS, ROW, BATCH, EPOCHS = 256, 1 << 16, 64, 8
+VECTORS, VECTOR, FEW = 100_000, 1024, 24
 
 
 def prepare(folder: Path, scale: float) -> None:
@@ -30,6 +31,19 @@ def prepare(folder: Path, scale: float) -> None:
             with di.io.TFRecordWriter(folder / f"{word}{file:03}.tfrecord") as writer:
                 for _ in range(RECORDS):
                     writer.write(each)
+    _write_vectors(folder, scaled(VECTORS, scale, 100))
+
+
+def _write_vectors(folder: Path, rows: int) -> None:
+    """Rows of 4 KB as pyarrow writes them: one row group of Parquet, and record batches of Arrow."""
+    import pyarrow as pa
+    from pyarrow import ipc, parquet
+
+    vectors = pa.array(np.random.default_rng(SEED).random(rows * VECTOR, np.float32))
+    table = pa.table({"vector": pa.FixedSizeListArray.from_arrays(vectors, VECTOR)})
+    parquet.write_table(table, folder / "vectors.parquet", row_group_size=rows)
+    with ipc.new_file(folder / "vectors.arrow", table.schema) as writer:
+        writer.write_table(table)
 
 
 def cases(folder: Path, scale: float) -> list[Case]:
@@ -64,6 +78,13 @@ def cases(folder: Path, scale: float) -> list[Case]:
         dataset: Any = _data(module).Dataset.from_tensor_slices(rows).shuffle(ROWS).repeat(EPOCHS).batch(BATCH)
         return delivering(lambda: dataset, checksum=in_any_order)
 
+    def vectors(kind: str) -> Work:
+        import distinput as di
+
+        source = di.data.ParquetDataset if kind == "parquet" else di.data.ArrowDataset
+        shuffled: Any = source(str(folder / f"vectors.{kind}")).global_shuffle(seed=SEED).batch(FEW)
+        return delivering(lambda: shuffled, checksum=in_any_order, plain=_vector)
+
     return [
         Case(
             "num_parallel_reads=2",
@@ -88,6 +109,15 @@ def cases(folder: Path, scale: float) -> list[Case]:
             [
                 Contender("distinput", "ours", lambda: batches("distinput")),
                 Contender("tf.data", "peer", lambda: batches("tensorflow"), ("tensorflow",), 1.0),
+            ],
+        ),
+        Case(
+            "global_shuffle of 4 KB rows of Parquet, batch(24)",
+            {"row": scaled(VECTORS, scale, 100)},
+            [
+                Contender("distinput", "ours", lambda: vectors("parquet")),
+                Contender("Arrow, mapped", "limit", lambda: vectors("arrow")),
+                Contender("pyarrow by hand", "peer", lambda: _taken_by_hand(folder), ("pyarrow",), 5.0),
             ],
         ),
         *[_short(name, make, scaled(count, scale, 8)) for name, (make, count) in SHORT.items()],
@@ -142,6 +172,26 @@ def _short(name: str, make: Callable[[Any, int], Any], count: int) -> Case:
             Contender("tf.data", "peer", lambda: work("tensorflow"), ("tensorflow",), reach_cpu=1.0),
         ],
     )
+
+
+def _taken_by_hand(folder: Path) -> Work:
+    """Each batch taken from the row group that holds it, read for it as there is no other way by pyarrow's interface."""
+    from pyarrow import parquet
+
+    rows = parquet.read_metadata(folder / "vectors.parquet").num_rows
+    order = np.random.default_rng(SEED).permutation(rows)
+    share = min(1.0, 4 * FEW / rows)
+
+    def batches() -> Any:
+        for first in range(0, int(rows * share), FEW):
+            with parquet.ParquetFile(folder / "vectors.parquet") as file:
+                yield file.read_row_group(0).take(order[first : first + FEW]).column(0).combine_chunks().flatten()
+
+    return Work(lambda: [len(each) for each in batches()], share=int(rows * share) / rows)
+
+
+def _vector(batch: Any) -> Any:
+    return batch["vector"]
 
 
 def _same(*values: Any) -> Any:

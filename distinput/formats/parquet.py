@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.arrow import takeable, without_rows
+from distinput.arrow.arrow import without_rows
 from distinput.arrow.expression import ColumnBounds, possible
 from distinput.columns.block import MOST_ROWS, Block, concat_blocks
 from distinput.errors import DataLossError, InvalidArgumentError
@@ -38,6 +38,7 @@ from distinput.formats.parquet_file import (
     rows_of,
     schema_of,
 )
+from distinput.formats.parquet_pages import taken_rows
 from distinput.formats.tables import (
     Conforming,
     TableFormat,
@@ -289,7 +290,7 @@ class Parquet(TableFormat):
             raise DataLossError(f"{path}: ends {stop['row'] - rows} records before record {stop['row']}; it changed")
 
     def fetch(self, path: str, rows: Ints) -> Block:
-        """The rows with these numbers, in this order; only the row groups that hold them are read.
+        """The rows with these numbers, in this order; only the row groups, or their pages, that hold them are read.
 
         Raises:
           InvalidArgumentError: a row number is out of range.
@@ -310,15 +311,15 @@ class Parquet(TableFormat):
         with opened(path, stamp) as reader:
             for group in np.unique(groups).tolist():
                 local = in_order[groups == group] - (ends[group] - sizes[group])
+                batch = taken_rows(reader, group, columns, local)
                 with reading(path, group):
-                    table = reader.row_group(group, None if columns is None else list(columns))
-                    table = checked_batch(path, f"row group {group}", table)
-                    batch = _selected(takeable(table).take(local).combine_chunks().to_batches()[0], columns)
                     parts.append(self._block(path, group, batch, spec, local))
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
         if not parts:
             parts.append(self._block(path, 0, _selected(without_rows(schema_of(path, stamp)), columns), spec, []))
+        if (order[1:] > order[:-1]).all():
+            return concat_blocks(parts)
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
         return concat_blocks(parts).take(back)
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
@@ -470,7 +471,9 @@ def write_parquet(
     row_group_size: int | None = None,
     compression: str = "snappy",
 ) -> None:
-    """Write columns as a Parquet file, with a checksum for every page; a local file appears only when it is complete.
+    """Write columns as a Parquet file; a local file appears only when it is complete.
+
+    Every page has a checksum, and an index says where pages begin.
 
     Args:
       path: a local path or a URL.
@@ -488,7 +491,12 @@ def write_parquet(
     with Sink(as_paths(path)[0]) as sink:
         target = pa.PythonFile(sink, mode="w")
         write_table(
-            pa.table(arrays), target, row_group_size=row_group_size, compression=compression, write_page_checksum=True
+            pa.table(arrays),
+            target,
+            row_group_size=row_group_size,
+            compression=compression,
+            write_page_checksum=True,
+            write_page_index=True,
         )
 
 

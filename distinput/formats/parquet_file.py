@@ -156,6 +156,35 @@ class Compact:
             fields[number] = kind == 1 if kind in (1, 2) else self._value(kind, depth + 1)
         return fields
 
+    @property
+    def decoded(self) -> int:
+        """How many bytes were decoded."""
+        return self._at
+
+    def items(self, wanted: int) -> list[bytes]:
+        """The encoded structs of a list that is a field of this struct, which is decoded no further.
+
+        Raises:
+          ThriftError: there is no such list.
+        """
+        number = 0
+        while head := self._byte():
+            kind, step = head & 15, head >> 4
+            number = number + step if step else self._signed()
+            if number == wanted and kind == 9:
+                return self._items()
+            if kind not in (1, 2):
+                self._value(kind, 1)
+        raise ThriftError(f"field {wanted} should be a list, and is not there")
+
+    def _items(self) -> list[bytes]:
+        head, found = self._byte(), []
+        for _ in range(head >> 4 if head < 0xF0 else self._number()):
+            first = self._at
+            self._value(head & 15, 1)
+            found.append(self._data[first : self._at])
+        return found
+
     def _value(self, kind: int, depth: int) -> Any:
         if depth > _DEEPEST:
             raise ThriftError(f"structs that lie in each other more than {_DEEPEST} deep")

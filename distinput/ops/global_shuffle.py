@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, concat_blocks, picked_rows, rows_within, sound_parts
+from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, concat_blocks, picked_rows, rows_within, sound_parts
 from distinput.columns.column import Column, Ints, Strings
 from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import joined_columns
@@ -27,8 +27,14 @@ __all__ = ["GlobalShuffle"]
 _CHUNK, _TIMES = 4096, 4
 """Rows that can only be reached through their neighbours are fetched many at a time, but no more than so many blocks hold."""
 
+_AHEAD_BYTES, _AHEAD_ROWS = 128 << 20, 1 << 20
+"""As many are read together where nothing but reading is done for them: the more, the more of them share a page."""
+
 _GROWTH = 16
 """By which factor the number of rows fetched at a time may grow, once their size is known."""
+
+_FIRST_ROWS, _READ_GROWTH = 16, 64
+"""Rows that are read at first, and that growth for them: each time may decode everything, however few are wanted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +43,7 @@ class GlobalShuffle(Seeded, SameElements):
 
     Shapes: unchanged. State: seed, epoch and position. The elements are read by position: directly if the input has random
     access (arrays, ranges, local Arrow and npy files, and what is derived from them), otherwise from the nearest position that
-    can be reached (Parquet row groups; fixed-length records, whose number `assert_cardinality` must state).
+    can be reached (Parquet pages; fixed-length records, whose number `assert_cardinality` must state), up to 128 MB at a time.
 
     Args:
       seed: any integer; None draws one, which the state remembers.
@@ -121,21 +127,31 @@ class GlobalShuffle(Seeded, SameElements):
     def _reached(self, state: State, run: Run) -> Iterator[Block]:
         """Elements that can only be reached through their neighbours, with a failure in the place of each that fails."""
         strict, epoch = run.tolerating(False), state["epoch"]
-        row, size = state["row"], 1
+        reads = self.input.fetches and all(step.harmless or step.reads_files for step in walk(self.input))
+        row, size = state["row"], _FIRST_ROWS if reads else 1
         while row < self.input.cardinality:
             numbers = self._numbers(state, row, size)
 
             def make(first: int, end: int, numbers: Ints = numbers) -> Block:
+                if reads:
+                    return self.input.fetch(np.sort(numbers[first:end]), epoch)
                 if self.input.fetches:
                     return self.input.fetch(numbers[first:end], epoch)
                 return _reached(self.input, numbers[first:end], epoch, strict)
 
-            most = 1
-            for block, _ in sound_parts(len(numbers), make, tolerant=run.tolerant):
-                most = max(most, _TIMES * rows_within(block.size, block.nbytes) if block.size else 1)
-                yield block
+            most, done = 1, 0
+            for block, end in sound_parts(len(numbers), make, tolerant=run.tolerant):
+                within = rows_within(block.size, block.nbytes) if block.size else 1
+                if reads:
+                    yield from _in_order(block, numbers[done:end], within)
+                    many = rows_within(block.size, block.nbytes * MOST_BYTES // _AHEAD_BYTES, _AHEAD_ROWS)
+                    most = max(most, many if block.size else 1)
+                else:
+                    yield block
+                    most = max(most, min(_TIMES * within, _CHUNK))
+                done = end
             row += len(numbers)
-            size = min(_GROWTH * size, most, _CHUNK)
+            size = min((_READ_GROWTH if reads else _GROWTH) * size, most)
 
     def _numbers(self, state: State, begin: int, size: int) -> Ints:
         """The positions in the input of elements `begin` to `begin + size` of the order."""
@@ -183,6 +199,17 @@ def _reached(source: Node, rows: Ints, epoch: int, run: Run) -> Block:
     back = np.empty(len(rows), np.int64)
     back[order] = np.arange(len(rows))
     return concat_blocks(parts).take(back)
+
+
+def _in_order(ascending: Block, numbers: Ints, within: int) -> Iterator[Block]:
+    """The elements with these numbers, out of a block that has them in ascending order, so many at a time."""
+    if ascending.size < 2:
+        yield ascending
+        return
+    places = np.empty(len(numbers), np.int64)
+    places[np.argsort(numbers, kind="stable")] = np.arange(len(numbers))
+    for first in range(0, len(numbers), within):
+        yield ascending.take(places[first : first + within])
 
 
 def _alone(rows: Block) -> Block:

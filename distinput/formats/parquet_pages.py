@@ -1,0 +1,481 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A few rows of a row group of a Parquet file, of which only the pages that hold them are read and decoded.
+
+pyarrow reads whole columns of a row group, or slices of them in order. So the pages that hold the rows are put behind one
+another in memory, as the only column of the only row group of a file of their own, which pyarrow decodes as any other. Where
+pages begin is said by the offset index of the file; without one their headers are read, one after the other.
+
+Source: `parquet.thrift` of the format: OffsetIndex, PageHeader, FileMetaData; "Thrift Compact protocol encoding" of Thrift.
+"""
+
+import base64
+import os
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from distinput.arrow.arrow import takeable
+from distinput.columns.column import Ints
+from distinput.errors import DataLossError
+from distinput.files.paths import local_path
+from distinput.files.source import read_range, read_spans
+from distinput.formats.parquet_file import (
+    Compact,
+    ParquetReader,
+    ThriftError,
+    chunks,
+    footer_bytes,
+    footer_of,
+    groups_of,
+    opened,
+    part_of,
+    path_of,
+    reading,
+)
+from distinput.formats.tables import LruCache, checked_batch
+
+__all__ = ["Pages", "pages_of", "taken_rows"]
+
+_SMALL_BYTES = 1 << 20
+"""A row group of no more bytes is read whole."""
+
+_WHOLE_BYTES = 64 << 20
+"""A row group of more bytes is decoded in slices, or page by page."""
+
+_LOT_BYTES = 16 << 20
+"""About so many bytes are decoded at a time."""
+
+_MOST_FOOTER = 1 << 20
+"""Larger footers take longer to decode here than pyarrow takes for a row group."""
+
+_HEADER_BYTES, _MOST_HEADER = 1 << 10, 1 << 20
+"""How much is read at first to decode the header of a page, and at most: it may hold the bounds of the page's values."""
+
+_MOST_PAGES, _PAGES_BYTES = 1 << 16, 64 << 20
+"""The most pages of a column of a row group, and the memory of those that are remembered."""
+
+_SCHEMA, _ROW_GROUPS, _COLUMNS = 2, 4, 1
+_NAME, _CHILDREN, _REPETITION = 4, 5, 3
+_META_DATA, _INDEX_START, _INDEX_SIZE, _CRYPTO = 3, 4, 5, 8
+_TYPE, _ENCODINGS, _PATH, _CODEC, _DATA, _DICTIONARY = 1, 2, 3, 4, 9, 11
+_DATA_V1, _DICTIONARY_PAGE, _DATA_V2 = 0, 2, 3
+_HEADER_OF = {_DATA_V1: 5, _DATA_V2: 8}
+"""Kinds of pages with values, and the field of the header of a page that describes it."""
+
+
+class Pages(NamedTuple):
+    """The pages of a column in a row group.
+
+    Args:
+      starts: the byte of the file at which each one begins, with its header.
+      sizes: of each one in bytes.
+      rows: before each one, and in all.
+      dictionary: the first byte, and the size, of the page with the values that others refer to; 0, 0: there is none.
+    """
+
+    starts: Ints
+    sizes: Ints
+    rows: Ints
+    dictionary: tuple[int, int]
+
+
+class _Leaf(NamedTuple):
+    """A column with a single leaf.
+
+    Args:
+      number: of the leaf in each row group.
+      schema: the encoded schema of a file that holds nothing but the column.
+      repeats: whether a row may have several values.
+    """
+
+    number: int
+    schema: bytes
+    repeats: bool
+
+
+class _Described(NamedTuple):
+    """What a footer says of a leaf in a row group: its physical type, encodings, names, codec, and the place of its index."""
+
+    kind: int
+    encodings: list[int]
+    names: list[bytes]
+    codec: int
+    index: tuple[int, int]
+
+
+def taken_rows(reader: ParquetReader, group: int, columns: Sequence[str] | None, rows: Ints) -> Any:
+    """These rows of a row group, as a record batch.
+
+    Args:
+      reader: of the file.
+      group: the number of the row group.
+      columns: names of the columns to read; None: all.
+      rows: their numbers in the row group, ascending, at least one.
+
+    Raises:
+      DataLossError: the file is damaged.
+    """
+    import pyarrow as pa
+
+    path, stamp = reader.path, reader.stamp
+    names = tuple(footer_of(path, stamp).schema.to_arrow_schema().names if columns is None else columns)
+    sizes = groups_of(path, stamp, names)[group]
+    paged: dict[str, Pages] = {}
+    if sizes.nbytes > _SMALL_BYTES and names:
+        for name in names:
+            pages = pages_of(path, stamp, group, name)
+            if pages is not None and _pays(pages, rows):
+                paged[name] = pages
+    whole = None if columns is None and not paged else [name for name in names if name not in paged]
+    arrays: dict[str, list[Any]] = {name: [] for name in names}
+    fields = {}
+    for name, pages in paged.items():
+        for table in _decoded(reader, group, name, pages, rows):
+            arrays[name] += table.column(0).chunks
+            fields[name] = table.schema.field(0)
+    if whole or not names or whole is None:
+        for table in _whole(reader, group, whole, rows, sizes.nbytes):
+            if not names:
+                return table.combine_chunks().to_batches()[0]
+            for name in table.schema.names:
+                arrays[name] += table.column(name).chunks
+                fields[name] = table.schema.field(name)
+    table = pa.Table.from_arrays(
+        [pa.chunked_array(arrays[name], fields[name].type) for name in names],
+        schema=pa.schema([fields[name] for name in names]),
+    )
+    return table.combine_chunks().to_batches()[0]
+
+
+def _pays(pages: Pages, rows: Ints) -> bool:
+    """Whether much is saved by reading only the pages of these rows."""
+    hit = np.unique(np.searchsorted(pages.rows, rows, "right") - 1)
+    return bool(2 * pages.sizes[hit].sum() < pages.sizes.sum())
+
+
+def _whole(reader: ParquetReader, group: int, names: list[str] | None, rows: Ints, nbytes: int) -> Iterator[Any]:
+    """Tables with the rows, of columns of which everything is read: at once, or in slices where that is too much."""
+    import pyarrow as pa
+
+    path, stamp, part = reader.path, reader.stamp, f"row group {group}"
+    if nbytes <= _WHOLE_BYTES or names == []:
+        with reading(path, group):
+            yield takeable(checked_batch(path, part, reader.row_group(group, names))).take(rows)
+        return
+    count, done = footer_of(path, stamp).row_group(group).num_rows, 0
+    with opened(path, stamp, at_once=False) as slices, reading(path, group):
+        for batch in slices.file.iter_batches(max(1, _LOT_BYTES * count // nbytes), row_groups=[group], columns=names):
+            first, last = np.searchsorted(rows, [done, done + batch.num_rows])
+            if last > first:
+                table = checked_batch(path, part, pa.Table.from_batches([batch]))
+                yield takeable(table).take(rows[first:last] - done)
+            done += batch.num_rows
+    if done != count:
+        raise DataLossError(f"{path}: {part} should have {count} rows, but has {done}")
+
+
+# ---- pages
+
+
+def pages_of(path: str, stamp: str, group: int, column: str) -> Pages | None:
+    """Where the pages of a column of a row group are; None if that is not said, or the column has several leaves."""
+    key = path, stamp, group, column
+    found = _PAGES.get(key)
+    if found is None:
+        found = _found_pages(path, stamp, group, column) or _NONE
+        _PAGES.put(key, found, 512 + 24 * len(found.starts))
+    return found if len(found.starts) else None
+
+
+def _found_pages(path: str, stamp: str, group: int, column: str) -> Pages | None:
+    try:
+        leaf = _leaves(path, stamp).get(column)
+        if leaf is None:
+            return None
+        described = _described(path, stamp)[group][leaf.number]
+        chunk = chunks(path, stamp)[group][leaf.number]
+        if described is None or chunk.column != column:
+            return None
+        start, size = described.index
+        rows = footer_of(path, stamp).row_group(group).num_rows
+        if start > 0 and 0 < size < 32 * _MOST_PAGES:
+            return _indexed(read_range(path, start, start + size), chunk.start, chunk.stop, rows)
+        local = local_path(path)
+        return None if local is None else _scanned(local, chunk.start, chunk.stop, rows, leaf.repeats)
+    except (ThriftError, DataLossError, OSError):
+        return None  # everything is read, and damage that matters is found there
+
+
+def _indexed(index: bytes, begin: int, end: int, rows: int) -> Pages | None:
+    places = [
+        [part_of(place, number, int) for number in (1, 2, 3)] for place in part_of(Compact(index).struct(), 1, list)
+    ]
+    return _checked(begin, end, rows, np.array(places, np.int64).reshape(-1, 3))
+
+
+def _checked(begin: int, end: int, rows: int, places: Ints) -> Pages | None:
+    """Pages whose start, size and first row are told, if they lie behind one another and have these rows."""
+    if not len(places) or len(places) > _MOST_PAGES:
+        return None
+    starts, sizes, before = np.ascontiguousarray(places.T)
+    firsts = np.append(before, rows)
+    dictionary = (begin, int(starts[0]) - begin) if starts[0] > begin else (0, 0)
+    sound = starts[0] >= begin and (sizes > 0).all() and (sizes <= end - begin).all() and starts[-1] <= end - sizes[-1]
+    if not sound or (starts[:-1] + sizes[:-1] > starts[1:]).any() or firsts[0] != 0 or (np.diff(firsts) < 1).any():
+        return None
+    return Pages(starts, sizes, firsts, dictionary)
+
+
+def _scanned(local: str, begin: int, end: int, rows: int, repeats: bool) -> Pages | None:
+    """Pages by their headers; None where these do not say how many rows a page has."""
+    places, start, before = [], begin, 0
+    file = os.open(local, os.O_RDONLY)
+    try:
+        while start < end:
+            header, size = _header_at(file, start, end)
+            kind, whole = part_of(header, 1, int), size + part_of(header, 3, int)
+            if kind in _HEADER_OF:
+                values = part_of(header, _HEADER_OF[kind], dict)
+                if repeats and kind == _DATA_V1:
+                    return None
+                places.append((start, whole, before))
+                before += part_of(values, 3 if kind == _DATA_V2 else 1, int)
+            elif kind != _DICTIONARY_PAGE or places:
+                return None
+            start += whole
+            if whole <= size or len(places) > _MOST_PAGES:
+                return None
+    finally:
+        os.close(file)
+    return _checked(begin, end, rows, np.array(places, np.int64).reshape(-1, 3)) if before == rows else None
+
+
+def _header_at(file: int, at: int, end: int) -> tuple[dict[int, Any], int]:
+    """The header of the page that begins there, and its size."""
+    most = _HEADER_BYTES
+    while True:
+        decoder = Compact(os.pread(file, min(most, end - at), at))
+        try:
+            return decoder.struct(), decoder.decoded
+        except ThriftError:
+            if most >= min(_MOST_HEADER, end - at):
+                raise
+            most *= 8
+
+
+_NONE = Pages(np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64), (0, 0))
+_PAGES: LruCache[Pages] = LruCache(_PAGES_BYTES)
+
+
+@lru_cache(maxsize=64)
+def _described(path: str, stamp: str) -> list[list[_Described | None]]:
+    """What is said of each leaf in each row group; None where values are encrypted."""
+    content = footer_bytes(path, stamp)
+    if len(content) > _MOST_FOOTER:
+        raise ThriftError("it is large")
+    groups = part_of(Compact(content).struct(), _ROW_GROUPS, list)
+    return [[_described_leaf(column) for column in part_of(group, _COLUMNS, list)] for group in groups]
+
+
+def _described_leaf(column: Any) -> _Described | None:
+    if _CRYPTO in column:
+        return None
+    said = part_of(column, _META_DATA, dict)
+    path_of(said)
+    return _Described(
+        part_of(said, _TYPE, int),
+        part_of(said, _ENCODINGS, list),
+        part_of(said, _PATH, list),
+        part_of(said, _CODEC, int),
+        (part_of(column, _INDEX_START, int, 0), part_of(column, _INDEX_SIZE, int, 0)),
+    )
+
+
+@lru_cache(maxsize=64)
+def _leaves(path: str, stamp: str) -> dict[str, _Leaf]:
+    """The columns of a file that have a single leaf, by name."""
+    content = footer_bytes(path, stamp)
+    if len(content) > _MOST_FOOTER:
+        return {}
+    encoded = Compact(content).items(_SCHEMA)
+    elements = [Compact(each).struct() for each in encoded]
+    leaf_of: dict[str, _Leaf] = {}
+    element, leaves = 1, 0
+    while element < len(elements):
+        end, open_ends = element, 1  # all elements below a column stand behind it
+        ends = 0
+        while open_ends and end < len(elements):
+            children = part_of(elements[end], _CHILDREN, int, 0)
+            open_ends += children - 1
+            ends += not children
+            end += 1
+        if ends == 1:
+            repeats = any(part_of(each, _REPETITION, int, 0) == 2 for each in elements[element:end])
+            root = _text(_NAME, b"schema", 0) + _number(_CHILDREN, 1, _NAME, 5) + b"\0"
+            schema = _list([root, *encoded[element:end]], 12)
+            leaf_of[part_of(elements[element], _NAME, bytes).decode(errors="replace")] = _Leaf(leaves, schema, repeats)
+        element, leaves = end, leaves + ends
+    return leaf_of
+
+
+# ---- a file of chosen pages
+
+
+def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows: Ints) -> Iterator[Any]:
+    """Tables with these rows of a column, of so many pages each that they take little memory."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    path, stamp, part = reader.path, reader.stamp, f"row group {group}"
+    page_of_row = np.searchsorted(pages.rows, rows, "right") - 1
+    hit = np.unique(page_of_row)
+    estimate = groups_of(path, stamp, (column,))[group].nbytes / pages.rows[-1]
+    decoded = np.maximum(pages.sizes[hit], np.diff(pages.rows)[hit] * estimate)
+    lots = (np.cumsum(decoded) - decoded) // _LOT_BYTES
+    for lot in np.unique(lots):
+        numbers = hit[lots == lot]
+        counts = np.diff(pages.rows)[numbers]
+        starts, sizes = pages.starts[numbers], pages.sizes[numbers]
+        start, size = pages.dictionary
+        if size:
+            starts, sizes = np.append(start, starts), np.append(size, sizes)
+        content = _read(reader, starts, sizes)
+        with reading(path, group):
+            made = _file(path, stamp, group, column, content, sizes, counts, size)
+            with ParquetFile(pa.BufferReader(made), page_checksum_verification=True) as file:
+                table = file.read()
+        if table.num_rows != counts.sum():
+            raise DataLossError(
+                f"{path}: {part}: damaged: pages of column {column!r} should have {counts.sum()} rows, but have "
+                f"{table.num_rows}"
+            )
+        table = checked_batch(path, part, table)
+        held = (page_of_row >= numbers[0]) & (page_of_row <= numbers[-1])
+        place = np.searchsorted(numbers, page_of_row[held])
+        yield takeable(table).take(rows[held] - pages.rows[page_of_row[held]] + (np.cumsum(counts) - counts)[place])
+
+
+def _read(reader: ParquetReader, starts: Ints, sizes: Ints) -> bytes:
+    """Bytes of a file behind one another; those near each other, and all of a remote file, are asked for together."""
+    remote = reader.remote
+    if remote is None:
+        return read_spans(reader.path, starts, sizes).tobytes()
+    remote.keep(starts.tolist(), (starts + sizes).tolist())
+    try:
+        parts = []
+        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+            remote.seek(start)
+            parts.append(bytes(remote.read(size)))
+        return b"".join(parts)
+    finally:
+        remote.keep([], [])
+
+
+def _file(
+    path: str, stamp: str, group: int, column: str, content: bytes, sizes: Ints, counts: Ints, dictionary: int
+) -> bytes:
+    """A Parquet file with the dictionary, if there is one, and these pages of a column.
+
+    Raises:
+      DataLossError: a page has another size, or another number of values, than was said of it.
+    """
+    leaf = _leaves(path, stamp)[column]
+    described = _described(path, stamp)[group][leaf.number]
+    assert described is not None
+    try:
+        values = _count_values(content, sizes, counts, bool(dictionary), leaf.repeats)
+        fields = [
+            _number(_TYPE, described.kind, 0, 5),
+            _encoded_list(1, [_zigzag(each) for each in described.encodings], 5),
+            _encoded_list(1, [_varint(len(each)) + each for each in described.names], 8),
+            _number(_CODEC, described.codec, _PATH, 5),
+            _number(5, values, 4, 6),
+            _number(6, len(content), 5, 6),
+            _number(7, len(content), 6, 6),
+            _number(_DATA, 4 + dictionary, 7, 6),
+            _number(_DICTIONARY, 4, _DATA, 6) if dictionary else b"",
+        ]
+    except ThriftError as error:
+        raise DataLossError(f"{path}: row group {group}: damaged: column {column!r}: {error}") from error
+    rows = int(counts.sum()) + 1  # pyarrow reads as many as there are; of one too many it would say nothing
+    described_column = _number(2, 4, 0, 6) + b"\x1c" + b"".join(fields) + b"\0\0"
+    row_group = _encoded_list(1, [described_column], 12) + _number(2, len(content), 1, 6) + _number(3, rows, 2, 6)
+    pair = _text(1, b"ARROW:schema", 0) + _text(2, _arrow_schema(path, stamp, column), 1) + b"\0"
+    footer = b"".join(
+        [
+            _number(1, 2, 0, 5),
+            b"\x19" + leaf.schema,
+            _number(3, rows, 2, 6),
+            _encoded_list(1, [row_group + b"\0"], 12),
+            _encoded_list(1, [pair], 12),
+            b"\0",
+        ]
+    )
+    return b"".join([b"PAR1", content, footer, len(footer).to_bytes(4, "little"), b"PAR1"])
+
+
+def _count_values(content: bytes, sizes: Ints, counts: Ints, dictionary: bool, repeats: bool) -> int:
+    """The values in pages; that they are pages of these sizes and numbers of rows is compared with what their headers say."""
+    ends = np.cumsum(sizes).tolist()
+    total = 0
+    for place, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        decoder = Compact(content[start : min(end, start + _MOST_HEADER)])
+        header = decoder.struct()
+        kind = part_of(header, 1, int)
+        if decoder.decoded + part_of(header, 3, int) != end - start:
+            raise ThriftError(f"a page of {end - start} bytes has another size in its header")
+        if dictionary and place == 0:
+            if kind != _DICTIONARY_PAGE:
+                raise ThriftError(f"a page of kind {kind} where a dictionary should be")
+            continue
+        if kind not in _HEADER_OF:
+            raise ThriftError(f"a page of kind {kind} where values should be")
+        described = part_of(header, _HEADER_OF[kind], dict)
+        values, rows = part_of(described, 1, int), int(counts[place - dictionary])
+        told = part_of(described, 3, int) if kind == _DATA_V2 else rows if repeats else values
+        if told != rows or values < 0:
+            raise ThriftError(f"a page of {told} rows that should have {rows}")
+        total += values
+    return total
+
+
+@lru_cache(maxsize=256)
+def _arrow_schema(path: str, stamp: str, column: str) -> bytes:
+    """The schema of pyarrow of a file that has only this column, as it is written into one."""
+    import pyarrow as pa
+
+    field = footer_of(path, stamp).schema.to_arrow_schema().field(column)
+    return base64.b64encode(pa.schema([field]).serialize().to_pybytes())
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _zigzag(number: int) -> bytes:
+    return _varint(number << 1 if number >= 0 else -2 * number - 1)
+
+
+def _number(field: int, number: int, before: int, kind: int) -> bytes:
+    """A field of a struct that is an integer of 32 bits (kind 5) or 64 (6), behind field `before`."""
+    return bytes([field - before << 4 | kind]) + _zigzag(number)
+
+
+def _text(field: int, text: bytes, before: int) -> bytes:
+    return bytes([field - before << 4 | 8]) + _varint(len(text)) + text
+
+
+def _list(items: Sequence[bytes], kind: int) -> bytes:
+    head = bytes([len(items) << 4 | kind]) if len(items) < 15 else bytes([0xF0 | kind]) + _varint(len(items))
+    return head + b"".join(items)
+
+
+def _encoded_list(step: int, items: Sequence[bytes], kind: int) -> bytes:
+    """A field of a struct that is a list, so many numbers behind the field before it."""
+    return bytes([step << 4 | 9]) + _list(items, kind)

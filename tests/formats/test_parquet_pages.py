@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import distinput as di
+from distinput.errors import DistinputError
+from distinput.files.source import stamp_of
+from distinput.formats import parquet_pages
+from distinput.formats.parquet import Parquet, write_parquet
+from distinput.formats.parquet_pages import pages_of
+from tests.formats.reading import flipped, plain
+
+ROWS = 600
+
+
+@pytest.fixture(autouse=True)
+def _small() -> Iterator[None]:
+    """Row groups of any size are read by pages, and few pages at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet_pages, "_SMALL_BYTES", 0)
+        patch.setattr(parquet_pages, "_LOT_BYTES", 1 << 10)
+        yield
+
+
+def table() -> pa.Table:
+    numbers = np.arange(ROWS)
+    return pa.table(
+        {
+            "int": numbers,
+            "half": pa.array(numbers.astype(np.float16)),
+            "text": [f"{n:020}" for n in numbers],
+            "few": pa.array([f"{n % 7}" for n in numbers]),
+            "word": pa.array([b"%d" % (n % 5) for n in numbers]).dictionary_encode(),
+            "null": pa.array([None if n % 3 else float(n) for n in numbers]),
+            "list": pa.array([list(range(n % 4)) for n in numbers], pa.list_(pa.int32())),
+            "fixed": pa.array([[n, n + 1] for n in numbers], pa.list_(pa.float32(), 2)),
+            "struct": pa.array([{"x": n, "y": f"{n}"} for n in numbers]),
+            "one": pa.array([{"x": [n]} for n in numbers]),
+            "time": pa.array(numbers, pa.timestamp("us")),
+            "bool": numbers % 2 == 0,
+        }
+    )
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "index": {"write_page_index": True},
+    "headers": {},
+    "second version": {"data_page_version": "2.0"},
+    "plain": {"use_dictionary": False, "write_page_index": True, "compression": "none"},
+    "zstd": {"compression": "zstd", "write_page_checksum": True},
+    "deltas": {
+        "use_dictionary": False,
+        "column_encoding": {"int": "DELTA_BINARY_PACKED", "text": "DELTA_BYTE_ARRAY"},
+        "write_page_index": True,
+    },
+    "no schema of Arrow": {"store_schema": False, "write_page_index": True},
+    "int96": {"use_deprecated_int96_timestamps": True},
+}
+
+
+def written(path: str, kind: str) -> None:
+    pq.write_table(table(), path, row_group_size=250, data_page_size=200, write_batch_size=16, **KINDS[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("where", ["local", "memory"])
+def test_rows_are_those_of_whole_row_groups(kind: str, where: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    written(path, kind)
+    if where == "memory":
+        content, path = Path(path).read_bytes(), f"memory://pages/{kind.replace(' ', '-')}.parquet"
+        from fsspec import filesystem
+
+        filesystem("memory").pipe(path, content)
+    reader = Parquet(nulls={"null": -1.0})
+    whole = [plain(element) for block, _ in reader.read(path) for element in block.elements()]
+    assert len(whole) == ROWS
+
+    @given(st.lists(st.integers(0, ROWS - 1), max_size=12))
+    def check(rows: list[int]) -> None:
+        found = reader.fetch(path, np.array(rows, np.int64))
+        assert [plain(element) for element in found.elements()] == [whole[row] for row in rows]
+
+    check()
+
+
+@pytest.mark.parametrize(
+    "kind, paged, not_paged",
+    [
+        ("index", ["int", "text", "few", "null", "list", "fixed", "one", "time"], ["struct"]),
+        ("headers", ["int", "text", "few", "null"], ["list", "fixed", "struct"]),
+        ("second version", ["int", "text", "list", "fixed"], ["struct"]),
+    ],
+)
+def test_pages_that_are_known(kind: str, paged: list[str], not_paged: list[str], tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    written(path, kind)
+    for name in paged:
+        pages = pages_of(path, stamp_of(path), 1, name)
+        assert pages is not None
+        assert pages.rows[-1] == 250
+    assert [pages_of(path, stamp_of(path), 1, name) for name in not_paged] == [None] * len(not_paged)
+
+
+def test_only_pages_that_hold_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(table().select(["text"]), path, data_page_size=200, write_batch_size=16, use_dictionary=False)
+    asked: list[int] = []
+    spans = parquet_pages.read_spans
+
+    def counted(path: str, starts: Any, sizes: Any) -> Any:
+        asked.append(int(sizes.sum()))
+        return spans(path, starts, sizes)
+
+    monkeypatch.setattr(parquet_pages, "read_spans", counted)
+    assert Parquet().fetch(path, np.array([300])).row(0) == {"text": b"%020d" % 300}
+    assert len(asked) == 1
+    assert asked[0] < 1000
+
+
+def test_large_row_groups_without_pages_are_decoded_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(table().select(["list", "struct", "int"]), path, data_page_size=200, write_batch_size=16)
+    want = [plain(element) for block, _ in Parquet().read(path) for element in block.elements()]
+    monkeypatch.setattr(parquet_pages, "_WHOLE_BYTES", 0)
+    rows = np.array([599, 3, 3, 400, 0])
+    assert [plain(element) for element in Parquet().fetch(path, rows).elements()] == [want[row] for row in rows]
+
+
+def test_damage_is_an_error_or_changes_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    columns = {"i": np.arange(64), "s": [b"%d" % i for i in range(64)], "l": [[i] * (i % 3) for i in range(64)]}
+    arrays = {name: pa.array(column) for name, column in columns.items()}
+    pq.write_table(
+        pa.table(arrays), path, data_page_size=64, write_batch_size=4, write_page_index=True, write_page_checksum=True,
+        use_dictionary=False,
+    )  # fmt: skip
+    content = path.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    rows = np.array([1, 40, 63])
+    want = [plain(element) for element in Parquet().fetch(str(path), rows).elements()]
+    errors: list[str] = []
+    for damaged in (each + content[footer:] for each in islice(flipped(content[:footer]), 0, None, 13)):
+        path.write_bytes(damaged)
+        try:
+            found = [plain(element) for element in Parquet().fetch(str(path), rows).elements()]
+        except DistinputError as error:
+            errors.append(str(error))
+        else:
+            assert found == want
+    assert errors
+    assert all(str(path) in error for error in errors)
+
+
+@given(st.integers(1, 40), st.integers(0, 3), st.integers(1, 7))
+def test_a_global_shuffle_is_that_of_rows_in_memory(rows: int, seed: int, batch: int) -> None:
+    path = "memory://pages/shuffled.parquet"
+    write_parquet(path, {"i": np.arange(rows), "s": [b"%d" % i for i in range(rows)]}, row_group_size=9)
+    order = di.data.Dataset.range(rows).global_shuffle(seed=seed).to_list()
+    found = di.data.ParquetDataset(path).global_shuffle(seed=seed).batch(batch)
+    assert [(int(i), s) for each in found for i, s in zip(each["i"], each["s"], strict=True)] == [
+        (i, b"%d" % i) for i in order
+    ]
