@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from distinput.data.iterator import IteratorSpec as IteratorSpec
     from distinput.data.numpy_iterator import NumpyIterator as NumpyIterator
     from distinput.data.stats import Stats as Stats
+    from distinput.ops.balanced_sample import MixtureWeights as MixtureWeights
     from distinput.plan.check import AUTOTUNE as AUTOTUNE
     from distinput.plan.node import INFINITE, UNKNOWN
     from distinput.plan.options import Options as Options

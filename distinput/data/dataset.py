@@ -737,7 +737,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
           rerandomize_each_iteration: True draws differently in each pass; otherwise all passes draw the same.
           balanced: take turns instead of drawing: after any number of elements, the count of each of k datasets differs from
             the sum of its shares so far by at most 1 - 1 / (2k - 2). Weights may change by the step, which is the number of
-            elements before: `{0: [0.9, 0.1], 10_000: [0.5, 0.5]}` has the second ones from step 10,000 on.
+            elements before: `{0: [0.9, 0.1], 10_000: [0.5, 0.5]}` has the second ones from step 10,000 on;
+            `data.MixtureWeights` are set while the job runs.
           on_end: what happens when a dataset has no element for its turn. "stop": the sample ends, as with
             `stop_on_empty_dataset`. "skip", the default: the others go on. With `balanced`, also "repeat": it begins its next
             pass, and the sample ends when every dataset that still has a weight has ended once.

@@ -16,7 +16,7 @@ from distinput.data.optional import Optional, T_co
 from distinput.errors import AbortedError, CancelledError, OutOfRangeError, StateError, UnavailableError
 from distinput.names.lazy import later
 from distinput.plan.node import Node, walk
-from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
+from distinput.plan.seeds import decided, drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite.rules import Running
 from distinput.run.run import OpCounters, Run
 from distinput.run.threads import Ending
@@ -262,7 +262,7 @@ class DatasetIterator(Generic[T_co]):
         node = running.node
         self._plan, self._running, self._node, self._passes = plan, running, node, passes or Passes()
         self._made_seal: Seal | None = None
-        self._seeds, self._stores = drawn_seeds(plan), stores(plan)
+        self._seeds, self._stores, self._decided = drawn_seeds(plan), stores(plan), decided(plan)
         self._make_run = make_run
         self._run = run_of(node, make_run).asking(by_element=True, tolerant=place.get("tolerant", False))
         self._lock = RLock()
@@ -467,10 +467,14 @@ class DatasetIterator(Generic[T_co]):
         if self._stores:
             untouched = self._kept is not None and hand.after is hand.at
             state["kept"] = self._kept if untouched else [store.epoch for store in self._stores]
+        if self._decided:
+            state["decided"] = [each.state for each in self._decided]
         return state
 
     def sealed(self, place: State) -> State:
         """The state of a place that this iterator was at."""
+        if self._decided:  # also what was decided since then, about elements that were still to come
+            place = {**place, "decided": [each.state for each in self._decided]}
         return (self._made_seal or self._seal())(place)
 
     def _seal(self) -> "Seal":
@@ -620,7 +624,30 @@ def resumed(plan: Node, running: Running, place: State) -> tuple[Node, Running]:
     for index, store in enumerate(stores(plan)):
         if store.epoch is None:
             store.epoch = kept.get(index)
+    _decide_again(plan, place)
     return plan, running
+
+
+def _decide_again(plan: Node, place: State) -> None:
+    """Have steps whose users decide what comes next go on with the decisions of a state.
+
+    Raises:
+      StateError: it has others.
+    """
+    here = decided(plan)
+    decisions = place.get("decided")
+    if decisions is None:  # a place that no iterator was at
+        return
+    said = (
+        None
+        if isinstance(decisions, list) and len(decisions) == len(here)
+        else "it does not hold the decisions of each mixture"
+    )
+    said = said or next((why for live, each in zip(here, decisions, strict=True) if (why := live.misfit(each))), None)
+    if said is not None:
+        raise StateError(f"restore: the state is damaged: {said}; it must be what iterator.state() gave")
+    for live, each in zip(here, decisions, strict=True):
+        live.restore(each)
 
 
 # ----------------------------------------------------------------------------

@@ -212,7 +212,14 @@ class Transformations(Generic[T_co]):
         Source: `tf.data.Dataset.bucket_by_sequence_length`.
         """
 
-    def cache(self, filename: str = '', name: str | None = None, *, max_bytes: int | None = None) -> Dataset[T_co]:
+    def cache(
+        self,
+        filename: str = '',
+        name: str | None = None,
+        *,
+        max_bytes: int | None = None,
+        shared: str = '',
+    ) -> Dataset[T_co]:
         """Keep the elements of the first complete pass in memory and serve later passes from there.
 
         Shapes and order: those of the first pass, which later ones make again where it was left before its end, as by `take` behind
@@ -225,12 +232,18 @@ class Transformations(Generic[T_co]):
         such as `take`, ends it: put that before the cache. One pass writes; others that run meanwhile, in any process, make their
         elements themselves. After a process that was killed, the next pass that would make the same elements goes on where it was.
 
+        With `shared` each pipeline has a folder of its own below that one, named by its steps, what its functions do and read from
+        outside (globals, closures, the attributes of objects, tokenizers of packages) and its files. So jobs share what is alike,
+        and one with another function, another tokenizer or changed files makes its elements anew, beside the others.
+
         Args:
           filename: a folder, local or a URL, for a cache on disk; empty: in memory.
-          max_bytes: with a `filename`, a pass that needs more is not kept, with a warning; None: no limit.
+          max_bytes: on disk, a pass that needs more is not kept, with a warning; None: no limit.
+          shared: a folder, local or a URL, for the caches of many pipelines and jobs.
 
         Raises:
-          InvalidArgumentError: `max_bytes` is less than 1, or given without a `filename`; at iteration, `filename` is a file.
+          InvalidArgumentError: `max_bytes` is less than 1, or given for a cache in memory; `filename` and `shared` are both given;
+            at iteration, the folder is a file.
           FailedPreconditionError: at iteration, the folder was written by another pipeline; the message says how it differs.
           OSError: at iteration, the files could not be written; nothing is left of them.
 
@@ -240,6 +253,13 @@ class Transformations(Generic[T_co]):
         True
         >>> di.data.Dataset.range(3).cache("numbers").to_list(), di.data.Dataset.range(3).cache("numbers").to_list()
         ([0, 1, 2], [0, 1, 2])
+
+        >>> kept = [di.data.Dataset.range(3).map(lambda x, n=n: x * n).cache(shared="caches") for n in (2, 3, 2)]
+        >>> [ds.to_list() for ds in kept]
+        [[0, 2, 4], [0, 3, 6], [0, 2, 4]]
+        >>> import os
+        >>> len(os.listdir("caches"))
+        2
 
         Source: `tf.data.Dataset.cache`.
         """

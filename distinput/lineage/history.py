@@ -606,6 +606,9 @@ class LedgerView:
     def _before(self, part: PassSegment, step: int) -> tuple[int, list[State]]:
         """The states that are kept of the last place before a step, and before which step that is."""
         first, kept = part.inputs_before(step)
+        if part.inputs:  # what was decided later, about steps that were still to come, holds for them too
+            latest = [{name: last[name] for name in ("decided",) if name in last} for last in part.inputs[-1]]
+            kept = [{**place, **made} for place, made in zip(kept, latest, strict=True)]
         pairs = zip(self._state_of(part)["inputs"], kept, strict=True)
         return first, [resealed(given, place) for given, place in pairs]
 

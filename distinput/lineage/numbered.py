@@ -290,7 +290,7 @@ class _Numbering:
                 if known == UNKNOWN:
                     raise _refused(node, "its elements cannot be counted; state their number with assert_cardinality")
                 return self._source(lambda held, k: MemoryRecords(held, k, known), node)
-            case _ if node.by_position or isinstance(node, (BalancedSample, *_REGROUPED)):
+            case _ if node.by_position or (isinstance(node, (BalancedSample, *_REGROUPED)) and not node.decides):
                 return node.with_inputs(tuple([self.of(source) for source in node.inputs]))
         raise _refused(node, "which records its elements come from depends on what they hold, or on a function")
 

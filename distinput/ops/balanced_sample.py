@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sample_from_datasets(balanced=True)`: elements of several datasets, mixed so that every prefix has the shares asked for."""
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from threading import Lock
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from distinput.columns.block import rows_within
 from distinput.columns.column import Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
-from distinput.errors import InvalidArgumentError
+from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.kernels.dealing import LONGEST, WHOLE, choose_fairly
 from distinput.ops.choose import gathered, sample_from_datasets, shares_of
 from distinput.ops.repeat import epoch_of
@@ -24,12 +26,155 @@ from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 
-__all__ = ["BalancedSample", "balanced_sample", "sample", "whole"]
+__all__ = ["BalancedSample", "MixtureWeights", "balanced_sample", "sample", "whole"]
 
 _ON_END = ("stop", "skip", "repeat")
 
 _MOST = 1024
+_MOST_LIVE = 64
+"""Turns that are planned at a time: where weights are set while it runs, few, so that they soon hold."""
+
 _MOST_PIECES = 4096
+
+Schedule: TypeAlias = tuple[tuple[int, tuple[float, ...]], ...]
+
+
+class MixtureWeights:
+    """The weights of a mixture that are set while a job runs: by how the loss of each dataset falls, for example.
+
+    It is given to `sample_from_datasets(datasets, weights, balanced=True)` in the place of weights. `set` decides from which
+    step of the mixture on other weights hold, where a step is one element. Decisions are in the states of iterators, so a
+    restart gives exactly what would have followed, and in the entries of ledgers, so `replay` does too. Turns are dealt as with
+    weights by step, `{0: [...], 1000: [...]}`, but without looking ahead at weights that are still to come.
+
+    Args:
+      weights: a number for each dataset, those at the beginning.
+
+    Raises:
+      InvalidArgumentError: a weight is negative, or all are 0.
+
+    >>> import distinput as di
+    >>> weights = di.data.MixtureWeights([1, 0])
+    >>> ones, twos = [di.data.Dataset.from_tensors(n).repeat() for n in (1, 2)]
+    >>> mixture = di.data.Dataset.sample_from_datasets([ones, twos], weights, balanced=True)
+    >>> elements = iter(mixture)
+    >>> next(elements)
+    np.int32(1)
+    >>> weights.set([0.5, 0.5], step=6)
+    6
+    >>> [int(next(elements)) for _ in range(10)]
+    [1, 1, 1, 1, 1, 1, 2, 1, 2, 1]
+
+    Source: distinput's own; TensorFlow takes a dataset of weights, which is read ahead.
+    """
+
+    def __init__(self, weights: Any) -> None:
+        self.first = _one_above_zero(weights, len(np.asarray(weights).reshape(-1)))
+        self.taken = False
+        """Whether a mixture has it."""
+        self.several = False
+        """Whether several workers run the mixture."""
+        self._decisions: list[tuple[int, int, tuple[float, ...]]] = []
+        self._given_out = 0, 0
+        self._lock, self._process = Lock(), os.getpid()
+
+    def set(self, weights: Any, step: int | None = None) -> int:
+        """Decide which weights hold from a step of this pass on.
+
+        Pipelines read ahead, so the first step that can be decided about is behind those that were delivered. On several
+        workers all of them set the same weights for the same step: give one that is further ahead than any of them has read.
+        Later passes go on with the weights of the last decision.
+
+        Args:
+          weights: a number for each dataset.
+          step: the number of elements of the mixture before, in this pass; None: the first one that was not drawn yet.
+
+        Returns:
+          The step from which on they hold.
+
+        Raises:
+          FailedPreconditionError: several workers run the mixture, and `step` is None; or this is the copy of another process.
+          InvalidArgumentError: elements of that step were drawn already; there is not one weight for each dataset; or one pass
+            has too many decisions.
+          TypeError: weights are no numbers, or `step` no integer.
+        """
+        shares = _one_above_zero(weights, len(self.first))
+        self._check_process()
+        with self._lock:
+            epoch, drawn = self._given_out
+            if step is None and self.several:
+                raise FailedPreconditionError(
+                    "MixtureWeights.set: several workers run the mixture, and all must change it at the same element; give the "
+                    "step, the same on all of them, such as (iterator.step + 100) * global_batch_size"
+                )
+            first = drawn if step is None else integer("MixtureWeights.set", "step", step)
+            if first < drawn:
+                raise InvalidArgumentError(
+                    f"MixtureWeights.set: the elements before step {drawn:,} of this pass were drawn already, since pipelines "
+                    f"read ahead; step must be at least that, got {first:,}"
+                )
+            others = [each for each in self._decisions if each[:2] != (epoch, first)]
+            if len(others) >= _MOST_PIECES - 1:
+                raise InvalidArgumentError(
+                    f"MixtureWeights.set: there can be {_MOST_PIECES - 1:,} decisions, which states hold, and there are as "
+                    "many; decide less often"
+                )
+            self._decisions = sorted([*others, (epoch, first, shares)])
+        return first
+
+    def schedule(self, epoch: int, step: int, count: int) -> Schedule:
+        """The weights of a pass by step; those of the steps before `step + count` cannot be changed after that."""
+        self._check_process()
+        with self._lock:
+            self._given_out = max(self._given_out, (epoch, step + count))
+            before = [shares for each, _, shares in self._decisions if each < epoch]
+            here = [(first, shares) for each, first, shares in self._decisions if each == epoch]
+        return tuple(here) if here and here[0][0] == 0 else ((0, before[-1] if before else self.first), *here)
+
+    @property
+    def state(self) -> State:
+        """For a state: the decisions, each with its pass, step and weights, and the step before which all is drawn."""
+        with self._lock:
+            decisions = [[epoch, step, list(shares)] for epoch, step, shares in self._decisions]
+            return {"drawn": list(self._given_out), "set": decisions}
+
+    def restore(self, state: State) -> None:
+        """Go on with the decisions of a state."""
+        with self._lock:
+            self._decisions = sorted([(each, step, tuple(shares)) for each, step, shares in state["set"]])
+            epoch, step = state["drawn"]
+            self._given_out = epoch, step
+
+    def misfit(self, state: Any) -> str | None:
+        """Why no state can hold these; None: it can."""
+        try:
+            epoch, drawn = state["drawn"]
+            rows = [(each, step, _one_above_zero(shares, len(self.first))) for each, step, shares in state["set"]]
+        except (InvalidArgumentError, KeyError, TypeError, ValueError):
+            return "it does not hold the decisions about weights"
+        places = [(epoch, drawn), *[row[:2] for row in rows]]
+        fits = len(rows) < _MOST_PIECES and all(is_count(each) and is_count(step, 0, LONGEST) for each, step in places)
+        return None if fits else "a decision about weights has no step"
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise FailedPreconditionError(
+                "MixtureWeights: this is a copy in another process, where `set` is not seen; run the mixture in the process "
+                "that sets its weights, such as a DataLoader with num_workers=0"
+            )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "MixtureWeights: weights that are set while a job runs belong to one process, and cannot be sent to another; run "
+            "the mixture in the process that sets them"
+        )
+
+
+def _one_above_zero(weights: Any, count: int) -> tuple[float, ...]:
+    shares = tuple(shares_of(weights, count))
+    if not sum(shares):
+        raise InvalidArgumentError(f"sample_from_datasets: one weight must be greater than zero, got {list(shares)}")
+    return shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +193,16 @@ class BalancedSample(Node):
       on_end: what happens when a dataset has no element for its turn. "stop": the sample ends. "skip": the others go on, with
         the shares that they have among themselves, counted anew from there. "repeat": it begins its next pass, and the sample
         ends when every dataset that has a weight then or later has ended once; a dataset without elements is skipped.
+      live: weights that are set while it runs; None: they are those of `schedule`.
 
     Source: R. Tijdeman: The chairman assignment problem (Discrete Mathematics 32, 1980).
     """
 
     tolerant: ClassVar[bool] = True
     sources: tuple[Node, ...]
-    schedule: tuple[tuple[int, tuple[float, ...]], ...]
+    schedule: Schedule
     on_end: str = "skip"
+    live: MixtureWeights | None = field(default=None, kw_only=True, repr=False)
 
     @cached_property
     def spec(self) -> Spec:
@@ -70,9 +217,21 @@ class BalancedSample(Node):
         sizes = [source.cardinality for source in self.sources]
         if all(size == INFINITE for size in sizes):
             return INFINITE
-        if self.on_end != "skip" or len(self.schedule) > 1 or UNKNOWN in sizes:
+        if self.on_end != "skip" or self.decides or len(self.schedule) > 1 or UNKNOWN in sizes:
             return UNKNOWN
         return INFINITE if INFINITE in sizes else sum(sizes)
+
+    @property
+    def decides(self) -> bool:
+        return self.live is not None
+
+    def arguments(self) -> dict[str, Any]:
+        return super().arguments() | ({"weights": "as they are set"} if self.decides else {})
+
+    def alike_everywhere(self) -> Node:
+        if self.live is not None:
+            self.live.several = True
+        return self
 
     def start(self, epoch: int) -> State:
         first = epoch_of(epoch, 0) if self.on_end == "repeat" else epoch
@@ -93,7 +252,7 @@ class BalancedSample(Node):
         for name in ("counts", "passes"):
             if len(state[name]) != k or not all(map(is_count, state[name])):
                 return f"{self.op}: {name!r} must hold a number for each dataset"
-        if self._active(state["from"] + sum(state["counts"]), over):
+        if not self.decides and self._active(state["from"] + sum(state["counts"]), over):
             debts = _Turns(self, state["from"], state["counts"], over).debts
             if np.abs(debts).max(initial=0) > WHOLE:
                 return f"{self.op}: 'counts' do not fit the weights"
@@ -103,20 +262,27 @@ class BalancedSample(Node):
         queues = [self._queue(n, m, run) for n, m in zip(self.sources, state["inputs"], strict=True)]
         epoch, passes, over = state["epoch"], list(state["passes"]), set(state["over"])
         failures: dict[int, Exception] = {}
-        most = 1
+        most, limit = 1, _MOST if self.live is None else _MOST_LIVE
 
         def mark() -> State:
             inputs = [queue.mark() for queue in queues]
             made = {"inputs": inputs, "epoch": epoch, "from": turns.first, "counts": list(turns.counts)}
             return {**made, "passes": list(passes), "over": sorted(over)}
 
-        turns = _Turns(self, state["from"], state["counts"], over)
-        while self._goes_on(turns.step, passes, over):
-            values = turns.next(self._until_change(turns.step, most))
+        now = self._as_decided(epoch, state["from"], sum(state["counts"]))
+        turns = _Turns(now, state["from"], state["counts"], over)
+        while True:
+            latest = self._as_decided(epoch, turns.step, most)
+            if latest.schedule != now.schedule:
+                now = latest
+                turns = _Turns(now, turns.first, turns.counts, over)
+            if not now._goes_on(turns.step, passes, over):
+                return
+            values = turns.next(now._until_change(turns.step, most))
             used, block, empty = gathered(queues, values, failures)
             turns.take(used)
             if block is not None:
-                most = min(2 * most, rows_within(block.size, block.nbytes, _MOST))
+                most = min(2 * most, rows_within(block.size, block.nbytes, limit))
                 yield block, mark()
             if empty is None:
                 continue
@@ -136,7 +302,13 @@ class BalancedSample(Node):
                 if queues[empty].fill(1) or queues[empty].failure is not None:
                     continue
             over.add(empty)
-            turns = _Turns(self, turns.step, [0] * len(self.sources), over)
+            turns = _Turns(now, turns.step, [0] * len(self.sources), over)
+
+    def _as_decided(self, epoch: int, step: int, count: int) -> "BalancedSample":
+        """The same mixture with the weights that are decided now; those of the next `count` steps stay."""
+        if self.live is None:
+            return self
+        return replace(self, schedule=self.live.schedule(epoch, step, count)).same_as(self)
 
     def _active(self, step: int, over: Any) -> bool:
         """Whether a dataset that goes on has a weight at this step."""
@@ -151,7 +323,8 @@ class BalancedSample(Node):
             return False
         if self.on_end != "repeat":
             return True
-        later = [weights for _, weights in self.schedule[self._piece(step) :]]
+        piece = self._piece(step)
+        later = [weights for _, weights in self.schedule[piece : piece + 1 if self.decides else None]]
         open_ones = [index for index, number in enumerate(passes) if not number and index not in over]
         return any(weights[index] > 0 for index in open_ones for weights in later)
 
@@ -213,10 +386,12 @@ class _Turns:
 
     def _turns(self, debts: Ints, count: int) -> Ints:
         piece = self._node._piece(self.step)
-        ends = [begin for begin, _ in self._node.schedule[piece + 1 :]]
+        # Decisions may come at any time, so which of them are known must not matter to the turns before them.
+        known = self._node.schedule[: piece + 1] if self._node.decides else self._node.schedule
+        ends = [begin for begin, _ in known[piece + 1 :]]
         steps = np.diff([self.step, *ends, (ends or [self.step])[-1] + 1])
         turns = np.empty(count, np.int64)
-        choose_fairly(debts, self._shares[piece:].reshape(-1), steps, turns)
+        choose_fairly(debts, self._shares[piece : len(known)].reshape(-1), steps, turns)
         return np.array(self._open, np.int64)[turns]
 
 
@@ -240,7 +415,7 @@ def balanced_sample(datasets: Sequence[Node], weights: Any, on_end: str) -> Node
 
     Args:
       datasets: at least one.
-      weights: a number for each; or a dict from the first step on to such numbers; None: all equal.
+      weights: a number for each; or a dict from the first step on to such numbers, or `MixtureWeights`; None: all equal.
       on_end: one of `_ON_END`.
 
     Raises:
@@ -250,6 +425,8 @@ def balanced_sample(datasets: Sequence[Node], weights: Any, on_end: str) -> Node
     if not datasets:
         raise InvalidArgumentError("sample_from_datasets: Invalid `datasets`. `datasets` should not be empty.")
     common_spec("sample_from_datasets", tuple(datasets))
+    if isinstance(weights, MixtureWeights):
+        return _changing(datasets, weights, on_end)
     if isinstance(weights, Node):
         raise TypeError(
             "sample_from_datasets: balanced=True must know the weights beforehand, got a dataset of them; give a dict from "
@@ -278,6 +455,19 @@ def balanced_sample(datasets: Sequence[Node], weights: Any, on_end: str) -> Node
         tuple([(step, tuple([at[number] for number in kept])) for step, at in shares]),
         on_end,
     )
+
+
+def _changing(datasets: Sequence[Node], weights: MixtureWeights, on_end: str) -> Node:
+    if len(weights.first) != len(datasets):
+        raise InvalidArgumentError(
+            f"sample_from_datasets: there must be one weight for each of the {len(datasets)} datasets, got {len(weights.first)}"
+        )
+    if weights.taken:
+        raise InvalidArgumentError(
+            "sample_from_datasets: these MixtureWeights are of another mixture, whose steps they count; make an object for each"
+        )
+    weights.taken = True
+    return BalancedSample(tuple(datasets), ((0, weights.first),), on_end, live=weights)
 
 
 def sample(
@@ -315,6 +505,6 @@ def sample(
         raise InvalidArgumentError(
             "sample_from_datasets: on_end='repeat' goes with balanced=True; to draw from datasets without an end, repeat() them"
         )
-    if isinstance(weights, Mapping):
+    if isinstance(weights, Mapping | MixtureWeights):
         raise TypeError("sample_from_datasets: weights by step go with balanced=True, or give a dataset of weights")
     return sample_from_datasets(datasets, weights, seed, ending == "stop", rerandomize_each_iteration)

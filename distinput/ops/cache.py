@@ -84,12 +84,18 @@ class Cache(SameElements):
     such as `take`, ends it: put that before the cache. One pass writes; others that run meanwhile, in any process, make their
     elements themselves. After a process that was killed, the next pass that would make the same elements goes on where it was.
 
+    With `shared` each pipeline has a folder of its own below that one, named by its steps, what its functions do and read from
+    outside (globals, closures, the attributes of objects, tokenizers of packages) and its files. So jobs share what is alike,
+    and one with another function, another tokenizer or changed files makes its elements anew, beside the others.
+
     Args:
       filename: a folder, local or a URL, for a cache on disk; empty: in memory.
-      max_bytes: with a `filename`, a pass that needs more is not kept, with a warning; None: no limit.
+      max_bytes: on disk, a pass that needs more is not kept, with a warning; None: no limit.
+      shared: a folder, local or a URL, for the caches of many pipelines and jobs.
 
     Raises:
-      InvalidArgumentError: `max_bytes` is less than 1, or given without a `filename`; at iteration, `filename` is a file.
+      InvalidArgumentError: `max_bytes` is less than 1, or given for a cache in memory; `filename` and `shared` are both given;
+        at iteration, the folder is a file.
       FailedPreconditionError: at iteration, the folder was written by another pipeline; the message says how it differs.
       OSError: at iteration, the files could not be written; nothing is left of them.
 
@@ -100,6 +106,13 @@ class Cache(SameElements):
     >>> di.data.Dataset.range(3).cache("numbers").to_list(), di.data.Dataset.range(3).cache("numbers").to_list()
     ([0, 1, 2], [0, 1, 2])
 
+    >>> kept = [di.data.Dataset.range(3).map(lambda x, n=n: x * n).cache(shared="caches") for n in (2, 3, 2)]
+    >>> [ds.to_list() for ds in kept]
+    [[0, 2, 4], [0, 3, 6], [0, 2, 4]]
+    >>> import os
+    >>> len(os.listdir("caches"))
+    2
+
     Source: `tf.data.Dataset.cache`.
     """
 
@@ -108,25 +121,35 @@ class Cache(SameElements):
     delays: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.PART
     by_position: ClassVar[bool] = True
-    indifferent: ClassVar[frozenset[str]] = frozenset({"max_bytes"})
+    indifferent: ClassVar[frozenset[str]] = frozenset({"max_bytes", "shared"})
     filename: str = ""
     max_bytes: int | None = field(default=None, kw_only=True)
+    shared: str = field(default="", kw_only=True)
     store: CachedPass = field(default_factory=CachedPass, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        normalized(self, "filename", as_paths(self.filename)[0])
+        for name in ("filename", "shared"):
+            normalized(self, name, as_paths(getattr(self, name))[0])
+        if self.filename and self.shared:
+            raise InvalidArgumentError(
+                f"cache: filename is one cache and shared a folder of many; give one of them, got {self.filename!r} and "
+                f"{self.shared!r}"
+            )
         if self.max_bytes is not None:
             at_least("cache", "max_bytes", self.max_bytes, 1)
-            if not self.filename:
+            if not (self.filename or self.shared):
                 raise InvalidArgumentError(
-                    "cache: max_bytes bounds a cache on disk; give filename too, or leave it out"
+                    "cache: max_bytes bounds a cache on disk; give filename or shared too, or leave it out"
                 )
 
     def added(self) -> Node:
         """The cache on disk, if there is to be one."""
-        if not self.filename:
+        folder = self.filename or self.shared
+        if not folder:
             return self
-        return snapshot.DiskCache(self.input, self.filename, self.max_bytes, name=self.name, origin=self.origin)
+        return snapshot.DiskCache(
+            self.input, folder, self.max_bytes, shared=bool(self.shared), name=self.name, origin=self.origin
+        )
 
     @property
     def keeps(self) -> bool:

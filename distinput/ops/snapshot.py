@@ -2,7 +2,7 @@
 """Elements that are kept in files: `cache` with a file name, `snapshot`, and what `save` has written."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -90,21 +90,23 @@ class DiskCache(KeptOnDisk):
     Args:
       filename: the folder.
       max_bytes: a pass that needs more is not kept; None: no limit.
+      shared: whether the folder has a folder for each pipeline.
 
     Source: `tf.data.Dataset.cache`.
     """
 
-    indifferent: ClassVar[frozenset[str]] = frozenset({"filename", "max_bytes"})
+    indifferent: ClassVar[frozenset[str]] = frozenset({"filename", "max_bytes", "shared"})
     filename: str
     max_bytes: int | None = None
+    shared: bool = field(default=False, kw_only=True)
 
     @property
     def op(self) -> str:
         return "cache"
 
-    @property
+    @cached_property
     def directory(self) -> str:
-        return self.filename
+        return join_path(self.filename, Digest(8).add(self.pipeline, self.held).word) if self.shared else self.filename
 
     @property
     def most_bytes(self) -> int | None:
@@ -168,7 +170,10 @@ class Snapshot(KeptOnDisk):
     @cached_property
     def _word(self) -> str:
         """The name of the folder: that of the pipeline, of `shard_func` and of the format of the files."""
-        return Digest(8).add(self.pipeline, "" if self.shard_func is None else function_word(self.shard_func)).word
+        held = (self.held,) if self.held else ()
+        return (
+            Digest(8).add(self.pipeline, "" if self.shard_func is None else function_word(self.shard_func), *held).word
+        )
 
     @property
     def codec(self) -> str | None:

@@ -93,7 +93,7 @@ class Part(SameElements):
         return positions
 
     @cached_property
-    def cardinality(self) -> int:  # type: ignore[override]  # counted once
+    def cardinality(self) -> int:
         n = self.input.cardinality
         return n if n < 0 else self._before(n)
 

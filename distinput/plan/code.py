@@ -5,6 +5,7 @@ import dataclasses
 import enum
 import functools
 import os
+import pickle
 import re
 import sys
 import threading
@@ -28,6 +29,7 @@ __all__ = [
     "code_text",
     "function_word",
     "is_library",
+    "objects_word",
     "value_word",
     "with_inner",
 ]
@@ -398,10 +400,15 @@ class ArgumentReader:
       held: what they read from outside and cannot be changed: closures, defaults, constants of their module, attributes of
         objects.
       data: words of what they read from outside and others may change, such as arrays, lists and objects.
+      objects: with `deep`, words of what states leave out, since it would take long or bind them to a version of a package:
+        objects that can be called, where they are variables of the module, functions of other modules of the user's, and what
+        objects written in C hold, such as tokenizers.
     """
 
-    def __init__(self, word: Callable[[Any], str] = _inner_word) -> None:
+    def __init__(self, word: Callable[[Any], str] = _inner_word, *, deep: bool = False) -> None:
         self._word = word  # of a function in a container
+        self._deep = deep
+        self.objects: list[str] = []
         self.names: list[str] = []
         self.code: list[str] = []
         self.held: list[str] = []
@@ -488,6 +495,8 @@ class ArgumentReader:
             ours = isinstance(value, types.FunctionType) and value.__module__ == function.__module__
             if ours or (not callable(value) and not name.startswith("__") and name in function.__globals__):
                 self._outside(name, value)
+            elif self._deep and callable(value):
+                self._object(name, value)
 
     def _outside(self, name: str, value: Any) -> None:
         """Something that a function holds: its value if it is immutable, or the function that it is."""
@@ -506,8 +515,25 @@ class ArgumentReader:
             if text is None or dataclasses.is_dataclass(value):
                 self._changeable(name, value)
 
+    def _object(self, name: str, value: Any) -> None:
+        """What can be called, with what it holds; of what packages have by name, the name is in the code."""
+        if isinstance(value, types.FunctionType) and not is_library(value):
+            pass
+        elif isinstance(value, _NAMED):
+            return
+        elif is_library(type(value)):
+            self.objects.append(f"{name}={_pickled(value)}")
+            return
+        before = [list(each) for each in (self.names, self.code, self.held, self.data)]
+        self._outside(name, value)
+        for each, old in zip((self.names, self.code, self.held, self.data), before, strict=True):
+            self.objects += each[len(old) :]
+            each[:] = old
+
     def _changeable(self, name: str, value: Any) -> None:
         """Something that others may change; not what the function changes itself, such as a list of its calls."""
+        if self._deep and not getattr(value, "__dict__", None) and (word := _pickled(value)) is not None:
+            self.objects.append(f"{name}={word}")
         if self._uses is None or name not in self._uses.changed:
             self.data.append(f"{name}={value_word(value, self._word)}")
             self._methods(value)
@@ -527,6 +553,8 @@ class ArgumentReader:
             return
         for member in sorted(self._uses.attributes):
             held = vars(value).get(member)  # asked for it in another way, a module may import something
+            if self._deep and callable(held):
+                self._object(f"{name}.{member}", held)
             if (
                 held is not None
                 and not callable(held)
@@ -553,6 +581,32 @@ class ArgumentReader:
         for name, held in class_data(type(value)):
             if name not in assigned and name not in altered:
                 self.data.append(f"{type(value).__qualname__}.{name}={value_word(held, self._word)}")
+
+
+_NAMED = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, type, np.ufunc)
+"""What can be called and counts by its name."""
+
+_RUNNING = frozenset({"numpy", "torch", "jax", "jaxlib", "tensorflow", "keras"})
+"""Packages whose objects change while a job runs, such as generators and models, or are read as arrays."""
+
+
+def _pickled(value: Any) -> str | None:
+    """A word of what an object of a package holds, by its pickle; None for what is of Python, or changes while it runs."""
+    root = type(value).__module__.partition(".")[0]
+    if root in sys.stdlib_module_names or root in _RUNNING or isinstance(value, _PLAIN):
+        return None
+    try:
+        return Digest(6).add(pickle.dumps(value, 4)).word
+    except Exception:  # noqa: BLE001 - it cannot be pickled, in a way of its own
+        return None
+
+
+def objects_word(values: Iterable[Any]) -> str:
+    """A hash of the `objects` that arguments read from outside; empty if there are none."""
+    reading = ArgumentReader(deep=True)
+    for value in values:
+        reading.argument(value)
+    return Digest(6).add(reading.objects).word if reading.objects else ""
 
 
 @dataclasses.dataclass(frozen=True)

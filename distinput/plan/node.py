@@ -292,6 +292,11 @@ class Node(ABC):
         """Whether it keeps something of one pass for later ones; then it has a field `store`."""
         return False
 
+    @property
+    def decides(self) -> bool:
+        """Whether its user decides while it runs what comes next; then it has a field `live`, and states hold the decisions."""
+        return False
+
     # --- facts for sharding and rewrites
     needs: ClassVar[Needs] = Needs.ALL
     """How much of its input it needs to see; this decides what may be sharded below it, and moved across it."""
@@ -459,9 +464,9 @@ class Node(ABC):
 
     @cached_property
     def lasting(self) -> tuple["Node", ...]:
-        """The steps that carry something from pass to pass: those that draw a seed or keep elements, inputs first."""
+        """The steps that carry something beside positions: a drawn seed, elements that are kept, decisions; inputs first."""
         found = dict.fromkeys([step for source in self.inputs for step in source.lasting])
-        if self.draws or self.keeps:
+        if self.draws or self.keeps or self.decides:
             found[self] = None
         return tuple(found)
 

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 else:
     processors = later("distinput.run.threads")  # what worker this is, is asked where datasets are divided
 
-__all__ = ["differing", "drawn_seeds", "own_draw", "placed", "stores", "walk_made", "with_drawn_seeds", "with_seed"]
+__all__ = [
+    "decided",
+    "differing",
+    "drawn_seeds",
+    "own_draw",
+    "placed",
+    "stores",
+    "walk_made",
+    "with_drawn_seeds",
+    "with_seed",
+]
 
 
 # ----------------------------------------------------------------------------
@@ -36,6 +46,12 @@ def drawn_seeds(node: Node) -> list[int]:
 def stores(node: Node) -> list[Any]:
     """What the nodes of a tree keep of a pass, each with the `epoch` of that pass, None while there was none."""
     found = {id(step.store): step.store for step in node.lasting if step.keeps}  # type: ignore[attr-defined]
+    return list(found.values())
+
+
+def decided(node: Node) -> list[Any]:
+    """What users decide about while the nodes of a tree run, each with the `state` of its decisions; one of each."""
+    found = {id(step.live): step.live for step in node.lasting if step.decides}  # type: ignore[attr-defined]
     return list(found.values())
 
 

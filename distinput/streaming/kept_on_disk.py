@@ -24,9 +24,10 @@ from distinput.columns.state import VERSION, Digest, State
 from distinput.errors import DataLossError, FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.plan.check import normalized
+from distinput.plan.code import objects_word
 from distinput.plan.families import SameElements
 from distinput.plan.fingerprint import Fingerprint, difference, fingerprint, layout, misfit
-from distinput.plan.node import INFINITE, Needs, Node
+from distinput.plan.node import INFINITE, Needs, Node, walk
 from distinput.plan.seeds import drawn_seeds, stores
 from distinput.run.run import Run
 from distinput.values.nest import LEAF
@@ -124,6 +125,11 @@ class KeptOnDisk(SameElements):
     def pipeline(self) -> Fingerprint:
         """The fingerprint of what is kept."""
         return fingerprint(self._described)
+
+    @cached_property
+    def held(self) -> str:
+        """A word of the objects that functions read and that the fingerprint leaves out, such as tokenizers; mostly empty."""
+        return objects_word([value for step in walk(self._described) for value in step.arguments().values()])
 
     @property
     def _described(self) -> Node:

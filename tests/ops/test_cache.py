@@ -83,7 +83,7 @@ def test_states_of_passes_behind_one_that_was_left_are_exact(behind: Any, twice:
 @pytest.mark.parametrize(
     "given, says",
     [
-        ({"max_bytes": 10}, "cache: max_bytes bounds a cache on disk; give filename too, or leave it out"),
+        ({"max_bytes": 10}, "cache: max_bytes bounds a cache on disk; give filename or shared too, or leave it out"),
         ({"filename": "a", "max_bytes": 0}, "cache: max_bytes must be greater than zero, got 0"),
     ],
 )
