@@ -3,13 +3,14 @@
 
 While `FORKED.on`, `subprocess.Popen` forks where it is told `python -c ...`, `python -m ...` or `python script.py`, whoever
 tells it: a test, or distinput itself. All else is started as ever, and so is what a fork cannot be: an interpreter with
-flags, or with variables that Python reads when it begins. A test of what a new process imports, or of its first moments,
-says `@pytest.mark.fresh_process`. `make test-deep` forks nothing.
+flags, or with variables that Python reads when it begins. A test of what a new process imports, or of its first or its last
+moments, says `@pytest.mark.fresh_process`. `make test-deep` forks nothing.
 
 A nursery is one process without threads of its own. It is told what to start by a message, with the open files of the child;
 it says the child's number, and how it ended, on a pipe of the child's own.
 """
 
+import atexit
 import contextlib
 import fcntl
 import gc
@@ -17,6 +18,7 @@ import inspect
 import io
 import json
 import os
+import pkgutil
 import re
 import runpy
 import select
@@ -26,13 +28,14 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import types
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from multiprocessing import process
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = ["FORKED", "ROOT", "Child", "Nursery"]
 
@@ -381,6 +384,27 @@ def _run(words: list[str]) -> None:
     exec(code, vars(main))
 
 
+def _end(status: object) -> NoReturn:
+    """End as an interpreter does, but leave what the nursery has loaded as it is: most programs take less time than that."""
+    threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter calls first
+    atexit._run_exitfuncs()
+    vars(sys.modules["__main__"]).clear()
+    gc.collect()  # what was left open is told
+    for file in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # it is closed, or nobody reads it
+            file.flush()
+    if not isinstance(status, int | None):
+        print(status, file=sys.stderr, flush=True)
+        status = 1
+    os._exit((status or 0) & 0xFF)
+
+
+_ROOMS = [
+    f"distinput.{name}" for name in ("data", "formats", "ops", "rewrite", "sharding.policies", "train", "writers")
+]
+"""What programs load when they first use it."""
+
+
 def _load(modules: Sequence[str]) -> None:
     """Import what children need, the corners of distinput that are loaded when they are first named included."""
     import distinput as di
@@ -388,6 +412,9 @@ def _load(modules: Sequence[str]) -> None:
     for corner in (di, di.data, di.data.experimental, di.distribute, di.distribute.experimental, di.io):
         for name in corner.__all__:
             getattr(corner, name)
+    for room in _ROOMS:
+        for module in pkgutil.iter_modules(import_module(room).__path__, f"{room}."):
+            import_module(module.name)
     for name in ("numba", "pyarrow.compute", "pyarrow.parquet", *modules):
         import_module(name)
     gc.collect()
@@ -403,4 +430,9 @@ if __name__ == "__main__":
     _base = sys.path[1:]  # without the current folder
     _order, _files = _serve(socket.socket(fileno=int(_number)))
     _become(_order, _files, _base)
-    _run(_order["words"])
+    _status: object = None
+    try:
+        _run(_order["words"])
+    except SystemExit as _exit:
+        _status = _exit.code
+    _end(_status)

@@ -42,6 +42,33 @@ def test_a_program_sees_what_it_would_see_in_a_new_process(kind: str, tmp_path: 
     assert forked[1:] == ("an error\n", 7)
 
 
+ENDS = """
+import atexit, sys, threading, time
+atexit.register(print, "the last word")
+threading.Thread(target=lambda: (time.sleep(0.05), print("a thread"))).start()
+print("written", end="; ")
+"""
+
+
+@pytest.mark.parametrize(
+    "how", ["", "sys.exit()", "sys.exit(3)", "sys.exit('the reason')", "1 / 0", "raise KeyboardInterrupt"]
+)
+def test_it_ends_as_a_new_process_does(how: str, tmp_path: Path) -> None:
+    FORKED.on = True
+    forked = told(["-c", ENDS + how], tmp_path)
+    FORKED.on = False
+    fresh = told(["-c", ENDS + how], tmp_path)
+    assert (forked[0], forked[1].splitlines()[-1:], forked[2]) == (fresh[0], fresh[1].splitlines()[-1:], fresh[2])
+
+
+def test_a_file_left_open_is_told_at_its_end(tmp_path: Path) -> None:
+    FORKED.on = True
+    code = f"file = open({str(tmp_path / 'open')!r}, 'w')"
+    command = [sys.executable, "-W", "always", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "ResourceWarning: unclosed file" in done.stderr
+
+
 def test_it_is_a_fork() -> None:
     FORKED.on = True
     code = "import sys; print('distinput' in sys.modules)"

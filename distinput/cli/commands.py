@@ -62,6 +62,7 @@ COMMANDS = (
     Command(
         "bench", "dataset_commands", "datasets", "how fast a dataset is, what it waits for, and what would change that"
     ),
+    Command("simulate", "simulate", "datasets", "how fast a job of many workers would be, and what would limit it"),
     Command(
         "locate",
         "dataset_commands",

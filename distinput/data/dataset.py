@@ -831,6 +831,70 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         nest = structure_of((numbers, self.node), is_leaf=lambda x: isinstance(x, Node))
         return self._followed_by(ops.zip.Zip(nest, (numbers, self.node), name=name))
 
+    def split(self, *fractions: float, seed: int = 0) -> "tuple[Dataset[T_co], ...]":
+        """Parts of these fractions, chosen at random; every element is in exactly one of them.
+
+        The elements are dealt in groups of neighbours, as few as the fractions allow: with 0.8, of each five neighbours four,
+        chosen at random, are in the first part. So sizes are exact to less than a group. Each part keeps the order, is counted
+        and reached by position where its input is, and holds nothing in memory. Which part an element is in follows from its
+        position and the seed alone: parts are the same in every process and pass, and stay when elements are added at the end.
+
+        Args:
+          *fractions: at least one, above 0, that sum to at most 1; what is missing to 1 is a part more. Their common
+            denominator is at most 10,000.
+          seed: any integer; other parts for another one.
+
+        Returns:
+          The parts in the order of the fractions.
+
+        Raises:
+          InvalidArgumentError: fractions do not fit; or the elements have another order in each pass or process, or are
+            repeated, so that a record would be in several parts: split before `shuffle` and `repeat`.
+          TypeError: a fraction is no number, or `seed` no integer.
+
+        >>> import distinput as di
+        >>> train, test = di.data.Dataset.range(10).split(0.8, seed=1)
+        >>> train.to_list(), test.to_list()
+        ([0, 1, 2, 3, 5, 6, 7, 9], [4, 8])
+        >>> [len(part) for part in di.data.Dataset.range(1000).split(0.7, 0.2)]
+        [700, 200, 100]
+
+        Source: distinput's own; TensorFlow has no counterpart.
+        """
+        return tuple([self._followed_by(part) for part in ops.split.parts(self.node, fractions, seed)])
+
+    def kfold(self, k: int, i: int, *, seed: int = 0) -> "tuple[Dataset[T_co], Dataset[T_co]]":
+        """The training set and the test set of fold `i` of a cross-validation with `k` folds.
+
+        Every element is in the test set of exactly one fold and in the training set of all others: of each `k` neighbours every
+        fold tests one, chosen at random. So test sets differ by at most one element in size. What `split` says of order,
+        positions and added elements holds here too.
+
+        Args:
+          k: how many folds, from 2 to 10,000.
+          i: which of them, from 0.
+          seed: any integer, the same for all folds.
+
+        Returns:
+          The training set and the test set.
+
+        Raises:
+          InvalidArgumentError: `k` is below 2 or `i` not one of the folds; or elements are shuffled or repeated, see `split`.
+          TypeError: an argument is no integer.
+
+        >>> import distinput as di
+        >>> for i in range(3):
+        ...     train, test = di.data.Dataset.range(8).kfold(3, i, seed=1)
+        ...     print(train.to_list(), test.to_list())
+        [0, 1, 4, 5, 7] [2, 3, 6]
+        [0, 2, 3, 4, 6] [1, 5, 7]
+        [1, 2, 3, 5, 6, 7] [0, 4]
+
+        Source: distinput's own; TensorFlow has no counterpart.
+        """
+        train, test = ops.split.folds(self.node, k, i, seed)
+        return self._followed_by(train), self._followed_by(test)
+
     def apply(self, transformation_func: "Callable[[Dataset[T_co]], Made]") -> Made:
         """`transformation_func(self)`, to chain functions that are not methods.
 

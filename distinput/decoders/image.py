@@ -98,6 +98,8 @@ _SIZED = {"PNG": 24, "GIF": 10, "BMP": 26}
 
 _CUT_SHORT = "Premature end of JPEG file"
 _16_BITS, _GRAY_AND_ALPHA = b"\x10", b"\x04"
+_OF_OS2 = 12
+"""How long the header of a BMP of OS/2 is; its height and width have 16 bits."""
 _GRAY_OF_RGB = np.array([9797, 19234, 3737], np.uint32)
 """What each color adds to gray, of 1 << 15."""
 
@@ -315,6 +317,8 @@ def _with_simplejpeg(data: bytes, channels: int, max_pixels: int) -> tuple[Any, 
         height, width, colors, _ = simplejpeg.decode_jpeg_header(data)
     except ValueError as error:
         return None, str(error)
+    except KeyError:  # a subsampling of colors that it does not know
+        return None, None
     _check_size(height, width, max_pixels)
     if colors in ("CMYK", "YCCK"):
         return None, None
@@ -342,10 +346,12 @@ def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: boo
         if found == "GIF":
             channels = channels or 3
         if found in ("GIF", "WEBP") and frames:
-            whole, images = [], ImageSequence.Iterator(image)
+            whole, images, screen = [], ImageSequence.Iterator(image), (0, 0, *image.size)
             while True:
                 with _by_pillow(found):
                     frame = next(images, None)
+                    if frame is not None and frame.size != screen[2:]:
+                        frame = frame.crop(screen)  # it leads out of the screen, which is never larger than at first
                 if frame is None:
                     break
                 whole.append(_pixels(frame, found, data, channels, dtype))
@@ -360,15 +366,17 @@ def _by_pillow(found: str) -> Iterator[None]:
     """Tell damage by one error. Only calls of Pillow belong inside: they raise anything for damaged images.
 
     Raises:
-      InvalidArgumentError: the image is damaged.
+      InvalidArgumentError: the image is damaged, or Pillow refuses it.
     """
     try:
         yield
+    except MemoryError:
+        raise
     except Exception as error:
-        from PIL import UnidentifiedImageError
+        from PIL import Image, UnidentifiedImageError
 
-        what = "is damaged" if not isinstance(error, UnidentifiedImageError) else "cannot be read"
-        raise _damage(found, error, what) from error
+        refused = isinstance(error, UnidentifiedImageError | Image.DecompressionBombError)
+        raise _damage(found, error, "cannot be read" if refused else "is damaged") from error
 
 
 def _damage(found: str, why: object, what: str = "is damaged") -> InvalidArgumentError:
@@ -388,6 +396,8 @@ def _size(data: bytes, found: str) -> tuple[int, int]:
         width, height = struct.unpack(">II", data[16:24])
     elif found == "GIF":
         width, height = struct.unpack("<HH", data[6:10])
+    elif found == "BMP" and data[14] == _OF_OS2:
+        width, height = struct.unpack("<HH", data[18:22])
     elif found == "BMP":
         width, height = struct.unpack("<ii", data[18:26])
     elif found == "WEBP" and data[12:16] == b"VP8X":

@@ -36,6 +36,7 @@ from distinput.formats.parquet_file import (
     path_of,
     reading,
     rows_of,
+    schema_of,
 )
 from distinput.formats.tables import (
     Conforming,
@@ -79,7 +80,7 @@ def ranges_of(path: str, stamp: str, nulls: Any = "error") -> list[dict[str, Col
       stamp: of its version.
       nulls: as the format has it; a null among floats is NaN where it has no replacement.
     """
-    schema = footer_of(path, stamp).schema.to_arrow_schema()
+    schema = schema_of(path, stamp)
     kinds = {field.name: _kind(field.type) for field in schema}
     replaced = set() if nulls == "error" else set(dict(nulls))
     try:
@@ -211,7 +212,7 @@ class Parquet(TableFormat):
     def spec_of(self, path: str) -> Spec:
         stamp = stamp_of(path)
         if self.nulls != "error":
-            check_nulls(path, self.nulls, footer_of(path, stamp).schema.to_arrow_schema())
+            check_nulls(path, self.nulls, schema_of(path, stamp))
         return self._spec(path, stamp)
 
     def _spec(self, path: str, stamp: str) -> Spec:
@@ -317,8 +318,7 @@ class Parquet(TableFormat):
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         if not parts:
-            schema = footer.schema.to_arrow_schema()
-            parts.append(self._block(path, 0, _selected(without_rows(schema), columns), spec, []))
+            parts.append(self._block(path, 0, _selected(without_rows(schema_of(path, stamp)), columns), spec, []))
         return concat_blocks(parts).take(back)
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
@@ -371,27 +371,23 @@ class ConformingParquet(Parquet):
         """Nothing: statistics are those of the files, and not of what their values become."""
 
     def held(self, paths: Iterable[str]) -> "ConformingParquet":
-        return replace(self, conforming=self.conforming.held(paths, _schema_of))
+        return replace(self, conforming=self.conforming.held(paths, schema_of))
 
     def spec_of(self, path: str) -> Spec:
         stamp = stamp_of(path)
-        check_nulls(path, self.nulls, self.conforming.rows_of(path, _schema_of(path, stamp), None))
+        check_nulls(path, self.nulls, self.conforming.rows_of(path, schema_of(path, stamp), None))
         return self._spec(path, stamp)
 
     def _spec(self, path: str, stamp: str) -> Spec:
-        return table_spec(path, self.conforming.rows_of(path, _schema_of(path, stamp), self._columns), None)
+        return table_spec(path, self.conforming.rows_of(path, schema_of(path, stamp), self._columns), None)
 
     def _columns_in(self, path: str, stamp: str) -> tuple[str, ...] | None:
-        return self.conforming.columns_in(_schema_of(path, stamp), self._columns)
+        return self.conforming.columns_in(schema_of(path, stamp), self._columns)
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
-        wanted = self.conforming.rows_of(path, _schema_of(path), self._columns)
+        wanted = self.conforming.rows_of(path, schema_of(path), self._columns)
         part, brought = f"row group {group}", self.conforming.brought(path, batch, wanted)
         return rows_block(path, part, brought, spec.structure, self.conforming.nulls(self.nulls, wanted), rows)
-
-
-def _schema_of(path: str, stamp: str | None = None) -> Any:
-    return footer_of(path, stamp).schema.to_arrow_schema()
 
 
 def _selected(batch: Any, columns: Sequence[str] | None) -> Any:
@@ -465,7 +461,7 @@ class _Pass:
 
 @lru_cache(maxsize=256)
 def _spec_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> Spec:
-    return table_spec(path, footer_of(path, stamp).schema.to_arrow_schema(), columns)
+    return table_spec(path, schema_of(path, stamp), columns)
 
 
 def write_parquet(

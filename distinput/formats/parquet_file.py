@@ -36,6 +36,7 @@ __all__ = [
     "path_of",
     "reading",
     "rows_of",
+    "schema_of",
 ]
 
 
@@ -149,7 +150,7 @@ class Compact:
         """The fields of a struct by number."""
         fields: dict[int, Any] = {}
         number = 0
-        while head := self._byte():
+        while (head := self._byte()) & 15:  # no kind: the end, whatever the other bits are, as Thrift has it
             kind, step = head & 15, head >> 4
             number = number + step if step else self._signed()
             fields[number] = kind == 1 if kind in (1, 2) else self._value(kind, depth + 1)
@@ -342,6 +343,30 @@ def footer_bytes(path: str, stamp: str) -> bytes:
     return _footer_of(path, stamp).content
 
 
+def schema_of(path: str, stamp: str | None = None) -> Any:
+    """The pyarrow Schema of the columns of a file that have values. Pyarrow hands out no struct that has no fields."""
+    import pyarrow as pa
+
+    schema = footer_of(path, stamp).schema.to_arrow_schema()
+    kinds = [_with_values(kind) for kind in schema.types]
+    if kinds == schema.types:
+        return schema
+    kept = [field.with_type(kind) for field, kind in zip(schema, kinds, strict=True) if kind is not None]
+    return pa.schema(kept, schema.metadata)
+
+
+def _with_values(kind: Any) -> Any:
+    """A type without the structs in it that have no fields; None: nothing is left."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if not types.is_struct(kind):
+        return kind
+    fields = [(field, _with_values(field.type)) for field in kind]
+    kept = [field.with_type(inner) for field, inner in fields if inner is not None]
+    return pa.struct(kept) if kept else None
+
+
 @lru_cache(maxsize=256)
 def groups_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> tuple[Group, ...]:
     """The row groups of a file.
@@ -355,8 +380,7 @@ def groups_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> tuple[G
       stamp: of its version, as returned by `stamp_of`.
       columns: the columns to read; None: all.
     """
-    footer = _footer_of(path, stamp).metadata
-    schema = footer.schema.to_arrow_schema()
+    footer, schema = _footer_of(path, stamp).metadata, schema_of(path, stamp)
     every = [width for field in schema for width in _widths(field.type)]
     read = every if columns is None else [width for name in columns for width in _widths(schema.field(name).type)]
     texts = read.count(None)
@@ -378,7 +402,7 @@ def decoding_order(path: str, stamp: str, columns: tuple[str, ...] | None) -> li
     Strings and lists take several times as long as numbers, so if one of them came last, the other threads would be
     idle.
     """
-    schema = _footer_of(path, stamp).metadata.schema.to_arrow_schema()
+    schema = schema_of(path, stamp)
     names = list(schema.names if columns is None else columns)
     ordered = sorted(names, key=lambda name: None not in _widths(schema.field(name).type))
     return None if columns is None and ordered == names else ordered

@@ -14,7 +14,7 @@ from distinput.files.source import stamp_of
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.format import Format
 from distinput.formats.parquet import Parquet
-from distinput.formats.parquet_file import footer_of, opened, reading
+from distinput.formats.parquet_file import footer_of, opened, reading, schema_of
 from distinput.formats.partitioned import Partitioned
 from distinput.formats.tables import check_columns, checked_batch
 from distinput.formats.text_records import FIRST_BYTES
@@ -45,7 +45,7 @@ def schema_of_table(format: Format, path: str) -> Any:
 
     match format:
         case Parquet():
-            schema = footer_of(path).schema.to_arrow_schema()
+            schema = schema_of(path)
         case ArrowIpc():
             schema = format._file(path).schema
         case Partitioned():

@@ -8,7 +8,7 @@ import numpy as np
 
 from distinput.arrow.arrow import UnsupportedTypeError, schema_spec
 from distinput.files.source import size_of, stamp_of
-from distinput.formats.parquet_file import Compact, footer_bytes, footer_of, part_of
+from distinput.formats.parquet_file import Compact, ThriftError, footer_bytes, footer_of, part_of
 from distinput.formats.table_batches import schema_of_table
 from distinput.inspect.examples import as_code, features_of
 from distinput.inspect.files import Files, open_files
@@ -178,8 +178,11 @@ def _leaf(leaf: Any) -> tuple[str, tuple[int | None, ...]]:
 
 
 def _writer_of(path: str) -> str:
-    """What a Parquet file says of who wrote it; pyarrow gives it only where it is UTF-8."""
-    found = part_of(Compact(footer_bytes(path, stamp_of(path))).struct(), _CREATED_BY, bytes, b"")
+    """What a Parquet file says of who wrote it, empty where that cannot be read; pyarrow gives it only where it is UTF-8."""
+    try:
+        found = part_of(Compact(footer_bytes(path, stamp_of(path))).struct(), _CREATED_BY, bytes, b"")
+    except ThriftError:
+        return ""  # pyarrow read more of this footer than is decoded here
     return str(found.decode(errors="replace"))
 
 

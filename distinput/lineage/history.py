@@ -5,8 +5,11 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
 
 from distinput.columns.column import Ints
 from distinput.columns.state import State
@@ -50,6 +53,8 @@ __all__ = [
     "taken_apart",
     "varint",
 ]
+
+Losses: TypeAlias = NDArray[np.float32]
 
 
 # ----------------------------------------------------------------------------
@@ -171,7 +176,7 @@ def _varints(data: bytes) -> Iterator[int]:
 
 MAGIC = b"distinput.ledger 1\n"
 
-_BEGIN, _STEP, _CHANGE, _FORM = b"B", b"S", b"C", b"F"
+_BEGIN, _STEP, _CHANGE, _FORM, _NOTE = b"B", b"S", b"C", b"F", b"N"
 _CHECK = 2
 """Bytes of the check of an entry: a torn end is mostly known by its length."""
 
@@ -183,10 +188,12 @@ class Entry:
     Args:
       begin: of a part that begins here: where it does, and what runs; None for a step.
       inputs: the states of the input pipelines after a step, if the ledger keeps them.
+      note: of a file of losses: a step of the pass, a replica, and what was noted of each of its rows.
     """
 
     begin: Mapping[str, Any] | None = None
     inputs: list[State] | None = field(default=None, repr=False)
+    note: tuple[int, int, Losses] | None = field(default=None, repr=False)
 
 
 def entries_of(data: bytes, path: str) -> Iterator[tuple[Entry, int]]:
@@ -222,6 +229,9 @@ def entries_of(data: bytes, path: str) -> Iterator[tuple[Entry, int]]:
             yield Entry(begin=told), end
         elif kind == _STEP:
             yield Entry(), end
+        elif kind == _NOTE:
+            step, replica = np.frombuffer(rest, "<i8", 2).tolist()
+            yield Entry(note=(step, replica, np.frombuffer(rest, "<f4", -1, 16))), end
         else:
             if kind == _FORM:
                 form, numbers = taken_apart(json.loads(rest))
@@ -282,6 +292,10 @@ class LedgerFile:
         else:
             self._put(_FORM + json.dumps(inputs, separators=(",", ":")).encode())
         self._form, self._numbers = form, numbers
+
+    def note(self, step: int, replica: int, losses: Losses) -> None:
+        """What was noted of the rows of a replica in a step of the pass that has begun."""
+        self._put(_NOTE + np.array([step, replica], "<i8").tobytes() + losses.astype("<f4").tobytes())
 
     def _put(self, body: bytes) -> None:
         data = varint(len(body)) + body + _check(body)
@@ -360,6 +374,15 @@ class History:
 
     def __len__(self) -> int:
         return sum(part.steps for part in self.parts)
+
+    def numbers(self) -> dict[tuple[int, int, int, int], int]:
+        """The number of each step among all, by the pass, its number there, where its job began, and the job's replicas."""
+        keys = [
+            (part.epoch, step, part.began, part.told["replicas"])
+            for part in self.parts
+            for step in range(part.first, part.stop)
+        ]
+        return {key: number for number, key in enumerate(keys)}
 
     def part_of(self, number: int) -> tuple[PassSegment, int]:
         """The part that holds a step, and the number of the step in its pass.
@@ -488,6 +511,7 @@ def beginning(iterator: DistributedIterator) -> dict[str, Any]:
         "replicas": replicas.total,
         "rank": replicas.rank,
         "keeps": keeps,
+        "balanced": getattr(source, "balanced", True),
         "writes": replicas.rank == 0 or source.layout != WHOLE,
         "state": state,
         "inputs": places(iterator),
@@ -512,17 +536,17 @@ class LedgerView:
     """
 
     def __init__(self, dataset: DistributedDataset, history: History) -> None:
-        self._source, self._delivery, self._history = dataset._source, dataset._delivery, history
+        self._source, self._delivery, self.history = dataset._source, dataset._delivery, history
         self._checked: dict[int, State] = {}
         self._records: dict[tuple[int, bool], StepRecords] = {}
         self._followed: dict[tuple[int, bool], KeptRecords] = {}
 
     def __len__(self) -> int:
-        return len(self._history)
+        return len(self.history)
 
     def locate(self, number: int, replica: int | None, *, read: bool) -> Located:
         """See `Ledger.locate`."""
-        part, step = self._history.part_of(number)
+        part, step = self.history.part_of(number)
         state = self._state_of(part)
         key = id(part.told), read
         if key not in self._records:
@@ -537,9 +561,42 @@ class LedgerView:
         first, states = self._before(part, step)
         return kept.locate(step, replica, first, states)
 
+    def rows_of(self, number: int, replica: int, *, read: bool) -> Located:
+        """The records of the rows that a replica of the job got in a step, whatever replicas this dataset is for.
+
+        Raises:
+          UnimplementedError: as for `locate`; or rows of the job's replicas are not known on other replicas.
+        """
+        job, replicas, source = self.history.part_of(number)[0].told, self._source.terms.replicas, self._source
+        if (job["replicas"], job["workers"]) == (replicas.total, replicas.workers):
+            return self.locate(number, replica, read=read)
+        if isinstance(source, DealtElements) and not source.whole:
+            raise UnimplementedError(
+                f"ledger: elements were dealt to {job['replicas']} replicas on {job['workers']} workers; ask with a strategy "
+                f"that has as many, this one has {replicas.total} on {replicas.workers}"
+            )
+        step = self.locate(number, None, read=read)
+        width = 1 + int(step.row.max(initial=0))
+        keys = step.replica * width + step.row
+        rows = len(np.unique(keys))
+        balanced = getattr(source, "balanced", True)  # of a batch that is whole, nothing is cut
+        at, who, row = replica_rows(rows, None, replicas.total, replicas.workers, balanced)
+        order = np.argsort(who * width + row)
+        whole = at[order[np.searchsorted(who * width + row, keys, sorter=order)]]  # [rows] in the global batch
+        at, who, row = replica_rows(rows, None, job["replicas"], job["workers"], job.get("balanced", balanced))
+        there = np.argsort(at)[whole]
+        mine = np.flatnonzero(who[there] == replica)
+        return replace(
+            step,
+            file=step.file[mine],
+            record=step.record[mine],
+            replica=np.full(len(mine), replica),
+            row=row[there[mine]],
+        )
+
     def replay(self, number: int) -> Any:
         """See `Ledger.replay`."""
-        part, step = self._history.part_of(number)
+        part, step = self.history.part_of(number)
         state = self._state_of(part)
         if not part.told["keeps"]:
             return replayed(self._source, self._delivery, step, part.epoch, _seeds(state))

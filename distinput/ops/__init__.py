@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         shuffle,
         snapshot,
         source,
+        split,
         sql,
         tables,
         take,

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, ClassVar
 from weakref import WeakSet
 
@@ -52,6 +52,7 @@ class StreamSource:
         self.once = not callable(given) and (hasattr(given, "__next__") or hasattr(given, "read_next_batch"))
         self.left: Any = None
         self.begun = Begun()
+        self.rest: _Rest | None = None
         if self.once:
             if given in _TAKEN:
                 raise self.consumed()
@@ -143,8 +144,30 @@ class ArrowStream(Node):
         return {"row": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        begin, row = state["row"], 0
-        for batch in self._batches(run):
+        source, who = self.source, self.reading.who
+        if not source.once:
+            reader = source.open()
+            try:
+                yield from self._blocks(_read(reader, who), state["row"], 0)
+            finally:
+                reader.close()
+        elif run.sampling:
+            sample = source.begun.items(source.open, lambda batch: batch, sampling=True)
+            yield from self._blocks(_read(sample, who), state["row"], 0)
+        else:
+            rest, source.rest = source.rest, None
+            if rest is None:
+                rest = _Rest(source.begun.items(source.open, lambda batch: batch, sampling=False))
+            try:
+                if state["row"] < rest.row:
+                    raise source.consumed()
+                yield from self._blocks(_read(rest.batches(), who), state["row"], rest.row)
+            finally:
+                source.rest = rest
+
+    def _blocks(self, batches: Iterator[Any], begin: int, row: int) -> Stream:
+        """The rows from `begin` on of batches that begin at `row`."""
+        for batch in batches:
             over = min(max(0, begin - row), batch.num_rows)
             row += over
             most = block_rows(batch.nbytes / max(1, batch.num_rows))
@@ -158,29 +181,42 @@ class ArrowStream(Node):
                 f"{self.reading.who}: the stream has {row} rows, but reading was to go on at row {begin}; it changed"
             )
 
-    def _batches(self, run: Run) -> Iterator[Any]:
-        source = self.source
-        if not source.once:
-            return _batches(source.open(), self.reading.who)
-        return source.begun.items(
-            lambda: _batches(source.open(), self.reading.who), lambda batch: batch, sampling=run.sampling
-        )
+
+class _Rest:
+    """What a pass has left of a stream that can be read once, for the same pass to go on, after an interrupt for example.
+
+    Args:
+      behind: the batches that nobody has read.
+    """
+
+    def __init__(self, behind: Iterator[Any]) -> None:
+        self._behind = behind
+        self._held: tuple[int, list[Any]] = (0, [])
+
+    @property
+    def row(self) -> int:
+        """The first row that is left."""
+        return self._held[0]
+
+    def batches(self) -> Iterator[Any]:
+        """The batches; each is held until the next one is wanted."""
+        while True:
+            row, held = self._held
+            if not held:
+                held.extend(islice(self._behind, 1))  # no interrupt comes between reading and keeping
+            if not held:
+                return
+            yield held[0]
+            self._held = (row + held[0].num_rows, [])
 
 
-def _batches(reader: Any, who: str) -> Iterator[Any]:
+def _read(batches: Iterator[Any], who: str) -> Iterator[Any]:
     import pyarrow as pa
 
     try:
-        while True:
-            try:
-                batch = reader.read_next_batch()
-            except StopIteration:
-                return
-            except (pa.ArrowException, OSError) as error:
-                raise DataLossError(f"{who}: the stream ended with an error: {error}") from error
-            yield batch
-    finally:
-        reader.close()
+        yield from batches
+    except (pa.ArrowException, OSError) as error:
+        raise DataLossError(f"{who}: the stream ended with an error: {error}") from error
 
 
 # ----------------------------------------------------------------------------

@@ -227,7 +227,7 @@ class _Binding:
                     return self._function(value)
                 case types.MethodType():
                     made = self.of(value.__func__)
-                    self._look_into(value.__self__)
+                    self._look_into(value)
                     return value if made is value.__func__ else types.MethodType(made, value.__self__)
                 case functools.partial():
                     return self._partial(value)
@@ -242,6 +242,7 @@ class _Binding:
 
     def _tuple(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
         if type(value) is not tuple or len(value) > _MOST_ITEMS:
+            self._look_into(value)
             return value
         parts = [self.of(part) for part in value]
         return value if all(map(_is, parts, value)) else tuple(parts)
@@ -285,6 +286,9 @@ class _Binding:
             self._named = named
 
     def _copy(self, function: types.FunctionType) -> types.FunctionType:
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            if not isinstance(value, _HOLDERS):
+                self._look_into(value)
         if not function.__closure__ and not _names_variables(function) and not _holds_functions(function):
             plain: types.FunctionType = self._keep(function, function)
             return plain
@@ -350,23 +354,31 @@ class _Binding:
         if id(value) in self._made or self._depth >= _DEEPEST:
             return
         self._keep(value, value)
-        for function in _functions_in(value, self._named):
-            if function in _ORIGINALS or id(function) in self._made or _is_settled(function):
-                continue
-            self._keep(function, function)
-            for name, held in _Cells(function).own.items():
-                cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
-                self.watched.append(_Watched(function.__qualname__, name, held, functools.partial(_content, cell)))
-            names, known = CodeNames.of(function.__code__), function.__globals__
-            plain = {
-                name: known[name]
-                for name in names.read - names.stored
-                if name in known
-                and not name.startswith("__")
-                and not _is_assigned(name, known)
-                and not _is_definition(name, known)
-            }
-            self._watch(function, plain, known)
+        self._depth += 1
+        for inside in _inside(value, self._named):
+            if isinstance(inside, types.FunctionType):
+                self._watch_function(inside)
+            else:
+                self._look_into(inside)
+        self._depth -= 1
+
+    def _watch_function(self, function: types.FunctionType) -> None:
+        if function in _ORIGINALS or id(function) in self._made or _is_settled(function):
+            return
+        self._keep(function, function)
+        for name, held in _Cells(function).own.items():
+            cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
+            self.watched.append(_Watched(function.__qualname__, name, held, functools.partial(_content, cell)))
+        names, known = CodeNames.of(function.__code__), function.__globals__
+        plain = {
+            name: known[name]
+            for name in names.read - names.stored
+            if name in known
+            and not name.startswith("__")
+            and not _is_assigned(name, known)
+            and not _is_definition(name, known)
+        }
+        self._watch(function, plain, known)
 
 
 _HOLDERS = (types.FunctionType, types.MethodType, functools.partial, tuple)
@@ -515,26 +527,67 @@ def _is_unfinished(module: str) -> bool:
     return module in ("__main__", "__mp_main__") or spec is None or getattr(spec, "_initializing", False)
 
 
-def _functions_in(value: Any, named: frozenset[str]) -> Iterator[types.FunctionType]:
-    """Functions among the items of something, or the attributes that are named, and what its class calls it by."""
-    if isinstance(value, list | set | frozenset):
+def _inside(value: Any, named: frozenset[str]) -> Iterator[Any]:
+    """The functions inside something, and what may hold others: its items, the attributes that are named, its methods."""
+    if isinstance(value, list | set | frozenset | tuple):
         items = list(value)
     elif isinstance(value, dict):
         items = list(value.values())
-    elif isinstance(value, type):
-        return
+    elif isinstance(value, types.MethodType):
+        items = list(_inside(value.__self__, named | _names_in(value.__func__.__code__)))
     else:
         call = getattr(type(value), "__call__", None)  # noqa: B004 - what it does, not whether it can be called
-        items = [call]
         named |= _names_in(call.__code__) if isinstance(call, types.FunctionType) else frozenset()
-        items += [held for name, held in getattr(value, "__dict__", {}).items() if name in named]
-        items.append(getattr(value, "__wrapped__", None))
+        methods = _methods(value, named)
+        named = named.union(*(_names_in(method.__code__) for method in methods))
+        held = [] if isinstance(value, type) else list(getattr(value, "__dict__", {}).items())
+        items = [call, *methods, *(item for name, item in held if name in named), getattr(value, "__wrapped__", None)]
     if len(items) <= _MOST_ITEMS:
         for item in items:
             while isinstance(item, functools.partial):
                 item = item.func
-            if isinstance(item, types.FunctionType):
+            if isinstance(item, _CAN_HOLD) or (isinstance(item, type) and _is_own(item)):
                 yield item
+
+
+_CAN_HOLD = (types.FunctionType, types.MethodType, list, set, frozenset, tuple, dict)
+
+
+def _is_own(kind: type) -> bool:
+    """Whether a class belongs to a running function, a script or a notebook, whose variables change."""
+    return not _is_known(kind) or _is_unfinished(kind.__module__)
+
+
+_MAKING = frozenset({"__new__", "__init__", "__post_init__"})
+
+
+def _methods(value: Any, named: frozenset[str]) -> list[types.FunctionType]:
+    """The methods of an object, or class, of one's own that are named, by others too, and those that Python calls."""
+    kind = value if isinstance(value, type) else type(value)
+    defined: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        if _is_own(base):
+            defined |= vars(base)
+    found: dict[str, types.FunctionType] = {}
+    names = {name for name in defined if name in named or name.startswith("__")} - (set() if kind is value else _MAKING)
+    while names:
+        held = {name: _unwrapped(defined.pop(name)) for name in names if name in defined}
+        new = {name: function for name, function in held.items() if isinstance(function, types.FunctionType)}
+        names = set().union(*(_names_in(function.__code__) for function in new.values()))
+        found |= new
+    return list(found.values())
+
+
+def _unwrapped(attribute: Any) -> Any:
+    """The function of a property or a method of any kind."""
+    match attribute:
+        case property():
+            return attribute.fget
+        case staticmethod() | classmethod():
+            return attribute.__func__
+        case functools.cached_property() | functools.partialmethod():
+            return attribute.func
+    return attribute
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures and reports of pipelines: graphs as SVG and Mermaid, a page on a pass, traces and metrics for other tools."""
+"""Pictures and reports of pipelines: graphs as SVG and Mermaid, a page on a pass, simulated jobs, traces and metrics."""
 
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from distinput.reports.graph import mermaid_of as mermaid_of
     from distinput.reports.metrics import prometheus_text as prometheus_text
     from distinput.reports.shuffle_quality import ShuffleQuality as ShuffleQuality
+    from distinput.reports.simulation import InputCosts as InputCosts
+    from distinput.reports.simulation import Machines as Machines
+    from distinput.reports.simulation import Simulation as Simulation
+    from distinput.reports.simulation import StorageLimits as StorageLimits
+    from distinput.reports.simulation import measured_costs as measured_costs
+    from distinput.reports.simulation import simulate as simulate
     from distinput.reports.svg import Figures as Figures
     from distinput.reports.svg import svg_of as svg_of
 else:

@@ -21,7 +21,7 @@ from distinput.sharding.policies.balanced import PartsOf, is_of_names, makes_rea
 from distinput.sharding.shard_plan import FileRange, ShardPlan, WorkerPlan, Workers
 from distinput.values.spec import TensorSpec
 
-__all__ = ["shard_plan"]
+__all__ = ["has_batches", "shard_plan", "worker_tree"]
 
 _EVEN = 1.05
 """Reading up to so many times the bytes of a worker's own rows is not worth mentioning."""
@@ -70,9 +70,26 @@ def shard_plan(
     )  # fmt: skip
 
 
+def worker_tree(
+    node: Node, num_workers: int, replicas_per_worker: int, worker: int, policy: AutoShardPolicy | Policy | None = None
+) -> Node:
+    """What one worker runs of a pipeline that is batched by the global batch size: the tree that its plan is made from.
+
+    Raises:
+      NotFoundError: as for `shard_plan`.
+    """
+    cut = _cut(node, num_workers, replicas_per_worker, worker)
+    decision = decide(node, num_workers, policy)
+    return auto_shard(cut, num_workers, worker, num_workers * replicas_per_worker, decision=decision)
+
+
 def _cut(node: Node, num_workers: int, replicas_per_worker: int, worker: int) -> Node:
-    scalar = any(not isinstance(leaf, TensorSpec) or leaf.shape == () for leaf in node.spec.leaves)
-    return node if scalar else rebatch_for(node, num_workers, replicas_per_worker, worker)
+    return rebatch_for(node, num_workers, replicas_per_worker, worker) if has_batches(node) else node
+
+
+def has_batches(node: Node) -> bool:
+    """Whether the first axis of all parts of the elements is one of rows, so that elements can be cut for replicas."""
+    return all(isinstance(leaf, TensorSpec) and leaf.shape != () for leaf in node.spec.leaves)
 
 
 def _reads(tree: Node, applied: Policy, num_workers: int) -> str:
@@ -136,7 +153,7 @@ def _worker_plan(tree: Node, worker: int, replicas_per_worker: int) -> WorkerPla
     parts = tuple(_parts(tree))
     sizes = tree.batch_sizes()
     elements = tree.count_elements() if sizes is None else sizes.count
-    scalar = any(not isinstance(leaf, TensorSpec) or leaf.shape == () for leaf in tree.spec.leaves)
+    scalar = not has_batches(tree)
     rows: int | None
     steps: int | None
     if elements == INFINITE:

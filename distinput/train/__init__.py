@@ -8,6 +8,7 @@ from distinput.names.lazy import lazy
 if TYPE_CHECKING:
     from distinput.train.checkpoint import Checkpoint as Checkpoint
     from distinput.train.ledger import Ledger as Ledger
+    from distinput.train.ledger import NotedRow as NotedRow
     from distinput.train.manager import CheckpointManager as CheckpointManager
     from distinput.train.manager import latest_checkpoint as latest_checkpoint
     from distinput.train.manager import list_variables as list_variables

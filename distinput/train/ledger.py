@@ -1,18 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Ledger`: which records a model has seen, written beside its checkpoints a few bytes a step."""
+"""`Ledger`: which records a model has seen, and with which losses, written beside its checkpoints a few bytes a step."""
 
+import heapq
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import escape, glob
 from types import TracebackType
 from typing import Any, Self
 
-from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedIterator
-from distinput.distribute.input.located import Located
-from distinput.errors import InvalidArgumentError, NotFoundError
-from distinput.files.paths import local_path
-from distinput.lineage.history import History, LedgerFile, LedgerView, beginning, entries_of, places
+import numpy as np
 
-__all__ = ["Ledger"]
+from distinput.distribute.core.values import DistributedValues
+from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedIterator
+from distinput.distribute.input.located import Located, Records
+from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from distinput.files.paths import local_path
+from distinput.lineage.history import (
+    History,
+    LedgerFile,
+    LedgerView,
+    Losses,
+    beginning,
+    entries_of,
+    places,
+)
+from distinput.plan.check import integer
+from distinput.url_secrets import without_secrets
+
+__all__ = ["Ledger", "NotedRow"]
+
+_USUAL = 100
+"""Steps before a spike whose losses say what is usual."""
+
+_FAR = 6.0
+"""How many median deviations above the median a loss stands out."""
+
+
+@dataclass(frozen=True)
+class NotedRow:
+    """A row of a step that a model has seen, and the loss that was noted of it.
+
+    Args:
+      loss: of this row.
+      number: of the step among all that the model has seen, as `Ledger.locate` and `replay` take it.
+      epoch: in which pass it was.
+      step: in which step of that pass.
+      replica: the replica of the job that got the row.
+      row: in the part of that replica.
+      records: what the row was made of; `distributed.restore(state, skip=row.records)` leaves them out.
+    """
+
+    loss: float
+    number: int
+    epoch: int
+    step: int
+    replica: int
+    row: int
+    records: tuple[Records, ...]
+
+    def __str__(self) -> str:
+        made_of = " and ".join([f"record {each.records:,} of {without_secrets(each.file)}" for each in self.records])
+        return f"loss {self.loss:.6g}: {made_of}, in step {self.step:,} of epoch {self.epoch}"
 
 
 class Ledger:
@@ -56,7 +105,9 @@ class Ledger:
                 f"Ledger: the folder must be on a local or mounted disk, to which files can be appended, got {self.path!r}"
             )
         self._folder = local
-        self._files: dict[int, LedgerFile] = {}
+        self._files: dict[str, LedgerFile] = {}
+        self._followed: tuple[DistributedIterator, list[dict[str, Any]]] | None = None
+        self._noted: dict[str, Any] | None = None
         self._view: tuple[object, LedgerView] | None = None
 
     # ---- while a job runs
@@ -72,28 +123,81 @@ class Ledger:
                 "Ledger.follow takes the iterator of a distributed dataset, iter(distributed) or distributed.restore(state), "
                 f"got {type(iterator).__name__}; a strategy of one device distributes a dataset as it is"
             )
-        told = beginning(iterator)
-        file = self._file(told["rank"]) if told["writes"] else None
+        part = beginning(iterator)
+        file = self._file(self._name(part["rank"])) if part["writes"] else None
         if file is not None:
-            file.begin(told)
-        before, kept = told["step"], told["inputs"]
+            file.begin(part)
+        parts = [part]
+        self._followed = iterator, parts
+        before, inputs = part["step"], part["inputs"]
         for step in iterator:
+            if iterator.step != before + 1:  # steps were left out
+                here = iterator.step - 1
+                part = {**beginning(iterator), "step": here, "at": before, "inputs": inputs, "keeps": part["keeps"]}
+                parts.append(part)
+                if file is not None:
+                    file.begin(part)
+            if file is not None and part["keeps"]:
+                inputs = places(iterator)
             if file is not None:
-                if iterator.step != before + 1:  # steps were left out
-                    here = iterator.step - 1
-                    file.begin(
-                        {**beginning(iterator), "step": here, "at": before, "inputs": kept, "keeps": told["keeps"]}
-                    )
-                now = places(iterator) if told["keeps"] else None
-                file.step(now)
-                before, kept = iterator.step, kept if now is None else now
+                file.step(inputs if part["keeps"] else None)
+            before = iterator.step
             yield step
 
-    def _file(self, rank: int) -> LedgerFile:
-        if rank not in self._files:
+    def note(self, step: int, loss_per_row: Any) -> None:
+        """Write down the losses of the rows of a step, so that `worst` and `spike` find their records.
+
+        Every worker notes those of its own replicas. They need not be noted at once: a loop that looks at losses some steps
+        later notes them then. A step that is taken again after a restart is noted again, and the last note counts.
+
+        Args:
+          step: the number of the step in its pass; `iterator.step - 1` for the one that was handed over last.
+          loss_per_row: a number for each row, [rows]: what `strategy.run` returned, or a list with an array for each replica
+            of this worker.
+
+        Raises:
+          FailedPreconditionError: no iterator is followed.
+          InvalidArgumentError: the step was not handed over since the iterator is followed; or losses are no numbers for rows
+            of each replica.
+        """
+        if self._followed is None:
+            raise FailedPreconditionError(
+                "Ledger.note: no iterator is followed yet; take the steps from ledger.follow(iterator)"
+            )
+        iterator, parts = self._followed
+        step, first = integer("Ledger.note", "step", step), parts[0]["step"]
+        if not first <= step < iterator.step:
+            possible = f"{first:,} to {iterator.step - 1:,}" if iterator.step > first else "none yet"
+            raise InvalidArgumentError(
+                f"Ledger.note: step must be one that was handed over: {possible}; got {step}. The last one is iterator.step - 1"
+            )
+        replicas = iterator._source.terms.replicas
+        per_replica: Sequence[Any] = (
+            loss_per_row.values
+            if isinstance(loss_per_row, DistributedValues)
+            else loss_per_row
+            if isinstance(loss_per_row, list | tuple)
+            else [loss_per_row]
+        )
+        losses = [np.asarray(rows) for rows in per_replica]
+        if len(losses) != replicas.count or any(rows.ndim != 1 or rows.dtype.kind not in "biuf" for rows in losses):
+            raise InvalidArgumentError(
+                f"Ledger.note: expected for each of the {replicas.count} replicas of this worker an array with a number for "
+                f"each row, got {[f'{rows.dtype}{list(rows.shape)}' for rows in losses]}; take means over other axes, not rows"
+            )
+        part = next(each for each in reversed(parts) if each["step"] <= step)
+        notes = self._file(os.path.join(self._folder, f"worker-{part['rank']}.losses"))
+        if self._noted is not part:
+            notes.begin({"epoch": part["epoch"], "step": part["step"], "replicas": part["replicas"], "inputs": []})
+            self._noted = part
+        for number, rows in enumerate(losses, replicas.first):
+            notes.note(step, number, rows.astype(np.float32))
+
+    def _file(self, name: str) -> LedgerFile:
+        if name not in self._files:
             os.makedirs(self._folder, exist_ok=True)
-            self._files[rank] = LedgerFile(self._name(rank))
-        return self._files[rank]
+            self._files[name] = LedgerFile(name)
+        return self._files[name]
 
     def _name(self, rank: int) -> str:
         return os.path.join(self._folder, f"worker-{rank}.ledger")
@@ -103,6 +207,7 @@ class Ledger:
         for file in self._files.values():
             file.close()
         self._files.clear()
+        self._followed = self._noted = None
 
     def __enter__(self) -> Self:
         return self
@@ -165,6 +270,117 @@ class Ledger:
         for number in range(*slice(first, stop).indices(len(view))):
             yield view.locate(number, None, read=read)
 
+    def worst(self, dataset: DistributedDataset, n: int = 10, *, read: bool = False) -> list[NotedRow]:
+        """The rows with the largest losses of all that were noted, largest first; what is no number is larger than any.
+
+        Args:
+          dataset: as for `locate`; it may have another number of replicas than the job, where batches are cut for replicas.
+          n: how many.
+          read: as for `locate`.
+
+        Raises:
+          DataLossError: a file of losses is damaged, or there are other rows than were noted.
+          UnimplementedError: the records are not known, as for `locate`.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(20).shuffle(9, seed=1).batch(4))
+        >>> with di.train.Ledger("run") as ledger, iter(dataset) as iterator:
+        ...     for step in ledger.follow(iterator):
+        ...         ledger.note(iterator.step - 1, strategy.run(lambda x: (x == 13) * 9.0, args=(step,)))
+        >>> (worst,) = di.train.Ledger("run").worst(dataset, 1)
+        >>> worst.loss, worst.records
+        (9.0, (Records(file='<range>', records=13, read=False),))
+        >>> skipping = dataset.restore(iter(dataset).state(), skip=worst.records)
+        >>> len([step for step in skipping])
+        4
+        """
+        view = self._looked_at(dataset)
+        heights = (
+            (_height(losses[row]), number, replica, row)
+            for number, replica, losses in self._losses(view.history)
+            for row in np.argsort(_height(losses))[::-1][:n].tolist()
+        )
+        largest = heapq.nlargest(integer("Ledger.worst", "n", n), heights, key=lambda found: (found[0], -found[1]))
+        return self._rows(view, largest, read)
+
+    def spike(self, dataset: DistributedDataset, number: int, *, read: bool = False) -> list[NotedRow]:
+        """The rows of a step whose losses stand out from those of the 100 steps before it, largest first.
+
+        A loss stands out that is more than 6 median absolute deviations above the median, or no number. Of the first step the
+        rows are compared with each other.
+
+        Args:
+          dataset: as for `worst`.
+          number: of the step among all that the model has seen; negative: from the last one.
+          read: as for `locate`.
+
+        Raises:
+          IndexError: there is no such step.
+          NotFoundError: nothing was noted of it.
+          DataLossError: as for `worst`.
+          UnimplementedError: as for `worst`.
+        """
+        view = self._looked_at(dataset)
+        view.history.part_of(number)  # or there is no such step
+        number = number + len(view) if number < 0 else number
+        here: list[tuple[int, Losses]] = []
+        before: list[Losses] = []
+        for at, replica, losses in self._losses(view.history):
+            if at == number:
+                here.append((replica, losses))
+            elif number - _USUAL <= at < number:
+                before.append(losses)
+        if not here:
+            raise NotFoundError(f"Ledger.spike: no losses were noted of step {number:,}; call ledger.note in each step")
+        usual = np.concatenate(before or [losses for _, losses in here])
+        usual = usual[np.isfinite(usual)]
+        median = np.median(usual) if len(usual) else 0.0
+        most = median + _FAR * np.median(np.abs(usual - median)) if len(usual) else -np.inf
+        rows = [
+            (float(_height(losses[row])), number, replica, row)
+            for replica, losses in here
+            for row in np.flatnonzero(_height(losses) > most).tolist()
+        ]
+        return self._rows(view, sorted(rows, key=lambda row: -row[0]), read)
+
+    def _losses(self, history: History) -> Iterator[tuple[int, int, Losses]]:
+        """What was noted of the steps that count: the number of the step among all, the replica, and the losses of its rows."""
+        numbers = history.numbers()
+        for name in sorted(glob(os.path.join(escape(self._folder), "worker-*.losses"))):
+            with open(name, "rb") as file:
+                data = file.read()
+            last: dict[tuple[int, int], Losses] = {}
+            job: dict[str, int] = {}
+            for entry, _ in entries_of(data, name):
+                if entry.begin is not None:
+                    job = dict(entry.begin)
+                elif entry.note is not None:
+                    step, replica, losses = entry.note
+                    number = numbers.get((job["epoch"], step, job["step"], job["replicas"]))
+                    if number is not None:
+                        last[number, replica] = losses
+            yield from ((number, replica, losses) for (number, replica), losses in last.items())
+
+    def _rows(self, view: LedgerView, found: Sequence[tuple[float, int, int, int]], read: bool) -> list[NotedRow]:
+        """Rows with their records."""
+        located: dict[tuple[int, int], Located] = {}
+        rows = []
+        for height, number, replica, row in found:
+            if (number, replica) not in located:
+                located[number, replica] = view.rows_of(number, replica, read=read)
+            step = located[number, replica]
+            places = np.flatnonzero(step.row == row).tolist()
+            if not places:
+                raise DataLossError(
+                    f"Ledger: a loss was noted of row {row} of replica {replica} in step {step.step:,} of epoch {step.epoch}, "
+                    f"which had {1 + int(step.row.max(initial=-1))} rows; note the losses of rows alone, not of padding"
+                )
+            records = tuple([Records(step.files[int(step.file[at])], int(step.record[at]), read) for at in places])
+            loss = float("nan") if np.isinf(height) else height
+            rows.append(NotedRow(loss, number, step.epoch, step.step, replica, row, records))
+        return rows
+
     def replay(self, dataset: DistributedDataset, number: int) -> Any:
         """The very step again that the model has seen, also of pipelines whose positions cannot be computed.
 
@@ -187,3 +403,8 @@ class Ledger:
         if self._view is None or self._view[0] != key:
             self._view = key, LedgerView(dataset, self.history(rank))
         return self._view[1]
+
+
+def _height(losses: Any) -> Any:
+    """Losses by which rows are ordered: what is no number, or has no end, is above all."""
+    return np.where(np.isfinite(losses), losses, np.inf)

@@ -125,6 +125,53 @@ def test_frames_may_be_parts_of_the_screen() -> None:
     np.testing.assert_array_equal(di.io.decode_image(file.getvalue()), [first, second])
 
 
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+def test_frames_that_lead_out_of_the_screen_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = RGB[:, :, :1].repeat(3, -1)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "GIF", save_all=True, append_images=[Image.fromarray(pixels[::-1].copy())])
+    content = bytearray(file.getvalue())
+    second = content.rindex(b"\x2c" + struct.pack("<HHHH", 0, 0, 23, 17))
+    content[second + 1 : second + 5] = struct.pack("<HH", 5, 4)  # further right and further down
+    found = di.io.decode_image(bytes(content))
+    assert found.shape == (2, 17, 23, 3)
+    np.testing.assert_array_equal(found[0], pixels)
+    with Image.open(io.BytesIO(content)) as opened:
+        opened.seek(1)
+        assert opened.size == (28, 21)
+        np.testing.assert_array_equal(found[1], np.asarray(opened.convert("RGB"))[:17, :23])
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 220)
+    with pytest.raises(InvalidArgumentError, match="the GIF image cannot be read: Image size"):
+        di.io.decode_image(bytes(content))
+
+
+def test_memory_that_is_not_there_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    content = encoded(RGB, "PNG")
+    monkeypatch.setattr(Image, "open", lacking)
+    with pytest.raises(MemoryError):
+        di.io.decode_image(content)
+
+
+def test_bmps_of_os2_have_a_short_header() -> None:
+    content = encoded(RGB, "BMP")
+    header = content[:2] + struct.pack("<IHHIIHHHH", len(content) - 28, 0, 0, 26, 12, 23, 17, 1, 24)
+    np.testing.assert_array_equal(di.io.decode_image(header + content[54:]), RGB)
+    with pytest.raises(InvalidArgumentError, match="17 x 23 pixels"):
+        di.io.decode_image(header + content[54:], max_pixels=390)
+
+
+def test_a_jpeg_whose_colors_are_sampled_as_simplejpeg_does_not_know() -> None:
+    content = encoded(np.full((32, 8, 3), 128, np.uint8), "JPEG", subsampling=0)
+    head, scan, rest = content.partition(b"\xff\xda")
+    sampled = head.replace(b"\x01\x11\x00", b"\x01\x14\x00")  # four blocks of light to one of each color
+    content = sampled + scan + rest[:12] + b"\x28\xa2\x8a\x00\xff\xd9"
+    for found in di.io.decode_image(content), di.io.decode_jpeg(content):
+        np.testing.assert_array_equal(found, np.full((32, 8, 3), 128))
+
+
 def test_gray_gifs_have_three_channels_as_in_tensorflow() -> None:
     content = encoded(np.arange(64, dtype=np.uint8).reshape(8, 8), "GIF")
     assert di.io.decode_image(content, expand_animations=False).shape == (8, 8, 3)

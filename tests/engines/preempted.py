@@ -27,6 +27,16 @@ def dataset(kind: str) -> Any:
     return (made if kind == "counted" else made.filter(lambda x: x >= 0)).batch(4)
 
 
+def files(folder: str) -> Any:
+    """The records in lines of files, of which each worker reads some: policy FILE."""
+    return di.data.TextLineDataset(f"{folder}/*.txt").map(number_of).batch(4)
+
+
+def number_of(line: bytes) -> Any:
+    """The number in a line."""
+    return np.int64(int(line))
+
+
 def uneven(context: Any) -> Any:
     """Worker 0 has a quarter of the records, and so runs out of them early."""
     mine = (0, RECORDS // 4) if context.input_pipeline_id == 0 else (RECORDS // 4, RECORDS)
@@ -42,9 +52,9 @@ def main(order: dict[str, Any]) -> int:
     """Train, and leave the result in the folder of the order once everything was used.
 
     Args:
-      order: `folder`, `engine`, `kind` of the data, `form` of the loop, `grace` in seconds, `pause` of a step, and `stops`: for
-        each worker that is to get SIGTERM, by its number, when: seconds after the first step, or negative the step. With
-        `saves`, the loop saves after every step, and the signal is SIGKILL.
+      order: `folder`, `engine`, `kind` of the data (`files`: in the folder), `form` of the loop, `grace` in seconds,
+        `pause` of a step, and `stops`: for each worker that is to get SIGTERM, by its number, when: seconds after the first
+        step, or negative the step. With `saves`, the loop saves after every step, and the signal is SIGKILL.
     """
     options = CommunicationOptions(implementation=order["engine"], timeout_seconds=30)
     with di.distribute.MultiWorkerMirroredStrategy(communication_options=options) as strategy:
@@ -52,7 +62,8 @@ def main(order: dict[str, Any]) -> int:
         if order["kind"] == "uneven":
             iterator = iter(strategy.distribute_datasets_from_function(uneven))
         else:
-            iterator = iter(strategy.experimental_distribute_dataset(dataset(order["kind"])))
+            records = files(order["folder"]) if order["kind"] == "files" else dataset(order["kind"])
+            iterator = iter(strategy.experimental_distribute_dataset(records))
         with strategy.scope():
             used = di.Variable(np.zeros(RECORDS, np.int64))
             value = di.Variable(np.int64(7))

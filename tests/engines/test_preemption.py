@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.depth import cases
 from tests.engines.preempted import RECORDS, after, dataset
 from tests.engines.processes import environments, mpiexec, start, wait_for
 
 ENDED = 143
 
 
-def train(engine: str, folder: Path, number: int, **order: Any) -> tuple[list[int | None], str]:
-    """One start of the job on two workers: how the processes ended, and what they printed."""
+def train(engine: str, folder: Path, number: int, workers: int = 2, **order: Any) -> tuple[list[int | None], str]:
+    """One start of the job: how the processes ended, and what they printed."""
     path = folder / f"order-{number}.json"
     path.write_text(
         json.dumps(
@@ -28,9 +29,9 @@ def train(engine: str, folder: Path, number: int, **order: Any) -> tuple[list[in
     output = folder / f"output-{number}"
     with output.open("wb") as file:
         if engine == "mpi":
-            processes = [start([*mpiexec(), "-n", "2", *words], {}, file)]
+            processes = [start([*mpiexec(), "-n", str(workers), *words], {}, file)]
         else:
-            processes = [start(words, environment, file, engine) for environment in environments(2)]
+            processes = [start(words, environment, file, engine) for environment in environments(workers)]
         codes = wait_for(processes, 60)
     return codes, output.read_text(errors="replace")
 
@@ -112,3 +113,40 @@ def test_killed_while_they_save(engine: str, victim: str, tmp_path: Path) -> Non
     assert codes == [0, 0], f"{told}\n{output}"
     check_result(tmp_path, "counted")
     assert len(list(tmp_path.glob("*.npz"))) <= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["torch"])
+def test_killed_again_and_again_each_time_on_another_number_of_workers(engine: str, tmp_path: Path) -> None:
+    """Law 10 with real processes: SIGKILL after any step, then another W: the global batches of a job that never stops."""
+    seed = random.randrange(1 << 30)
+    draw = random.Random(seed)
+    numbers = draw.sample(range(RECORDS), RECORDS)
+    first = draw.choice([2, 3])
+    calm, killed = tmp_path / "calm", tmp_path / "killed"
+    for folder in (calm, killed):
+        folder.mkdir()
+        for number in range(6):
+            lines = numbers[number * 20 : number * 20 + 20]
+            (folder / f"{number}.txt").write_text("".join(f"{line}\n" for line in lines))
+    codes, output = train(engine, calm, 0, first, kind="files", form="run")
+    assert codes == [0] * first, output
+    told, workers = f"seed {seed}: {first} workers", first
+    for number in range(cases(1, 50)):
+        victim = draw.randrange(workers)
+        steps = draw.randrange(0, cases(8, 2))
+        codes, output = train(
+            engine, killed, number, workers, kind="files", form="run", saves=True, stops={str(victim): -steps or 0.0}
+        )
+        told += f", {steps} steps, then {codes}"
+        if set(codes) == {0}:
+            break
+        assert codes[victim] == -9, f"{told}\n{output}"
+        if any(killed.glob("*.npz")):  # before anything is saved, another number of workers is another job
+            workers = draw.choice([other for other in range(1, cases(4, 6)) if other != workers])
+        told += f", {workers} workers"
+    codes, output = train(engine, killed, 100, workers, kind="files", form="run", saves=True)
+    assert codes == [0] * workers, f"{told}\n{output}"
+    results = [json.loads((folder / "result-0.json").read_text()) for folder in (calm, killed)]
+    assert results[1]["used"] == [1] * RECORDS, told
+    assert results[1]["value"] == results[0]["value"], f"other global batches: {told}"

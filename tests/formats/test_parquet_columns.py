@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.errors import DataLossError
+from distinput.data import ParquetDataset
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.formats.parquet import Parquet, write_parquet
 from distinput.formats.parquet_file import chunks_of
 from tests.formats.reading import cut_short, flipped
@@ -78,3 +79,37 @@ def test_bytes_of_the_columns_that_are_read(tmp_path: Path) -> None:
     assert Parquet(columns=["b", "a"]).bytes_read(str(path), size) == sum(each) < size
     assert Parquet().bytes_read(str(path), size) == size
     assert Parquet(columns=["a"]).bytes_read(str(path), 0) == 0  # where nobody knows it
+
+
+def rewritten(path: Path, *changes: tuple[bytes, bytes]) -> None:
+    """Change what the footer of a file says."""
+    content = path.read_bytes()
+    at = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    footer = content[at:-8]
+    for before, after in changes:
+        assert footer.count(before) == 1
+        footer = footer.replace(before, after)
+    path.write_bytes(content[:at] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+def test_a_struct_without_fields_has_no_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": [7, 8]}), path, compression="none", store_schema=False)
+    schema = b"\x35\x00\x18\x06schema\x15"  # then the number of columns; before, the number of entries
+    of_structs = b"\x35\x02\x18\x01s\x15\x02\x00" + b"\x35\x02\x18\x01t\x15\x00\x00"  # s, in which t is, of no fields
+    rewritten(path, (b"\x2c" + schema + b"\x02\x00", b"\x4c" + schema + b"\x04\x00" + of_structs))
+    assert pq.ParquetFile(path).schema_arrow.names == ["s", "a"]
+    found = ParquetDataset(str(path))
+    assert found.to_list() == pq.ParquetFile(path).read().to_pylist() == [{"a": 7}, {"a": 8}]
+    assert found.skip(1).to_list() == [found[1]] == [{"a": 8}]
+    with pytest.raises(InvalidArgumentError, match="'s'"):
+        ParquetDataset(str(path), columns=["s"]).to_list()
+
+
+def test_a_struct_ends_where_no_kind_stands(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": [7, 8]}), path, compression="none", store_schema=False)
+    content = path.read_bytes()
+    path.write_bytes(content[:-9] + b"\x10" + content[-8:])  # as pyarrow has it
+    assert ParquetDataset(str(path)).to_list() == pq.read_table(path).to_pylist()
+    assert list(told(path)) == ["a"]

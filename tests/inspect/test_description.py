@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import distinput as di
@@ -59,3 +60,17 @@ def test_how_many_messages_are_looked_at(tmp_path: Path) -> None:
     assert names(scan=3) == (3, ["n"])
     assert names() == names(scan=None) == (5, ["late", "n"])
     assert describe(path, records="bytes").columns == (ColumnDescription("value", "string", ()),)
+
+
+@pytest.mark.parametrize("told", [b"\x15\x00", b"\x19\x0d"], ids=["a number", "a list of what no kind is known of"])
+def test_a_footer_that_says_something_else_of_its_writer(tmp_path: Path, told: bytes) -> None:
+    path = tmp_path / "a.parquet"
+    di.io.write_parquet(str(path), {"x": [1, 2]})
+    content = path.read_bytes()
+    footer = content[-8 - int.from_bytes(content[-8:-4], "little") : -8]
+    writer = pq.read_metadata(path).created_by.encode()
+    before, _, after = footer.partition(b"\x18" + bytes([len(writer)]) + writer)
+    changed = before + told + after  # which pyarrow passes over
+    path.write_bytes(content[: -8 - len(footer)] + changed + len(changed).to_bytes(4, "little") + b"PAR1")
+    found = describe(str(path))
+    assert (found.records, found.details["written by"]) == (2, "")

@@ -57,6 +57,32 @@ def test_a_reader_is_read_once_and_belongs_to_one_dataset() -> None:
         dataset.to_list()
 
 
+def reader_of_three_batches() -> Any:
+    batches = [pa.RecordBatch.from_pydict({"x": [2 * number, 2 * number + 1]}) for number in range(3)]
+    return pa.RecordBatchReader.from_batches(batches[0].schema, iter(batches))
+
+
+def test_a_pass_over_a_reader_goes_on_where_it_stopped() -> None:
+    for row in range(7):
+        dataset = Dataset.from_arrow(reader_of_three_batches())
+        with iter(dataset) as iterator:
+            assert [next(iterator)["x"] for _ in range(row)] == list(range(row))
+            state = iterator.state()
+            if 0 < row < 6:
+                with pytest.raises(InvalidArgumentError, match="another pass or dataset has it"):
+                    dataset.to_list()
+        assert [element["x"] for element in dataset.restore(state)] == list(range(row, 6))
+
+
+def test_a_reader_is_read_with_workers() -> None:
+    for make in (
+        lambda rows: rows.map(lambda row: row["x"]),
+        lambda rows: rows.filter(lambda row: row["x"] >= 0).map(lambda row: row["x"]),
+        lambda rows: rows.map(lambda row: row["x"]).batch(2).unbatch(),
+    ):
+        assert make(Dataset.from_arrow(reader_of_three_batches())).on_workers("threads:2").to_list() == list(range(6))
+
+
 @pytest.mark.needs("duckdb")
 def test_a_query_of_duckdb_runs_in_each_pass_and_leaves_the_connection_free() -> None:
     import duckdb

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A step keeps its functions as they are when it is made."""
-# ruff: noqa: B023, PERF401 - functions that read the variable of a loop are what is tested
+# ruff: noqa: B008, B023, PERF401 - functions that read the variable of a loop are what is tested
 
 import functools
 import inspect
@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -257,6 +257,74 @@ def test_what_cannot_be_copied_is_watched() -> None:
             dataset.to_list()
         k = 1
         assert name in total
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda own: own(),
+        lambda own: own().inner,
+        lambda own: lambda x, it=own(): it.inner(x),
+        lambda own: lambda x, it=own: it().inner(x),
+        lambda own: lambda x: own.alone(x),
+        lambda own: lambda x, it={"deep": [own().inner]}: it["deep"][0](x),
+        lambda own: lambda x, it=Named(own().inner): it.function(x),
+        lambda own: lambda x, it=functools.lru_cache(own().inner): it(x),
+    ],
+    ids=[
+        "object",
+        "method",
+        "object in a default",
+        "class",
+        "static method",
+        "list in a dict",
+        "named tuple",
+        "cached",
+    ],
+)
+def test_methods_of_a_class_that_a_loop_makes_are_watched(use: Any) -> None:
+    made = []
+    for k in (1, 2):
+
+        class Own:
+            def __call__(self, x: Any) -> Any:
+                return self.inner(x)
+
+            def inner(self, x: Any) -> Any:
+                return x * self.factor
+
+            @property
+            def factor(self) -> int:
+                return k
+
+            @staticmethod
+            def alone(x: Any) -> Any:
+                return x * k
+
+        made.append(di.data.Dataset.range(2).map(use(Own)))
+    with pytest.raises(di.errors.FailedPreconditionError, match="reads the variable k, which has another value now"):
+        made[0].to_list()
+    assert made[1].to_list() == [0, 2]
+
+
+class Named(NamedTuple):
+    function: Any
+
+
+def test_methods_that_nobody_names_are_not_watched() -> None:
+    k = 1
+
+    class Own:
+        def factor(self, x: Any) -> Any:
+            return x + 1
+
+        def told(self) -> int:
+            return k
+
+    own = Own()
+    made = di.data.Dataset.range(2).map(lambda x: own.factor(x))
+    k = 2
+    assert (own.told(), made.to_list()) == (2, [1, 2])
 
 
 def test_lists_are_the_same_objects() -> None:

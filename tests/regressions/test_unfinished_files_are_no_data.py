@@ -400,14 +400,14 @@ class StoreFile(AbstractBufferedFile):
 def test_an_object_store_gets_the_object_at_once_and_only_when_it_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
     monkeypatch.setattr(unfinished, "file_system", lambda path: (store, path.removeprefix("s3:/")))
-    write_records("s3://bucket/a", 3)
-    whole = store.cat("/bucket/a")
-    with suppress(KeyError), Sink("s3://bucket/a") as sink:
+    write_records("s3://published/a", 3)
+    whole = store.cat("/published/a")
+    with suppress(KeyError), Sink("s3://published/a") as sink:
         sink.write(bytes(1 << 20))
         raise KeyError
-    sink = Sink("s3://bucket/a")
+    sink = Sink("s3://published/a")
     sink.write(bytes(1 << 20))
     with pytest.warns(ResourceWarning, match="never closed"):
         del sink
-    assert store.find("/bucket") == ["/bucket/a"]
-    assert store.cat("/bucket/a") == whole
+    assert store.find("/published") == ["/published/a"]
+    assert store.cat("/published/a") == whole

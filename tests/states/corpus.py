@@ -328,6 +328,7 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "scan": lambda: Dataset.range(20).scan(np.int64(0), running_sum),
     "scan_of_text": lambda: Dataset.range(9).scan((b"", np.zeros(2)), running_text),
     "shard": lambda: uncounted(40).shard(3, 1),
+    "split": lambda: uncounted(40).split(0.7, seed=3)[1],
     "shard_batches": lambda: Dataset.range(40).batch(7).shard_batches(2, 1),
     "shard_batches_uncounted": lambda: uncounted(40).batch(7).shard_batches(2, 1),
     "shuffle": lambda: uncounted(30).shuffle(7, seed=3),

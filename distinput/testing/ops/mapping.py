@@ -29,6 +29,7 @@ from distinput.ops.select import Select
 from distinput.ops.shard import Shard
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.snapshot import DiskCache, Snapshot
+from distinput.ops.split import Part
 from distinput.ops.take import Skip, Take
 from distinput.ops.unique import Unique
 from distinput.plan.options import SkipErrors
@@ -56,6 +57,7 @@ from distinput.testing.pipeline import (
 )
 from distinput.testing.sources.records import new_folder
 from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.randomness import key_of, words_at
 
 __all__ = ["CHOOSING", "MAPPING", "PASSING", "RANDOM_MAPS", "SHUFFLING", "model_shuffle"]
 
@@ -379,6 +381,29 @@ def _draw_shard(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {"shards": shards, "index": draw(st.integers(0, shards - 1))}
 
 
+def _model_part(p: Pipeline, a: OpArguments) -> list[Any]:
+    given: list[Any] = []
+    for start in range(0, len(p.elements), a["group"]):
+        words = words_at(key_of(a["seed"], a["group"]), start, a["group"]).tolist()
+        order = sorted(range(a["group"]), key=words.__getitem__)
+        inside = set(order[a["first"] : a["stop"]])
+        given += [e for i, e in enumerate(p.elements[start : start + a["group"]]) if (i in inside) == a["within"]]
+    return given
+
+
+def _draw_part(draw: DrawFrom, _: Pipeline) -> OpArguments:
+    group = draw(st.integers(2, 6))
+    first = draw(st.integers(0, group - 1))
+    stop = draw(st.integers(first + 1, group if first else group - 1))
+    return {
+        "group": group,
+        "first": first,
+        "stop": stop,
+        "within": draw(st.booleans()),
+        "seed": draw(st.integers(0, 9)),
+    }
+
+
 def _counted(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {"count": draw(COUNTS)}
 
@@ -397,6 +422,13 @@ CHOOSING: tuple[Ingredient, ...] = (
         lambda ds, a: ds._followed_by(Shard(ds.node, a["shards"], a["index"])),  # which warns of no seed that is drawn
         lambda p, a: p.elements[a["index"] :: a["shards"]],
         _draw_shard,
+    ),
+    Ingredient(
+        "split",
+        (Part,),
+        lambda ds, a: ds._followed_by(Part(ds.node, **a)),  # the method refuses repeated elements
+        _model_part,
+        _draw_part,
     ),
     Ingredient("skip", (Skip,), lambda ds, a: ds.skip(a["count"]), _model_skip, _counted),
     Ingredient("take", (Take,), lambda ds, a: ds.take(a["count"]), _model_take, _counted),

@@ -188,6 +188,7 @@ def test_mpi_without_mpiexec_is_one_worker(tmp_path: Path) -> None:
     ], done.stderr
 
 
+@pytest.mark.fresh_process
 def test_a_program_that_forgets_to_close_ends(tmp_path: Path) -> None:
     need("torch")
     program = """

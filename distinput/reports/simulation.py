@@ -1,0 +1,549 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast a job of many workers would be, and what would limit it: computed from its plan and from costs measured here."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from json import dumps
+from time import perf_counter, process_time, sleep
+from typing import Any
+
+import numpy as np
+
+from distinput.data.dataset import Dataset
+from distinput.errors import InvalidArgumentError
+from distinput.files.range_requests import PIECE_BYTES
+from distinput.names.words import bytes_text, number_text, seconds_text
+from distinput.ops.prefetch import Prefetch
+from distinput.ops.shard_batches import OwnRows
+from distinput.plan.check import at_least
+from distinput.plan.node import Node, walk
+from distinput.plan.options import AutoShardPolicy, Policy
+from distinput.sharding.planning import has_batches, shard_plan, worker_tree
+from distinput.sharding.shard_plan import ShardPlan, workers_of
+from distinput.values.nest import flatten
+
+__all__ = ["InputCosts", "Machines", "Simulation", "StorageLimits", "measured_costs", "simulate"]
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+_MOST_PLANNED = 256
+"""Workers that are planned; of more, so many at even distances stand for all."""
+
+_MOST_STEPS = 1000
+"""Steps that are simulated; a longer pass goes on at the pace of the later half of them."""
+
+_STRAGGLES = 10.0
+"""How many times as long the input of a slow step takes."""
+
+_AUTOTUNED = 2
+"""Elements that are made ahead where AUTOTUNE chooses: it often chooses more."""
+
+_OF_GLOBAL_BATCHES = (AutoShardPolicy.DATA.name, AutoShardPolicy.OFF.name)
+"""Policies under which each worker takes its pieces of every global batch."""
+
+_WARM_UP = 0.15
+"""The part of the seconds of a measurement that does not count: threads start, and loops are compiled."""
+
+_WAITED = 20
+"""Elements that the loop with a step of its own takes; and the most seconds of it."""
+_WAITED_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class InputCosts:
+    """What a row costs on the machine that measured it.
+
+    Args:
+      row_seconds: of the clock, for a loop that does nothing: the pace of the slowest part of the pipeline.
+      wait_seconds: that a loop waits for a row although its own step takes longer than the input: work that nothing does ahead.
+      cpu_seconds: of all threads of the process.
+      first_seconds: until the first element is there.
+      slowest: the step that the others wait for.
+      rows: of a whole pass, where one was made; else None.
+      state_bytes: of a saved position of one worker.
+
+    Costs of files are those of the machine that measured them. Measure where the files are near, and describe the far store
+    with `StorageLimits`.
+    """
+
+    row_seconds: float
+    wait_seconds: float
+    cpu_seconds: float
+    first_seconds: float = 0.0
+    slowest: str = "input"
+    rows: int | None = None
+    state_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class StorageLimits:
+    """What all workers read from together. None: no limit.
+
+    Args:
+      bandwidth: bytes a second, of all workers together.
+      latency: seconds until the answer to a request begins.
+      requests: that it answers in a second, of all workers together.
+      at_once: requests that a worker has under way.
+      request_bytes: of one request.
+
+    Raises:
+      InvalidArgumentError: a number that is not above 0 (a latency may be 0).
+    """
+
+    bandwidth: float | None = None
+    latency: float = 0.0
+    requests: float | None = None
+    at_once: int = 4
+    request_bytes: int = PIECE_BYTES
+
+    def __post_init__(self) -> None:
+        _check_positive("StorageLimits", self, zero=("latency",))
+
+
+@dataclass(frozen=True)
+class Machines:
+    """What runs the job.
+
+    Args:
+      cores: of each worker; None: as many as the machine that measured the costs can use.
+      input_workers: that make the input of all workers together (`on_workers`); 0: each worker makes its own.
+      slow: the part of the steps of workers whose input takes ten times as long, from 0 to 1.
+      kill_every: seconds between two failures of the job; None: it never fails.
+      restart: seconds from a failure until training goes on.
+      checkpoint_every: seconds between two checkpoints. A failure repeats half of that, on average.
+
+    Raises:
+      InvalidArgumentError: a number that is not above 0 (0 is allowed for `input_workers`, `slow` and `restart`), or `slow`
+        above 1.
+    """
+
+    cores: float | None = None
+    input_workers: int = 0
+    slow: float = 0.0
+    kill_every: float | None = None
+    restart: float = 60.0
+    checkpoint_every: float = 600.0
+
+    def __post_init__(self) -> None:
+        _check_positive("Machines", self, zero=("input_workers", "slow", "restart"))
+        if self.slow > 1:
+            raise InvalidArgumentError(f"Machines: slow is a part, from 0 to 1, got {self.slow}")
+
+
+def _check_positive(who: str, given: object, zero: Sequence[str]) -> None:
+    for one in fields(given):  # type: ignore[arg-type]
+        value = getattr(given, one.name)
+        if value is None:
+            continue
+        if not (value >= 0 if one.name in zero else value > 0) or value == float("inf"):
+            least = "at least 0" if one.name in zero else "above 0"
+            raise InvalidArgumentError(f"{who}: {one.name} must be {least} and finite, got {value}")
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What a pass of a job would take.
+
+    Args:
+      workers: W.
+      replicas: of each worker.
+      policy: by which the data are divided.
+      steps: of the pass.
+      seconds: of the pass, with what failures cost.
+      steps_per_second: while it runs.
+      first_seconds: until the first step begins.
+      limit: what limits the pace: the one of `saved` that would bring the most.
+      saved: what each limit costs: the seconds of the pass that would be saved without it.
+      requests_per_second: to the storage, of all workers.
+      bytes_per_second: from the storage, of all workers; None where the bytes of files are not known.
+      bytes_twice: that are read by more than one worker.
+      skew: the rows of the worker with the most, as a multiple of the mean.
+      state_bytes: of a checkpoint of the positions of all workers.
+      lost_seconds: to failures.
+      planned: workers that were planned one by one; fewer than W where so many stand for all.
+    """
+
+    workers: int
+    replicas: int
+    policy: str
+    steps: int
+    seconds: float
+    steps_per_second: float
+    first_seconds: float
+    limit: str
+    saved: Mapping[str, float] = field(repr=False)
+    requests_per_second: float
+    bytes_per_second: float | None
+    bytes_twice: int | None
+    skew: float
+    state_bytes: int
+    lost_seconds: float
+    planned: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        took = f"{self.steps:,} steps in {seconds_text(self.seconds)}, {number_text(self.steps_per_second)} a second"
+        head = f"{workers_of(self.workers, self.replicas)}, policy {self.policy}: {took}"
+        lines = [head, f"  limit:   {self.limit}"]
+        lines += [
+            f"           without it: {name}, {seconds_text(saved)} less"
+            for name, saved in sorted(self.saved.items(), key=lambda item: -item[1])
+            if saved > 0.001 * self.seconds
+        ]
+        if self.bytes_per_second is not None:
+            read = f"{bytes_text(self.bytes_per_second)} and {number_text(self.requests_per_second)} requests a second"
+            twice = f"; {bytes_text(self.bytes_twice)} are read more than once" if self.bytes_twice else ""
+            lines.append(f"  storage: {read}{twice}")
+        lines.append(f"  workers: the one with the most rows has {self.skew:.2f} times the mean")
+        positions = f"positions of all workers take {bytes_text(self.state_bytes)}"
+        lines.append(f"  first step after {seconds_text(self.first_seconds)}; {positions}")
+        if self.lost_seconds:
+            lines.append(f"  failures cost {seconds_text(self.lost_seconds)} of it")
+        if self.planned < self.workers:
+            lines.append(f"  {self.planned:,} workers at even distances were planned, and stand for all")
+        return "\n".join(lines)
+
+
+def measured_costs(dataset: Dataset[Any], seconds: float = 3.0, *, ahead: bool = True) -> InputCosts:
+    """Measure what a row costs here, in two passes of a few seconds.
+
+    Args:
+      dataset: of global batches.
+      ahead: whether the next batch is made while a step runs, as strategies do that cut batches for several replicas.
+      seconds: after which the first pass is broken off; the second takes two at most.
+
+    Raises:
+      InvalidArgumentError: the dataset has no elements.
+
+    >>> import distinput as di
+    >>> told = measured_costs(di.data.Dataset.range(1000).batch(10))
+    >>> told.rows, told.row_seconds > 0
+    (1000, True)
+    """
+    return _measured(dataset.prefetch(1) if ahead else dataset, seconds)
+
+
+def _measured(mine: Dataset[Any], seconds: float) -> InputCosts:
+    batches = has_batches(mine.node)
+    elements = rows = late_rows = 0
+    first = late = 0.0  # of the clock, at the first element, and at the one after which the pace is measured
+    cpu, begin = process_time(), perf_counter()
+    with iter(mine) as iterator:
+        for element in iterator:
+            now = perf_counter() - begin
+            rows += len(flatten(element)[0]) if batches else 1
+            if not elements:
+                first = now
+            if late_rows == 0 or (late == first and now - first > _WARM_UP * seconds):
+                late, late_rows = now, rows
+            elements += 1
+            if now > seconds:
+                break
+        else:
+            now = perf_counter() - begin
+        ended = now <= seconds
+        slowest = iterator.stats().slowest
+    cpu = process_time() - cpu
+    if not rows:
+        raise InvalidArgumentError("simulate: the dataset has no rows, so that nothing can be measured")
+    pace = (now - late) / (rows - late_rows) if rows > late_rows else now / rows
+    waits, state = _waits(mine, pace * rows / elements)
+    return InputCosts(
+        pace, min(pace, waits * elements / rows), cpu / rows, first, slowest, rows if ended else None, state
+    )
+
+
+def _waits(dataset: Dataset[Any], pace: float) -> tuple[float, int]:
+    """Seconds that `next` takes in a loop whose step takes twice as long as an element; and the bytes of a state."""
+    waited: list[float] = []
+    until = perf_counter() + _WAITED_SECONDS
+    with iter(dataset) as iterator:
+        for _ in range(_WAITED):
+            begin = perf_counter()
+            if next(iterator, None) is None or begin > until:
+                break
+            waited.append(perf_counter() - begin)
+            sleep(min(2 * pace, _WAITED_SECONDS / _WAITED))
+        state = len(dumps(iterator.state()))
+    later = waited[len(waited) // 4 :] or waited
+    return (float(np.median(later)) if later else pace), state
+
+
+def simulate(
+    dataset: Dataset[Any],
+    workers: Sequence[int],
+    replicas: int = 1,
+    *,
+    step_seconds: float,
+    storage: StorageLimits | None = None,
+    machines: Machines | None = None,
+    policy: AutoShardPolicy | Policy | None = None,
+    costs: InputCosts | None = None,
+    rows: int | None = None,
+    seconds: float = 3.0,
+) -> list[Simulation]:
+    """Say how fast a job would be with each of several numbers of workers, and what would limit it.
+
+    The plan is that of the job: the rows, bytes and parts of files of each worker are those of `shard_plan`. The cost of a row
+    is measured here, by iterating the dataset for a few seconds. Workers take steps together: a step begins when the slowest
+    of them has its input. Where each worker makes everything and keeps its own rows, what it does is measured for each W.
+
+    Args:
+      dataset: of global batches.
+      workers: several W, each at least 1.
+      replicas: of each worker.
+      step_seconds: that a step takes on the devices, input aside.
+      storage: what files are read from; None: what was measured is all that reading costs.
+      machines: the workers, and what befalls them.
+      policy: another one than that of the options.
+      costs: of a row of what a worker runs, measured before by `measured_costs`.
+      rows: of a pass, where neither the plan nor a whole measured pass tells.
+      seconds: after which a measured pass is broken off.
+
+    Returns:
+      One for each W.
+
+    Raises:
+      InvalidArgumentError: a number out of range; a dataset without end or rows; or it is not known how many rows it has.
+
+    >>> import distinput as di
+    >>> batches = di.data.Dataset.range(8000).batch(80)
+    >>> costs = InputCosts(row_seconds=1e-3, wait_seconds=0, cpu_seconds=0)  # 80 ms for a batch, on one worker
+    >>> [told.limit for told in simulate(batches, (1, 8), step_seconds=0.02, costs=costs)]
+    ['input', 'trainer']
+
+    Source: the recurrence of a pipeline with finite buffers, step by step for all workers at once: input k is ready once input
+    k - 1 is, the loop has taken input k - buffer, and it was made; step k begins when all inputs k are there and step k - 1 is
+    over.
+    """
+    at_least("simulate", "replicas", replicas, 1)
+    for count in workers:
+        at_least("simulate", "workers", count, 1)
+    if not 0 <= step_seconds < float("inf"):
+        raise InvalidArgumentError(f"simulate: step_seconds must be a time from 0 on, got {step_seconds}")
+    simulations = []
+    costs_of_all: dict[bool, InputCosts] = {}  # by whether a batch is made ahead
+    for count in workers:
+        plan = shard_plan(dataset.node, count, replicas, policy)
+        if plan.workers[0].steps == -1:
+            raise InvalidArgumentError(
+                "simulate: the dataset has no end; simulate one pass: leave out repeat(), or say repeat(n)"
+            )
+        mine = worker_tree(dataset.node, count, replicas, 0, policy)
+        if not isinstance(mine, Prefetch) and plan.policy in _OF_GLOBAL_BATCHES:
+            mine = Prefetch(mine, 1)
+        ahead = isinstance(mine, Prefetch)
+        of_all = costs or costs_of_all.get(ahead)
+        if of_all is None:
+            of_all = costs_of_all[ahead] = measured_costs(dataset, seconds, ahead=ahead)
+        own = _measured(Dataset(mine), seconds) if costs is None and _makes_all(mine, plan) else of_all
+        total = of_all.rows if rows is None else rows
+        job = _job_of(plan, dataset.node, total, step_seconds, max(1, _buffer_of(mine) // replicas))
+        simulations.append(_simulated(plan, _Time(job, own, storage or StorageLimits(), machines or Machines())))
+    return simulations
+
+
+def _makes_all(mine: Node, plan: ShardPlan) -> bool:
+    """Whether a worker makes what others deliver as well, so that its rows cost more than their part of the whole."""
+    if plan.reads == "memory":
+        return plan.num_workers > 1 and not any(isinstance(step, OwnRows) for step in walk(mine))
+    return plan.reads == "whole files"
+
+
+def _simulated(plan: ShardPlan, time: "_Time") -> Simulation:
+    job, costs, storage = time.job, time.costs, time.storage
+    seconds, pace = time.passes()
+    failure_seconds = _lost(seconds, time.machines)
+    savings = {name: seconds - other for name, other in time.without()}
+    if failure_seconds:
+        savings["failures"] = failure_seconds
+    return Simulation(
+        workers=plan.num_workers,
+        replicas=plan.replicas_per_worker,
+        policy=plan.policy,
+        steps=job.steps,
+        seconds=seconds + failure_seconds,
+        steps_per_second=1 / pace if pace else float("inf"),
+        first_seconds=costs.first_seconds + storage.latency,
+        limit=max(savings, key=lambda name: savings[name]),
+        saved=savings,
+        requests_per_second=float(job.requests(storage).sum()) / seconds if seconds else 0.0,
+        bytes_per_second=None if job.bytes is None else float(job.bytes.sum()) / seconds if seconds else 0.0,
+        bytes_twice=job.twice,
+        skew=float(job.rows.max() / job.rows.mean()) if job.rows.any() else 1.0,
+        state_bytes=costs.state_bytes * plan.num_workers,
+        lost_seconds=failure_seconds,
+        planned=job.planned,
+    )
+
+
+def _lost(seconds: float, machines: Machines) -> float:
+    """What failures cost: each of them a restart, and half of what lies between two checkpoints again."""
+    if machines.kill_every is None:
+        return 0.0
+    each = machines.restart + machines.checkpoint_every / 2
+    if each >= machines.kill_every:
+        raise InvalidArgumentError(
+            f"simulate: a failure costs {seconds_text(each)} on average, and one comes every "
+            f"{seconds_text(machines.kill_every)}: the job never ends; save checkpoints more often, or restart faster"
+        )
+    return seconds * each / (machines.kill_every - each)
+
+
+# ----------------------------------------------------------------------------
+# What each worker has to do, by the plan.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A pass of a job.
+
+    Args:
+      steps: that all workers take.
+      rows, parts: of each worker.
+      bytes: that each reads; None if unknown.
+      twice: bytes that several read.
+      step_seconds: of a step on the devices.
+      buffer: steps whose input may be ready before they begin.
+      planned: workers that were planned one by one.
+    """
+
+    steps: int
+    rows: Floats
+    parts: Floats
+    bytes: Floats | None
+    twice: int | None
+    step_seconds: float
+    buffer: int
+    planned: int
+
+    def requests(self, storage: StorageLimits) -> Floats:
+        """Requests of each worker in a pass."""
+        return self.parts if self.bytes is None else np.maximum(self.parts, self.bytes / storage.request_bytes)
+
+
+def _job_of(plan: ShardPlan, node: Node, total: int | None, step_seconds: float, buffer: int) -> _Job:
+    count = plan.num_workers
+    chosen = np.unique(np.linspace(0, count - 1, min(count, _MOST_PLANNED)).astype(np.int64))
+    planned = [plan.workers[int(worker)] for worker in chosen]
+    stands_for = np.searchsorted((chosen[1:] + chosen[:-1] + 1) // 2, np.arange(count), side="right")  # the nearest one
+    sizes = [worker.nbytes for worker in planned if worker.nbytes is not None]
+    of_files = len(sizes) == len(planned) and any(worker.parts for worker in planned)
+    bytes_read = np.array(sizes, np.float64)[stands_for] if of_files else None
+    counts = [worker.rows for worker in planned if worker.rows is not None]
+    if len(counts) == len(planned):
+        own_rows = np.array(counts, np.float64)[stands_for]
+    elif total is None:
+        raise InvalidArgumentError(
+            "simulate: it is not known how many rows the dataset has: say rows=, count its files once (`distinput index`), or "
+            "give seconds= enough for a whole pass"
+        )
+    else:
+        weights = np.ones(count) if bytes_read is None or not bytes_read.any() else bytes_read
+        own_rows = total * weights / weights.sum()
+    steps = [worker.steps for worker in planned if worker.steps is not None]
+    batch = node.rows_per_batch or 1
+    most = max(steps) if len(steps) == len(planned) else -(-int(own_rows.max()) * count // batch)
+    twice = None if bytes_read is None else 0
+    if bytes_read is not None and plan.reads == "whole files":
+        twice = int(bytes_read.sum() - bytes_read.mean())
+    parts = np.array([len(worker.parts) for worker in planned], np.float64)[stands_for]
+    return _Job(max(1, most), own_rows, parts, bytes_read, twice, step_seconds, buffer, len(planned))
+
+
+def _buffer_of(node: Node) -> int:
+    """Elements that are made ahead of the loop."""
+    size = 0
+    while isinstance(node, Prefetch):
+        size, node = size + (node.buffer_size if node.buffer_size and node.buffer_size > 0 else _AUTOTUNED), node.input
+    return size
+
+
+# ----------------------------------------------------------------------------
+# The time of a pass, step by step.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Time:
+    """The time of a pass; also without one of its limits.
+
+    Args:
+      job: what each worker has to do.
+      costs: of a row.
+      storage: what files are read from.
+      machines: the workers.
+    """
+
+    job: _Job
+    costs: InputCosts
+    storage: StorageLimits
+    machines: Machines
+
+    def passes(self) -> tuple[float, float]:
+        """Seconds of a pass, and of a step of its later half."""
+        job, machines = self.job, self.machines
+        count = min(job.steps, _MOST_STEPS)
+        inline, ahead = self._of_a_step()
+        random = np.random.default_rng(0)
+        taken = np.zeros((job.buffer, len(job.rows)))  # when the loops took the latest inputs
+        ready, over, halves = np.zeros(len(job.rows)), 0.0, 0.0
+        for step in range(count):
+            times = np.where(random.random(len(ahead)) < machines.slow, _STRAGGLES, 1.0) if machines.slow else 1.0
+            ready = np.maximum(ready, taken[step % job.buffer]) + ahead * times
+            taken[step % job.buffer] = takes = np.maximum(ready, over)
+            start = float((takes + inline * times).max())
+            over = start + job.step_seconds
+            if step == count // 2 - 1:
+                halves = over
+        pace = (over - halves) / max(1, count - count // 2)
+        return over + (job.steps - count) * pace, pace
+
+    def _of_a_step(self) -> tuple[Floats, Floats]:
+        """Seconds of each worker for the input of a step: those that the loop waits for anyway, and those that run ahead."""
+        job, costs, machines = self.job, self.costs, self.machines
+        rows = job.rows / job.steps
+        pace, waits = costs.row_seconds, costs.wait_seconds
+        if machines.cores is not None:
+            slower = max(1.0, costs.cpu_seconds / machines.cores / pace) if pace else 1.0
+            pace, waits = pace * slower, waits * slower
+        if machines.input_workers:
+            made = np.full(len(rows), pace * rows.sum() / machines.input_workers)
+            return np.zeros(len(rows)), np.maximum(made, self._reading())
+        # A loop that does nothing pays for the slowest part. So that is what the parts that run ahead take at most.
+        return waits * rows, np.maximum(pace * rows, self._reading())
+
+    def _reading(self) -> Floats:
+        """Seconds that the storage needs for the input of a step of each worker."""
+        job, storage = self.job, self.storage
+        if job.bytes is None:
+            return np.zeros(len(job.rows))
+        requests = job.requests(storage) / job.steps
+        times = [requests * storage.latency / storage.at_once]
+        if storage.bandwidth is not None:
+            times.append(np.full(len(requests), job.bytes.sum() / job.steps / storage.bandwidth))
+        if storage.requests is not None:
+            times.append(np.full(len(requests), requests.sum() / storage.requests))
+        return np.asarray(np.max(times, axis=0), np.float64)
+
+    def without(self) -> Iterator[tuple[str, float]]:
+        """The seconds of the pass without each of its limits."""
+        job, storage, machines = self.job, self.storage, self.machines
+        free = replace(self.costs, row_seconds=0.0, wait_seconds=0.0)
+        even = np.full(len(job.rows), job.rows.mean())
+        others = {
+            "trainer": replace(self, job=replace(job, step_seconds=0.0)),
+            self.costs.slowest: replace(self, costs=free),
+            "uneven workers": replace(self, job=replace(job, rows=even)),
+            "cores": replace(self, machines=replace(machines, cores=None)),
+            "slow workers": replace(self, machines=replace(machines, slow=0.0)),
+            "storage bandwidth": replace(self, storage=replace(storage, bandwidth=None)),
+            "storage requests": replace(self, storage=replace(storage, requests=None)),
+            "storage latency": replace(self, storage=replace(storage, latency=0.0)),
+        }
+        for name, time in others.items():
+            yield name, time.passes()[0]
