@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from distinput.names.lazy import lazy, placed
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 if TYPE_CHECKING:
     from distinput import compat as compat

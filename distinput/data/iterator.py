@@ -229,6 +229,27 @@ HandMark = tuple[Hand, int, BaseException | None]
 """A position: what was in hand, how many elements were left of it, and the error with which the stream had ended."""
 
 
+_OURS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, os.path.dirname(os.__file__) + os.sep)
+"""Where the code of this library lies, and that of Python."""
+
+
+def _begin_with_the_user(error: BaseException) -> None:
+    """In a notebook, have the traceback of an error begin with the function of the user's that raised it.
+
+    An error that is raised in this library keeps all of its frames, and so does every error elsewhere.
+    """
+    shell = sys.modules.get("IPython")
+    if shell is None or shell.get_ipython() is None:
+        return
+    frames = error.__traceback__
+    while frames is not None:
+        path = frames.tb_frame.f_code.co_filename
+        if not path.startswith(_OURS) and "site-packages" not in path:
+            error.__traceback__ = frames
+            return
+        frames = frames.tb_next
+
+
 class DatasetIterator(Generic[T_co]):
     """Elements of a dataset, one by one; a context manager that ends its threads when it is closed or dropped.
 
@@ -340,6 +361,7 @@ class DatasetIterator(Generic[T_co]):
             except BaseException as error:
                 self._iteration.close(None if isinstance(error, Exception) else _PATIENCE)
                 self._failure = error
+                _begin_with_the_user(error)
                 raise
             hand = self._hand
             if item is None:
@@ -353,6 +375,7 @@ class DatasetIterator(Generic[T_co]):
                 next_hand = hand.behind(after, hand.over, passed=None if is_passed else hand.passed, since=hand.since)
                 if not is_passed:
                     self._hand, self._pulling = next_hand, False
+                    _begin_with_the_user(block.error)
                     raise block.error
                 self._hand = next_hand
                 continue

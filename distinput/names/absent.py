@@ -149,6 +149,7 @@ _RENAMED = "map(lambda row: {'new': row['old']})"
 _SPLIT = "split(0.8, seed=1), which returns the parts"
 _FRAME = "Dataset.from_arrow(frame)"
 _TO_TORCH = "interop.torch.Loader(dataset)"
+_REDUCE = "reduce(initial, fn)"
 _LOOP = "a for loop: a dataset is iterated as it is"
 _FILES = "data.FileDataset(pattern)"
 _PARQUET = "data.ParquetDataset(files)"
@@ -161,13 +162,18 @@ _ELSEWHERE: dict[str, str] = {
     "column_names": _COLUMNS,
     "columns": _COLUMNS,
     "count": "cardinality(), or len(dataset)",
+    "describe": "reduce(initial, fn), or the command distinput stats",
     "dtypes": _COLUMNS,
     "features": _COLUMNS,
     "head": _HEAD,
+    "iloc": "dataset[i], or skip(n).take(m)",
+    "info": _COLUMNS,
+    "loc": "filter(predicate), and select(columns)",
     "num_rows": "cardinality(), or len(dataset)",
     "schema": _COLUMNS,
     "shape": "cardinality() and element_spec",
     "show": _HEAD,
+    "sample": "global_shuffle(seed=1).take(n)",
     "tail": "skip(n).to_list()",
     "to_numpy": "batch(n) and a for loop: batches are NumPy's",
     # loops
@@ -183,12 +189,20 @@ _ELSEWHERE: dict[str, str] = {
     # one element to another
     "add_column": "map(lambda row: {**row, 'new': ...})",
     "apply_async": "map(fn, num_parallel_calls=8)",
+    "agg": _REDUCE,
+    "aggregate": _REDUCE,
     "cast": "map(lambda row: row.astype(dtype))",
+    "collate_fn": "batch(n), or padded_batch(n); then map(fn)",
     "drop": "select(columns), skip(n), or filter(predicate)",
     "drop_columns": "select(columns)",
     "dropna": "filter(predicate), or nulls= of the files",
+    "explode": "flat_map(fn), or unbatch()",
     "fillna": "nulls= of the files",
     "groupby": "group_by_window(...)",
+    "flatten": "map(fn), whose function gives a flat dict",
+    "max": _REDUCE,
+    "mean": _REDUCE,
+    "min": _REDUCE,
     "map_batches": _VECTORIZED,
     "map_partitions": _VECTORIZED,
     "map_with_index": "enumerate().map(fn)",
@@ -199,6 +213,9 @@ _ELSEWHERE: dict[str, str] = {
     "rename_columns": _RENAMED,
     "select_columns": "select(columns)",
     "set_format": _TO_TORCH,
+    "values": "batch(n) and a for loop: batches are NumPy's",
+    "std": _REDUCE,
+    "sum": _REDUCE,
     "starmap": "map(fn): the components of a tuple are arguments of their own",
     "with_format": _TO_TORCH,
     "with_transform": "map(fn)",
@@ -209,6 +226,8 @@ _ELSEWHERE: dict[str, str] = {
     "random_shuffle": "global_shuffle(seed=1)",
     "randomize_block_order": "global_shuffle(seed=1)",
     "random_split": _SPLIT,
+    "repartition": "write(folder, format, shards=n); workers divide the data by themselves",
+    "sampler": "global_shuffle(seed=1), or shuffle(buffer_size)",
     "slice": "skip(n).take(m)",
     "sort": "sort before the files are written: a stream has no order to bring about",
     "sort_values": "sort before the files are written: a stream has no order to bring about",
@@ -219,6 +238,7 @@ _ELSEWHERE: dict[str, str] = {
     # keeping
     "materialize": "cache(), or write(folder, 'parquet')",
     "persist": "cache()",
+    "push_to_hub": "write(folder, 'parquet'), and upload the folder",
     "save_to_disk": "save(folder)",
     "to_csv": "write(folder, 'csv')",
     "to_json": "write(folder, 'jsonl')",
@@ -231,6 +251,7 @@ _ELSEWHERE: dict[str, str] = {
     "load_state_dict": "restore(state)",
     "get_state": "iter(dataset).state()",
     "set_state": "restore(state)",
+    "num_workers": "map(fn, num_parallel_calls=8), or on_workers('processes:4')",
     "seek": "skip(n)",
     # making one
     "DataLoader": _TO_TORCH,
