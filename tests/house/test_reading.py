@@ -22,14 +22,14 @@ PACKAGE = ROOT / "distinput"
 pytestmark = pytest.mark.fresh_process
 
 MOST = {
-    "files": 481,
-    "lines of code": 86484,
+    "files": 482,
+    "lines of code": 87116,
     "files that OneDeviceStrategy imports": 26,
-    "lines of code that OneDeviceStrategy imports": 4848,
+    "lines of code that OneDeviceStrategy imports": 4861,
     "modules that a MirroredStrategy loads": 35,
     "files that slices, map and batch run through": 31,
     "files that a mirrored job runs through": 55,
-    "files that a TFRecord job runs through": 61,
+    "files that a TFRecord job runs through": 60,
     "files that state and restore run through": 36,
     "imports inside functions": 0,
     "circles of imports, of whatever kind": 0,
