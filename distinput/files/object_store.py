@@ -338,22 +338,22 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         except (exceptions.NotFoundError, FileNotFoundError) as error:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", url) from of_url(error, url)
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-            told = of_url(error, url)
-            raise PermissionError(errno.EACCES, f"Permission denied: {told}", without_secrets(url)) from told
+            public = of_url(error, url)
+            raise PermissionError(errno.EACCES, f"Permission denied: {public}", without_secrets(url)) from public
         except exceptions.NotSupportedError as error:
             raise UnimplementedError(without_secrets(f"{url}: {error}")) from error
         except InvalidArgumentError:
             raise
         except ValueError as error:
-            told, shown = of_url(error, url), without_secrets(url)
+            public, shown = of_url(error, url), without_secrets(url)
             raise InvalidArgumentError(
-                f"{shown}: cannot be the name of an object, since stores have no '.', '..' or empty parts: {told}"
-            ) from told
+                f"{shown}: cannot be the name of an object, since stores have no '.', '..' or empty parts: {public}"
+            ) from public
         except exceptions.BaseError as error:
-            lasting, told = _LASTING.search(str(error)), of_url(error, url)
+            lasting, public = _LASTING.search(str(error)), of_url(error, url)
             number = errno.EINVAL if lasting else errno.EIO
-            what = f"{type(error).__name__}: {error}" if told is error else str(told)
-            raise OSError(number, what, without_secrets(url)) from told
+            what = f"{type(error).__name__}: {error}" if public is error else str(public)
+            raise OSError(number, what, without_secrets(url)) from public
 
 
 class _Writer:
