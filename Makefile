@@ -25,6 +25,9 @@ PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 
+# The tests start hundreds of interpreters: each would compile the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 RUN := $(VENV)/bin
 MADE := $(VENV)/made
 TORCH := $(firstword $(shell sed -n 's/^ *"\(torch==[^"]*\)",.*/\1/p' pyproject.toml))

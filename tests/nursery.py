@@ -45,7 +45,7 @@ _LARGEST = 100_000
 """Bytes of a message: a socket takes twice as many at once."""
 _READ_AT_THE_START = ("PYTHON", "NUMBA_", "LD_")
 """Variables of these names change an interpreter when it begins, and only then..."""
-_TOLD = {"PYTHONPATH", "PYTHONWARNINGS"}
+_TOLD = {"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONWARNINGS"}
 """...but for these, which a fork can follow later."""
 _STATUS = struct.Struct("i")
 
@@ -352,8 +352,11 @@ def _become(order: dict[str, Any], received: list[int], base: list[str]) -> None
     sys.path_importer_cache.clear()
     process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined]  # where it finds the file of `__main__` again
     sys.stdin = sys.__stdin__ = _text(0, "r")  # type: ignore[misc]
-    sys.stdout = sys.__stdout__ = _text(1, "w")  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = _text(2, "w", errors="backslashreplace", line_buffering=True)  # type: ignore[misc]
+    at_once = bool(order["environment"].get("PYTHONUNBUFFERED"))
+    sys.stdout = sys.__stdout__ = _text(1, "w", at_once=at_once)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _text(  # type: ignore[misc]
+        2, "w", errors="backslashreplace", line_buffering=True, at_once=at_once
+    )
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
 
@@ -367,10 +370,12 @@ def _flags(words: list[str]) -> tuple[list[str], list[str]]:
     return options, words
 
 
-def _text(number: int, mode: str, errors: str = "strict", line_buffering: bool = False) -> io.TextIOWrapper:
-    binary = open(number, f"{mode}b", closefd=False)  # noqa: SIM115 - as long as the process runs
-    terminal = binary.isatty()
-    return io.TextIOWrapper(binary, "utf-8", errors, line_buffering=line_buffering or terminal)
+def _text(
+    number: int, mode: str, errors: str = "strict", *, line_buffering: bool = False, at_once: bool = False
+) -> io.TextIOWrapper:
+    binary = open(number, f"{mode}b", 0 if at_once else -1, closefd=False)  # noqa: SIM115 - as long as the process runs
+    lines = line_buffering or binary.isatty()
+    return io.TextIOWrapper(binary, "utf-8", errors, line_buffering=lines, write_through=at_once)
 
 
 def _run(words: list[str]) -> None:

@@ -61,6 +61,17 @@ def test_it_ends_as_a_new_process_does(how: str, tmp_path: Path) -> None:
     assert (forked[0], forked[1].splitlines()[-1:], forked[2]) == (fresh[0], fresh[1].splitlines()[-1:], fresh[2])
 
 
+@pytest.mark.parametrize("unbuffered", ["1", ""])
+def test_what_is_written_comes_at_once_where_it_is_asked_for(unbuffered: str) -> None:
+    FORKED.on = True
+    code = "import os; print('text', end=''); os._exit(0)"
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == ("text" if unbuffered else "")
+
+
 def test_a_file_left_open_is_told_at_its_end(tmp_path: Path) -> None:
     FORKED.on = True
     code = f"file = open({str(tmp_path / 'open')!r}, 'w')"

@@ -72,6 +72,7 @@ def test_a_strategy_of_one_process_learns_what_no_strategy_does(
     same(parameters(tmp_path), learned[1])
 
 
+@pytest.mark.loads("jax")
 @pytest.mark.parametrize("count", [1, 3])
 def test_compiled_replicas_learn_what_no_strategy_does(
     count: int, learned: tuple[float, list[Any]], tmp_path: Path
@@ -82,6 +83,7 @@ def test_compiled_replicas_learn_what_no_strategy_does(
     same(parameters(tmp_path), learned[1])
 
 
+@pytest.mark.loads("torch")
 def test_several_workers_learn_what_one_process_does(learned: tuple[float, list[Any]], tmp_path: Path) -> None:
     if all(map(missing, ENGINES)):
         pytest.skip("no engine is installed; `make test` installs them")
