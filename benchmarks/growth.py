@@ -57,8 +57,8 @@ def prepare(folder: Path, scale: float) -> None:
         table = pa.table({f"c{i:03}": random.standard_normal(rows) for i in range(count)})
         pq.write_table(table, folder / f"{count}-columns.parquet", **PLAIN)
     for columns in _tenths(PIPELINES["columns: CSV"][2], scale):
-        names, values = (",".join(map(str, range(start, start + columns))) for start in (0, 1))
-        (folder / f"{columns}-columns.csv").write_text(f"{names}\n" + f"{values}\n" * LINES)
+        names, line = (",".join(map(str, range(start, start + columns))) for start in (0, 1))
+        (folder / f"{columns}-columns.csv").write_text(f"{names}\n" + f"{line}\n" * LINES)
     (folder / "lines").mkdir()
     for number in range(_tenths(PIPELINES["files of one line"][2], scale)[-1]):
         (folder / "lines" / f"{number:06}.txt").write_text(f"line {number}\n")
