@@ -11,10 +11,11 @@ import numpy as np
 
 from benchmarks.harness import SEED, BenchmarkError, Case, Contender, Measured, Work, delivering, scaled
 
-QUESTION = "time for each element at 10^4 to 10^7 elements, early and late, in few and many files and columns"
+QUESTION = "time for each element at 10^4 to 10^7 elements, early and late, in few and many files, columns and steps"
 MOST, STEPS = 10_000_000, 4
 CHUNK = 1000
 COLUMNS = (1, 10, 100)
+LINES = 20
 # A dictionary holds so many different values, and columns of fewer rows would be coded in another way than those of many.
 PLAIN: dict[str, Any] = {"compression": "none", "use_dictionary": False}
 REACH = 0.8
@@ -55,6 +56,12 @@ def prepare(folder: Path, scale: float) -> None:
         rows = sizes(scale)[-1] // count
         table = pa.table({f"c{i:03}": random.standard_normal(rows) for i in range(count)})
         pq.write_table(table, folder / f"{count}-columns.parquet", **PLAIN)
+    for columns in _tenths(PIPELINES["columns: CSV"][2], scale):
+        names, line = (",".join(map(str, range(start, start + columns))) for start in (0, 1))
+        (folder / f"{columns}-columns.csv").write_text(f"{names}\n" + f"{line}\n" * LINES)
+    (folder / "lines").mkdir()
+    for number in range(_tenths(PIPELINES["files of one line"][2], scale)[-1]):
+        (folder / "lines" / f"{number:06}.txt").write_text(f"line {number}\n")
 
 
 def _repeat(path: Path, data: bytes, times: int) -> None:
@@ -66,6 +73,62 @@ def _repeat(path: Path, data: bytes, times: int) -> None:
 def _files(scale: float) -> list[int]:
     most = scaled(1000, scale, 100)
     return [most // 100, most // 10, most]
+
+
+def _tenths(most: int, scale: float) -> list[int]:
+    """A tenth of as many, and as many at scale 1."""
+    count = scaled(most, scale, 20)
+    return [count // 10, count]
+
+
+# ---- pipelines of so many parts: (folder, how many) -> a dataset
+
+
+def _csv(folder: Path, columns: int) -> Any:
+    import distinput as di
+
+    return di.data.experimental.make_csv_dataset(
+        str(folder / f"{columns}-columns.csv"), LINES, num_epochs=1, shuffle=False
+    )
+
+
+def _leaves(folder: Path, leaves: int) -> Any:
+    import distinput as di
+
+    rows = {f"leaf{number}": np.arange(8) for number in range(leaves)}
+    dataset = di.data.Dataset.from_tensor_slices(rows).map(lambda element: {**element})
+    assert len(dataset.element_spec) == leaves
+    return dataset.batch(4)
+
+
+def _steps(folder: Path, times: int) -> Any:
+    import distinput as di
+
+    dataset: Any = di.data.Dataset.range(100)
+    for _ in range(times):
+        dataset = dataset.skip(1).concatenate(di.data.Dataset.range(1)).shuffle(3, seed=SEED)
+    return dataset.batch(10)
+
+
+def _epochs(folder: Path, epochs: int) -> Any:
+    import distinput as di
+
+    return di.data.Dataset.range(10).shuffle(10, seed=SEED).repeat(epochs).batch(4)
+
+
+def _small_files(folder: Path, files: int) -> Any:
+    import distinput as di
+
+    return di.data.TextLineDataset([str(folder / "lines" / f"{number:06}.txt") for number in range(files)]).batch(64)
+
+
+PIPELINES: dict[str, tuple[str, Callable[[Path, int], Any], int]] = {
+    "columns: CSV": ("column", _csv, 8000),
+    "leaves": ("leaf", _leaves, 1000),
+    "steps: skip, concatenate, shuffle": ("three steps", _steps, 30),
+    "epochs of 10 rows": ("epoch", _epochs, 1000),
+    "files of one line": ("file", _small_files, 100_000),
+}
 
 
 # ---- the works: (folder, elements) -> a dataset
@@ -173,6 +236,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
         _restores(scale),
         _many_files(folder, scale),
         _many_columns(folder, scale),
+        *[_pipelines(name, unit, make, most, folder, scale) for name, (unit, make, most) in PIPELINES.items()],
     ]
 
 
@@ -263,6 +327,17 @@ def _restores(scale: float) -> Case:
         return Work(once, check)
 
     return _case("state: restore + next", "restore", 1, load, [(f"after {n:,}", n) for n in rows])
+
+
+def _pipelines(name: str, unit: str, make: Callable[[Path, int], Any], most: int, folder: Path, scale: float) -> Case:
+    """Pipelines of ever more parts, each made, begun and read to its end."""
+    counts = _tenths(most, scale)
+
+    def load(count: int) -> Work:
+        made = delivering(lambda: make(folder, count))
+        return replace(made, check=made.check if count == counts[-1] else None, share=count / counts[-1])
+
+    return _case(name, unit, counts[-1], load, [(f"{count:,} of them", count) for count in counts])
 
 
 def _many_files(folder: Path, scale: float) -> Case:

@@ -102,7 +102,7 @@ class _Described(NamedTuple):
     encodings: list[int]
     names: list[bytes]
     codec: int
-    index: tuple[int, int]
+    offset_index: tuple[int, int]
 
 
 def taken_rows(reader: ParquetReader, group: int, columns: Sequence[str] | None, rows: Ints) -> Any:
@@ -198,7 +198,7 @@ def _found_pages(path: str, stamp: str, group: int, column: str) -> Pages | None
         chunk = chunks(path, stamp)[group][leaf.number]
         if described is None or chunk.column != column:
             return None
-        start, size = described.index
+        start, size = described.offset_index
         rows = footer_of(path, stamp).row_group(group).num_rows
         if start > 0 and 0 < size < 32 * _MOST_PAGES:
             return _indexed(read_range(path, start, start + size), chunk.start, chunk.stop, rows)

@@ -297,16 +297,15 @@ class Shuffle(Seeded, SameElements):
         total = self.input.cardinality
         if total < 0:
             return None
-        begin = self.start(epoch)
+        begin = self.seeded(epoch, row)
         slots = _slots(self.most, total)
         key = self.key_of_pass(begin)
         left = slots_at(key, row, total, slots)
         first = int(slots[:left].min()) if left else total
         at = self.input.start_at(first, epoch)
-        ended = row + self.most > total
-        return (
-            None if at is None else {**begin, "row": row, "total": total if ended else -1, "from": first, "input": at}
-        )
+        if at is None:
+            return None
+        return {**begin, "total": total if row + self.most > total else -1, "from": first, "input": at, "skip": 0}
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         row, total = state["row"] + ahead, max(state.get("total", -1), self.input.count_elements())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import DistinputError
-from distinput.files.source import stamp_of
+from distinput.files.source import read_spans, stamp_of
 from distinput.formats import parquet_pages
 from distinput.formats.parquet import Parquet, write_parquet
 from distinput.formats.parquet_pages import pages_of
@@ -115,11 +115,10 @@ def test_only_pages_that_hold_rows_are_read(tmp_path: Path, monkeypatch: pytest.
     path = str(tmp_path / "a.parquet")
     pq.write_table(table().select(["text"]), path, data_page_size=200, write_batch_size=16, use_dictionary=False)
     asked: list[int] = []
-    spans = parquet_pages.read_spans
 
     def counted(path: str, starts: Any, sizes: Any) -> Any:
         asked.append(int(sizes.sum()))
-        return spans(path, starts, sizes)
+        return read_spans(path, starts, sizes)
 
     monkeypatch.setattr(parquet_pages, "read_spans", counted)
     assert Parquet().fetch(path, np.array([300])).row(0) == {"text": b"%020d" % 300}

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import sys
 from typing import Any
 
 import pytest
@@ -67,3 +68,24 @@ def test_a_state_behind_the_end_is_refused() -> None:
     state = {**node.start(0), "row": 3 * 10**18}
     with pytest.raises(StateError, match="shuffle: the state is behind the end of the data"):
         next(node.open(state, Run()))
+
+
+def test_a_state_at_a_place_is_asked_of_each_step_once() -> None:
+    def starts(steps: int) -> int:
+        dataset = RANGE(60)
+        for _ in range(steps):
+            dataset = dataset.skip(1).shuffle(3, seed=1)
+        calls = 0
+
+        def count(frame: Any, event: str, _: Any) -> None:
+            nonlocal calls
+            calls += event == "call" and frame.f_code.co_name in ("start", "start_at")
+
+        sys.setprofile(count)
+        try:
+            dataset.node.start_at(0, 0)
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    assert starts(12) <= 4 * starts(4)
