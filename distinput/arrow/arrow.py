@@ -25,11 +25,15 @@ __all__ = [
     "check_batch",
     "columns_of",
     "fields_of_map",
+    "has_missing",
+    "is_list",
     "names_of",
+    "nested",
     "schema_spec",
     "takeable",
     "to_column",
     "to_columns",
+    "with_offsets",
     "without_rows",
     "without_views",
 ]
@@ -239,7 +243,7 @@ def names_of(schema: Any) -> list[str]:
 def _names_in(kind: Any, name: str) -> list[str]:
     from pyarrow import types
 
-    while _is_list(kind) or types.is_fixed_size_list(kind):
+    while is_list(kind) or types.is_fixed_size_list(kind):
         kind = kind.value_type
     below = kind if types.is_struct(kind) else fields_of_map(kind) if types.is_map(kind) else ()
     return [name, *(inner for field in below for inner in _names_in(field.type, f"{name}.{field.name}"))]
@@ -316,36 +320,71 @@ def without_rows(schema: Any) -> Any:
 
 
 def takeable(table: Any) -> Any:
-    """A table with offsets in the place of views of text, at any depth, so that rows of it can be taken; others as they are."""
+    """A table with offsets in the place of views, at any depth, so that rows of it can be taken; others as they are."""
     import pyarrow as pa
 
-    kinds = [_without_views(kind) for kind in table.schema.types]
-    if kinds == table.schema.types:
+    if not any(map(_has_views, table.schema.types)):
         return table
-    return table.cast(pa.schema([field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]))
+    columns = [
+        column
+        if not _has_views(column.type)
+        else pa.chunked_array([with_offsets(chunk) for chunk in column.chunks or [pa.nulls(0, column.type)]])
+        for column in table.columns
+    ]
+    return pa.table(columns, table.column_names)
 
 
-def _without_views(kind: Any) -> Any:
+@lru_cache(maxsize=1024)
+def _has_views(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return True
+    if types.is_list_view(kind) or types.is_large_list_view(kind):
+        return True
+    if types.is_dictionary(kind):
+        return _has_views(kind.value_type)
+    return types.is_nested(kind) and any(_has_views(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def with_offsets(array: Any) -> Any:
+    """An array with offsets in the place of views, at any depth: Arrow's own cast does not know lists of views.
+
+    >>> import pyarrow as pa
+    >>> str(with_offsets(pa.array([["a"], None], pa.list_view(pa.string_view()))).type)
+    'large_list<item: large_string>'
+    """
     import pyarrow as pa
     from pyarrow import types
 
-    if types.is_string_view(kind):
-        return pa.large_string()
-    if types.is_binary_view(kind):
-        return pa.large_binary()
+    kind = array.type
+    if not _has_views(kind):
+        return array
+    if types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(array.indices, with_offsets(array.dictionary))
     if types.is_struct(kind):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
-    if _is_list(kind) or types.is_fixed_size_list(kind):
-        inner = kind.value_field.with_type(_without_views(kind.value_type))
-        if inner == kind.value_field:
-            return kind
-        if types.is_fixed_size_list(kind):
-            return pa.list_(inner, kind.list_size)
-        return pa.list_(inner) if types.is_list(kind) or types.is_list_view(kind) else pa.large_list(inner)
+        parts = [with_offsets(array.field(place)) for place in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, [field.name for field in kind], mask=_mask(array))
+    if types.is_fixed_size_list(kind):
+        size = kind.list_size
+        values = with_offsets(array.values.slice(array.offset * size, len(array) * size))
+        return pa.FixedSizeListArray.from_arrays(values, size, mask=_mask(array))
+    if types.is_list_view(kind) or types.is_large_list_view(kind):
+        sizes = array.value_lengths().fill_null(0).to_numpy()
+        offsets = np.append(0, np.cumsum(sizes, dtype=np.int64))
+        return pa.LargeListArray.from_arrays(pa.array(offsets), with_offsets(array.flatten()), mask=_mask(array))
     if types.is_map(kind):
-        pair = [field.with_type(_without_views(field.type)) for field in fields_of_map(kind)]
-        return pa.map_(*pair, kind.keys_sorted)
-    return kind
+        offsets = np.append(array.offsets.to_numpy(), []).astype(np.int32)
+        pairs = with_offsets(array.keys), with_offsets(array.items)
+        return pa.MapArray.from_arrays(pa.array(offsets), *pairs, mask=_mask(array))
+    if is_list(kind):
+        offsets = array.offsets.to_numpy().astype(np.int64)
+        return pa.LargeListArray.from_arrays(pa.array(offsets), with_offsets(array.values), mask=_mask(array))
+    return without_views(array)
+
+
+def _mask(array: Any) -> Any:
+    return array.is_null() if array.null_count else None
 
 
 def _nest_of(kind: Any, name: str) -> Any:
@@ -357,7 +396,7 @@ def _nest_of(kind: Any, name: str) -> Any:
         shape, stored = _tensor_shape(kind), kind.storage_type
         if shape is None:
             return _nest_of(stored, name)
-        while _is_list(stored) or types.is_fixed_size_list(stored):
+        while is_list(stored) or types.is_fixed_size_list(stored):
             stored = stored.value_type
         inner = _nest_of(stored, name)
         if isinstance(inner, TensorSpec) and inner.shape == ():
@@ -365,13 +404,15 @@ def _nest_of(kind: Any, name: str) -> Any:
         raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
     if types.is_dictionary(kind):
         return _nest_of(kind.value_type, name)
+    if types.is_interval(kind):
+        return {part: TensorSpec((), _INTERVAL[part]) for part in _INTERVAL.names or ()}
     if types.is_struct(kind):
         return {field.name: _nest_of(field.type, f"{name}.{field.name}") for field in _fields_of(kind, name)}
-    if _is_text(kind):
+    if _is_text(kind) or types.is_decimal(kind) or types.is_null(kind):
         return TensorSpec((), object)
     if types.is_map(kind):
         return _lists_of(_nest_of(pa.struct(fields_of_map(kind)), name), None, kind, name)
-    if _is_list(kind) or types.is_fixed_size_list(kind):
+    if is_list(kind) or types.is_fixed_size_list(kind):
         size = kind.list_size if types.is_fixed_size_list(kind) else None
         if size is not None and size < 0:
             raise ArrowDamageError(f"column {name!r} holds lists of {size} values")
@@ -452,7 +493,13 @@ def _is_text(kind: Any) -> bool:
     )
 
 
-def _is_list(kind: Any) -> bool:
+def is_list(kind: Any) -> bool:
+    """Whether values are lists of any length.
+
+    >>> import pyarrow as pa
+    >>> is_list(pa.large_list(pa.int8())), is_list(pa.list_(pa.int8(), 2))
+    (True, False)
+    """
     from pyarrow import types
 
     return bool(
@@ -529,7 +576,13 @@ def _to_columns(array: Any, place: _Place) -> Any:
         shape = _tensor_shape(kind)
         return _to_columns(array.storage, place) if shape is None else _tensors(array, shape, place)
     if types.is_dictionary(kind):
-        return _to_columns(without_views(array.dictionary).take(array.indices), place)
+        return _to_columns(with_offsets(array.dictionary).take(array.indices), place)
+    if types.is_decimal(kind):  # NumPy has no type for them, and each float would be another number
+        return _strings((_filled(array, place) if array.null_count else array).cast(pa.string()))
+    if types.is_null(kind):
+        return _to_columns(pa.nulls(len(array), pa.binary()), place)
+    if types.is_interval(kind):
+        return {part: _to_columns(values, place.field(part)) for part, values in _parts_of_intervals(array).items()}
     if types.is_struct(kind):
         # `flatten` makes each field of a null struct a null.
         return {
@@ -538,9 +591,38 @@ def _to_columns(array: Any, place: _Place) -> Any:
         }
     if types.is_fixed_size_list(kind):
         return _fixed_lists(array, place)
-    if _is_list(kind) or types.is_map(kind):
+    if is_list(kind) or types.is_map(kind):
         return _lists(array, place)
     raise UnsupportedTypeError(f"column {place.column!r} is of type {kind}")
+
+
+_INTERVAL = np.dtype([("months", np.int32), ("days", np.int32), ("nanoseconds", np.int64)])
+"""Arrow's interval of months, days and nanoseconds, as it is stored; none of them is a number of the others."""
+
+
+def _parts_of_intervals(array: Any) -> dict[str, Any]:
+    import pyarrow as pa
+
+    raw = array.buffers()[1]
+    values = (
+        np.frombuffer(raw, _INTERVAL, len(array), array.offset * _INTERVAL.itemsize)
+        if len(array)
+        else np.empty(0, _INTERVAL)
+    )
+    mask = _is_null(array)
+    return {part: pa.array(values[part], mask=mask) for part in _INTERVAL.names or ()}
+
+
+def nested(kind: Any) -> bool:
+    """Whether there are values inside of values."""
+    from pyarrow import types
+
+    return bool(types.is_nested(getattr(kind, "storage_type", kind)))
+
+
+def has_missing(kind: Any) -> bool:
+    """Whether NumPy has a value for nulls of this type: NaN, or NaT."""
+    return _missing(kind) is not None
 
 
 def _missing(kind: Any) -> Any:
@@ -691,7 +773,7 @@ def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strin
         return np.asarray(items.reshape(n, -1).any(axis=1), np.bool_)
 
     odd = UnsupportedTypeError(f"column {place.column!r} of type {array.type} holds arrays of other shapes")
-    while _is_list(values.type) or types.is_fixed_size_list(values.type):
+    while is_list(values.type) or types.is_fixed_size_list(values.type):
         if n and len(values) % n:
             raise odd
         if values.null_count:

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the columns of Arrow become columns of elements: the options of users, and what becomes of nulls."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from distinput.arrow.arrow import (
     ArrowDamageError,
@@ -17,12 +15,13 @@ from distinput.arrow.arrow import (
     names_of,
     schema_spec,
 )
+from distinput.arrow.validity import default_marks, marked, marked_schema, null_paths
 from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Ints
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.values.spec import Spec
 
-__all__ = ["Reading", "zero_of"]
+__all__ = ["Reading"]
 
 
 @dataclass(frozen=True)
@@ -31,13 +30,15 @@ class Reading:
 
     Args:
       nulls: (column, value) pairs: what to put in the place of nulls.
-      valid: (column, name) pairs: a column of truth values with this name says which rows of the column are not null.
+      valid: (path, name) pairs: a column of truth values with this name says what is not null there.
       who: the caller, for error messages.
+      tells_nulls: `valid` is as the nulls of the table are.
     """
 
     nulls: tuple[tuple[str, Any], ...] = ()
     valid: tuple[tuple[str, str], ...] = ()
     who: str = "from_arrow"
+    tells_nulls: bool = field(default=False, repr=False)
 
     @staticmethod
     def of(nulls: Any, valid: Any, who: str = "from_arrow") -> "Reading":
@@ -46,43 +47,55 @@ class Reading:
         Raises:
           InvalidArgumentError: one is not a dict.
         """
-        if nulls is None or nulls == "error":
+        tells = nulls == "valid" and not valid
+        if nulls is None or nulls in ("error", "valid"):
             nulls = {}
         for name, given in (("nulls", nulls), ("valid", valid or {})):
             if not isinstance(given, Mapping):
                 raise InvalidArgumentError(f"{who}: {name} must be a dict by column, got {given!r}")
-        return Reading(tuple(nulls.items()), tuple((valid or {}).items()), who)
+        return Reading(tuple(nulls.items()), tuple((valid or {}).items()), who, tells)
 
     def schema(self, schema: Any) -> Any:
-        """The schema with the columns that say which rows are not null.
+        """The schema with the columns that say what is not null.
 
         Raises:
           InvalidArgumentError: a column does not exist, or its name is in use.
         """
-        import pyarrow as pa
+        known = names_of(schema)
+        for name, _ in self.nulls:
+            if name not in known:
+                raise InvalidArgumentError(
+                    f"{self.who}: nulls: there is no column {name!r}; the columns are {', '.join(known)}"
+                )
+        if not self.valid:
+            return schema
+        try:
+            return marked_schema(schema, self.valid)
+        except ValueError as error:
+            raise InvalidArgumentError(f"{self.who}: valid: {error}") from None
 
-        for option, given, known in (("nulls", self.nulls, names_of(schema)), ("valid", self.valid, schema.names)):
-            for name, _ in given:
-                if name not in known:
-                    raise InvalidArgumentError(
-                        f"{self.who}: {option}: there is no column {name!r}; the columns are {', '.join(known)}"
-                    )
-        for name, made in self.valid:
-            if made in schema.names:
-                raise InvalidArgumentError(f"{self.who}: valid: {name!r} cannot be told by {made!r}, which exists")
-            schema = schema.append(pa.field(made, pa.bool_()))
-        return schema
+    def of_table(self, batches: Sequence[Any], schema: Any) -> "Reading":
+        """How a table is read whose nulls are to be told: as they are in it."""
+        if not self.tells_nulls:
+            return self
+        paths = dict.fromkeys([path for batch in batches for path in null_paths(batch)])
+        return Reading(self.nulls, default_marks(paths, schema), self.who)
 
     def spec(self, schema: Any) -> Spec:
         """The spec of a row.
 
         Raises:
-          InvalidArgumentError: a column has a type that no array can hold.
+          InvalidArgumentError: a column has a type that no array can hold; nulls are to be told of what is no table.
         """
+        if self.tells_nulls:
+            raise InvalidArgumentError(
+                f'{self.who}: nulls="valid" looks for nulls in all of a table, and this is read in parts; name the columns '
+                "with valid={column: name}"
+            )
         try:
             return schema_spec(self.schema(schema))
         except UnsupportedTypeError as error:
-            raise InvalidArgumentError(f"{self.who}: {error}; {_cure(error)}") from None
+            raise InvalidArgumentError(f"{self.who}: {error}; cast it to another type, or leave it out") from None
 
     def block(self, batch: Any, spec: Spec, rows: int | Ints) -> ColumnBlock:
         """The rows of a record batch.
@@ -97,12 +110,9 @@ class Reading:
           InvalidArgumentError: there are nulls that have no replacement.
         """
         fill = dict(self.nulls)
-        for name, made in self.valid:
-            column = batch.column(name)
-            fill.setdefault(name, zero_of(column.type))
-            batch = batch.append_column(made, column.is_valid())
         try:
             check_batch(batch)
+            batch = marked(batch, self.valid, fill) if self.valid else batch
             return block_of(batch, spec.structure, fill)
         except ArrowDamageError as error:
             raise DataLossError(f"{self.who}: damaged: {error}") from error
@@ -115,29 +125,6 @@ class Reading:
                 f"column that says where they are with valid={{{top!r}: {top + '_valid'!r}}}, or drop these rows"
             ) from None
         except UnsupportedTypeError as error:
-            raise InvalidArgumentError(f"{self.who}: {error}; {_cure(error)}") from None
+            raise InvalidArgumentError(f"{self.who}: {error}; cast it to another type, or leave it out") from None
         except FillError as error:
             raise InvalidArgumentError(f"{self.who}: nulls: {error}") from None
-
-
-def _cure(error: UnsupportedTypeError) -> str:
-    """What to do about a column of a type that no array can hold; DuckDB's sums of integers are decimals."""
-    how = "CAST(x AS BIGINT) or AS DOUBLE in SQL, cast('float64') in pyarrow"
-    return f"cast it to another type{f' ({how})' if 'of type decimal' in str(error) else ''}, or leave it out"
-
-
-def zero_of(kind: Any) -> Any:
-    """The value in the place of nulls that a `valid` column marks; None where NumPy has a value for them."""
-    from pyarrow import types
-
-    if types.is_dictionary(kind):
-        return zero_of(kind.value_type)
-    if types.is_nested(kind) and hasattr(kind, "value_type"):
-        return np.nan if types.is_floating(kind.value_type) else zero_of(kind.value_type)  # null lists need some value
-    if types.is_fixed_size_binary(kind):
-        return bytes(kind.byte_width)
-    if types.is_boolean(kind):
-        return False
-    if types.is_integer(kind):
-        return 0
-    return None if types.is_floating(kind) or types.is_temporal(kind) or types.is_struct(kind) else b""

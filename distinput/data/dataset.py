@@ -347,7 +347,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     def from_arrow(
         source: Any,
         *,
-        nulls: Mapping[str, Any] | None = None,
+        nulls: Mapping[str, Any] | str | None = None,
         valid: Mapping[str, str] | None = None,
         name: str | None = None,
     ) -> "Dataset[Any]":
@@ -367,9 +367,11 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
             `__arrow_c_array__`, a dict of columns (arrays, Series, lists), a single such column, whose values are the
             elements then, or a function that opens a stream.
           nulls: what to put in the place of nulls, by column; a null list becomes an empty one. Nulls of other columns become
-            NaN among floats and NaT among dates and times, and are errors in columns of any other type.
+            NaN among floats and NaT among dates and times, and are errors in columns of any other type. "valid": where a
+            table in memory holds such nulls, a column `x_valid` beside `x` tells them.
           valid: by column, the name of a further column of truth values that says which rows are not null; nulls of these
-            columns then become 0, False or b"" unless `nulls` says otherwise.
+            columns then become 0, False or b"" unless `nulls` says otherwise. "s.a" is a field of a struct, "x[]" are the items
+            of lists.
           name: a label.
 
         Raises:

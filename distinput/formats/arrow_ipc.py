@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.arrow.arrow import without_rows
+from distinput.arrow.validity import null_paths
 from distinput.columns.block import Block, ColumnBlock, block_rows
 from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.picked import Memory, RowArray, check_rows, chosen
@@ -31,6 +32,7 @@ from distinput.formats.tables import (
     check_nulls,
     rows_block,
     table_spec,
+    told_nulls,
 )
 from distinput.plan.check import normalized
 from distinput.values.buffers import Bytes
@@ -54,7 +56,8 @@ class ArrowIpc(TableFormat):
 
     Args:
       columns: names of the columns wanted; all when None.
-      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+      nulls: a dict with what to put in the place of nulls, by column; a null list becomes an empty one. "error": a null that
+        NumPy has no value for is an error. "valid": where the first file holds such nulls, `x_valid` beside `x` tells them.
       trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and
         indices stay within it. A damaged file may then end the process, or yield values that it does not contain.
       memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
@@ -62,6 +65,7 @@ class ArrowIpc(TableFormat):
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
         What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
       valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
+        "s.a" is field a of a struct, and "x[]" are the items of lists.
 
     Raises:
       NotFoundError: a file is not there.
@@ -85,16 +89,34 @@ class ArrowIpc(TableFormat):
     nulls: Any = "error"
     trusted: bool = False
     memory_map: bool = field(default=True, repr=False)  # no part of what a state is compared with
+    tells_nulls: bool = field(default=False, repr=False)  # of files that hold some, another format is made
 
     def __post_init__(self) -> None:
         normalized(self, "columns", as_columns("arrow", self.columns))
         normalized(self, "nulls", as_nulls("arrow", self.nulls))
 
     @classmethod
-    def of_options(cls, schema: Any = None, valid: Mapping[str, str] | None = None, **options: Any) -> "ArrowIpc":
+    def of_options(
+        cls, schema: Any = None, valid: Mapping[str, str] | None = None, nulls: Any = "error", **options: Any
+    ) -> "ArrowIpc":
+        tells_nulls = nulls == "valid"
+        options["nulls"] = "error" if tells_nulls else nulls
         if schema is None and not valid:
-            return cls(**options)
+            return cls(**options, tells_nulls=tells_nulls)
         return ConformingArrow(**options, conforming=Conforming.of("arrow", schema, valid))
+
+    def held(self, paths: Iterable[str]) -> "ArrowIpc":
+        path = next(iter(paths), None) if self.tells_nulls else None
+        if path is None:
+            return self
+        try:
+            file = self._file(path)
+            told = told_nulls(file.schema, self.columns, _null_paths(file))
+        except (DistinputError, OSError):
+            return self  # it is reading that fails
+        if told is None:
+            return self
+        return ConformingArrow(told[1], trusted=self.trusted, memory_map=self.memory_map, conforming=told[0])
 
     def with_columns(self, columns: Sequence[str]) -> "ArrowIpc":
         return replace(self, columns=columns)
@@ -279,9 +301,8 @@ class ConformingArrow(ArrowIpc):
 
     def _converted(self, file: ArrowFile, part: str, batch: Any, rows: range) -> ColumnBlock:
         wanted = self.conforming.rows_of(file.path, file.schema, self.columns)
-        brought = self.conforming.brought(file.path, batch, wanted)
-        structure = self._spec(file).structure
-        return rows_block(file.path, part, brought, structure, self.conforming.nulls(self.nulls, wanted), rows)
+        brought = self.conforming.brought(file.path, batch, wanted, self.nulls)
+        return rows_block(file.path, part, brought, self._spec(file).structure, self.nulls, rows)
 
     def _schema(self, path: str) -> Any:
         return arrow_file(path, stamp_of(path), None, self.trusted, self.memory_map).schema
@@ -289,6 +310,22 @@ class ConformingArrow(ArrowIpc):
     def _file(self, path: str) -> ArrowFile:
         columns = self.conforming.columns_in(self._schema(path), self.columns)
         return arrow_file(path, stamp_of(path), columns, self.trusted, self.memory_map)
+
+
+_LOOKED_AT = 16 << 20
+"""Bytes of the record batches in which nulls are looked for where a file is not mapped, and each must be read for it."""
+
+
+def _null_paths(file: ArrowFile) -> list[str]:
+    """The paths at which a file holds nulls that NumPy has no value for."""
+    found: dict[str, None] = {}
+    size = 0
+    for _, batch in file.each(0):
+        found.update(dict.fromkeys(null_paths(batch)))
+        size += batch.nbytes
+        if not file.views and size >= _LOOKED_AT:
+            break
+    return list(found)
 
 
 _DECODED: LruCache[ColumnBlock] = LruCache(_KEPT_BYTES)

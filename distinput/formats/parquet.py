@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.arrow import without_rows
+from distinput.arrow.arrow import has_missing, nested, without_rows
 from distinput.arrow.expression import ColumnBounds, possible
+from distinput.arrow.validity import null_paths
 from distinput.columns.block import MOST_ROWS, Block, concat_blocks
-from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import stamp_of
@@ -49,6 +50,7 @@ from distinput.formats.tables import (
     checked_batch,
     rows_block,
     table_spec,
+    told_nulls,
 )
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
@@ -160,10 +162,12 @@ class Parquet(TableFormat):
     Args:
       columns: names of the columns wanted; all when None.
       batch_rows: the most rows in a block; None: as many as take about four megabytes.
-      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+      nulls: a dict with what to put in the place of nulls, by column; a null list becomes an empty one. "error": a null that
+        NumPy has no value for is an error. "valid": where the first file holds such nulls, `x_valid` beside `x` tells them.
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
         What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
       valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
+        "s.a" is field a of a struct, and "x[]" are the items of lists.
 
     Raises:
       NotFoundError: a file is not there.
@@ -185,6 +189,7 @@ class Parquet(TableFormat):
     columns: Sequence[str] | None = None
     batch_rows: int | None = None
     nulls: Any = "error"
+    tells_nulls: bool = field(default=False, repr=False)  # of files that hold some, another format is made
 
     def __post_init__(self) -> None:
         normalized(self, "columns", as_columns("parquet", self.columns))
@@ -193,16 +198,30 @@ class Parquet(TableFormat):
             raise InvalidArgumentError(f"parquet: batch_rows must be at least 1, got {self.batch_rows}")
 
     @classmethod
-    def of_options(cls, schema: Any = None, valid: Mapping[str, str] | None = None, **options: Any) -> "Parquet":
+    def of_options(
+        cls, schema: Any = None, valid: Mapping[str, str] | None = None, nulls: Any = "error", **options: Any
+    ) -> "Parquet":
+        tells_nulls = nulls == "valid"
+        options["nulls"] = "error" if tells_nulls else nulls
         if schema is None and not valid:
-            return cls(**options)
+            return cls(**options, tells_nulls=tells_nulls)
         return ConformingParquet(**options, conforming=Conforming.of("parquet", schema, valid))
+
+    def held(self, paths: Iterable[str]) -> "Parquet":
+        path = next(iter(paths), None) if self.tells_nulls else None
+        if path is None:
+            return self
+        try:
+            told = told_nulls(schema_of(path), self._columns, _null_paths(path, self._columns))
+        except (DistinputError, OSError):
+            return self  # it is reading that fails
+        return self if told is None else ConformingParquet(told[1], self.batch_rows, conforming=told[0])
 
     def with_columns(self, columns: Sequence[str]) -> "Parquet":
         return replace(self, columns=columns)
 
     def where(self, term: Any) -> "Parquet | None":
-        made: Parquet = PrunedParquet(self.columns, self.batch_rows, self.nulls, term)
+        made: Parquet = PrunedParquet(self.columns, self.batch_rows, self.nulls, term=term)
         return made
 
     def wants_group(self, path: str, stamp: str, group: int) -> bool:
@@ -387,8 +406,62 @@ class ConformingParquet(Parquet):
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
         wanted = self.conforming.rows_of(path, schema_of(path), self._columns)
-        part, brought = f"row group {group}", self.conforming.brought(path, batch, wanted)
-        return rows_block(path, part, brought, spec.structure, self.conforming.nulls(self.nulls, wanted), rows)
+        brought = self.conforming.brought(path, batch, wanted, self.nulls)
+        return rows_block(path, f"row group {group}", brought, spec.structure, self.nulls, rows)
+
+
+_LOOKED_AT = 16 << 20
+"""Bytes of the row groups that are read to see where in nested columns nulls are, and in those without statistics."""
+
+
+def _null_paths(path: str, columns: Sequence[str] | None) -> list[str]:
+    """The paths at which a file holds nulls that NumPy has no value for.
+
+    The statistics of the footer tell it of plain columns; of others only whether there may be some, and the first row groups
+    say where.
+    """
+    schema = schema_of(path)
+    counts = _null_counts(path)
+    found, unclear = [], []
+    for item in schema:
+        if (
+            not (item.nullable or nested(item.type))
+            or (columns is not None and item.name not in columns)
+            or counts.get(item.name) == 0
+        ):
+            continue
+        if item.name not in counts or nested(item.type):
+            unclear.append(item.name)
+        elif not has_missing(item.type):
+            found.append(item.name)
+    footer, size = footer_of(path), 0
+    with opened(path, stamp_of(path)) as reader:
+        for group in range(footer.num_row_groups if unclear else 0):
+            if size >= _LOOKED_AT:
+                break
+            with reading(path, group):
+                table = checked_batch(path, f"row group {group}", reader.row_group(group, unclear))
+            size += max(1, table.nbytes)
+            for batch in table.to_batches():
+                found += null_paths(batch)
+    return list(dict.fromkeys(found))
+
+
+def _null_counts(path: str) -> dict[str, int]:
+    """How many nulls columns hold, those inside of nested ones and empty lists among them; no number if that is not told."""
+    counts: dict[str, int] = {}
+    unknown = set()
+    try:
+        for group in part_of(Compact(footer_bytes(path, stamp_of(path))).struct(), _ROW_GROUPS, list):
+            for column in part_of(group, _COLUMNS, list):
+                described = part_of(column, _META_DATA, dict)
+                name, told = path_of(described)[0], part_of(described, _STATISTICS, dict, {}).get(_NULLS)
+                counts[name] = counts.get(name, 0) + (told if isinstance(told, int) else 0)
+                if not isinstance(told, int):
+                    unknown.add(name)
+    except ThriftError:
+        return {}
+    return {name: count for name, count in counts.items() if count or name not in unknown}
 
 
 def _selected(batch: Any, columns: Sequence[str] | None) -> Any:

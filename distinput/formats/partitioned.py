@@ -240,7 +240,11 @@ class Partitioned(Format):
         self.inner.check_spec(path, Spec.of(nest))
 
     def held(self, paths: Iterable[str]) -> "Partitioned":
-        return replace(self, inner=self.inner.held(paths))
+        inner = self.inner.held(paths)
+        if self.columns is None:
+            return replace(self, inner=inner)
+        beside = [name for name in getattr(inner, "columns", None) or () if name not in self.columns]
+        return replace(self, inner=inner, columns=(*self.columns, *beside))
 
     def with_columns(self, columns: Sequence[str]) -> "Partitioned | None":
         names = [name for name, _ in self.kinds]

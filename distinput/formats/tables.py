@@ -5,7 +5,7 @@ import re
 import threading
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -23,7 +23,7 @@ from distinput.arrow.arrow import (
     schema_spec,
 )
 from distinput.arrow.record_batches import column_to_arrow
-from distinput.arrow.tabular import zero_of
+from distinput.arrow.validity import default_marks, marked, marked_schema
 from distinput.columns.block import MOST_BYTES, Block, ColumnBlock
 from distinput.columns.column import Column, Ints
 from distinput.columns.picked import check_rows
@@ -51,6 +51,7 @@ __all__ = [
     "naming_damage",
     "rows_block",
     "table_spec",
+    "told_nulls",
 ]
 
 
@@ -120,7 +121,7 @@ def as_nulls(who: str, nulls: Any) -> Any:
     """The replacement of nulls: "error", or (column, value) pairs; the rule is in `core.arrow`.
 
     Raises:
-      InvalidArgumentError: it is neither "error" nor a dict.
+      InvalidArgumentError: it is none of the words, and no dict.
     """
     if isinstance(nulls, Mapping):
         return tuple(sorted(nulls.items()))
@@ -288,11 +289,6 @@ def rows_block(
 
 
 def _unsupported(path: str, error: UnsupportedTypeError) -> UnimplementedError:
-    if str(error).endswith("is of type null"):
-        return UnimplementedError(
-            f'{path}: {error}: it holds nulls alone, which take the type of other files with schema="union"; or state one '
-            "with schema=, or name the columns to read without it"
-        )
     return UnimplementedError(
         f"{path}: {error}, which no array can hold; cast it when writing, or name the columns to read without it"
     )
@@ -482,7 +478,7 @@ class Conforming:
 
     Args:
       schema: of the rows; "union": that of all files, once they are known; None: each file has its own.
-      valid: (column, name) pairs: a column of truth values with this name says which rows of the column are not null.
+      valid: (path, name) pairs: a column of truth values with this name says what is not null there.
 
     Raises:
       InvalidArgumentError: an option has an invalid value.
@@ -525,9 +521,10 @@ class Conforming:
         """The columns to read of a file of this schema; None: all."""
         if columns is None and not isinstance(self.schema, RowSchema):
             return None
-        made = {name for _, name in self.valid}
-        wanted = [name for name in (columns if columns is not None else self.schema.names) if name not in made]  # type: ignore[union-attr]
-        wanted += [name for name, mark in self.valid if columns is not None and mark in columns and name not in wanted]
+        names = self.schema.names if isinstance(self.schema, RowSchema) else schema.names
+        marks = self._marks(names)
+        wanted = [name for name in (names if columns is None else columns) if name not in marks]
+        wanted += [name for mark, name in marks.items() if mark in (columns or ()) and name not in wanted]
         if isinstance(self.schema, RowSchema):  # what a file lacks is null
             return tuple([name for name in wanted if name in schema.names])
         return tuple(wanted)
@@ -549,11 +546,10 @@ class Conforming:
         for field in arrow_schema if arrow_schema is not schema else ():
             if field.name in schema.names:
                 _check(path, field.name, schema.field(field.name).type, field.type)
-        for name, mark in self.valid:
-            if name not in arrow_schema.names or mark in arrow_schema.names:
-                what = f"there is no column {name!r}" if name not in arrow_schema.names else f"{mark!r} is a column"
-                raise InvalidArgumentError(f"{path}: valid: {what}; the columns are {', '.join(arrow_schema.names)}")
-            arrow_schema = arrow_schema.append(pa.field(mark, pa.bool_()))
+        try:
+            arrow_schema = marked_schema(arrow_schema, self.valid) if self.valid else arrow_schema
+        except ValueError as error:
+            raise InvalidArgumentError(f"{path}: valid: {error}") from None
         for name in columns or ():
             if name not in arrow_schema.names:
                 raise InvalidArgumentError(
@@ -561,27 +557,69 @@ class Conforming:
                 )
         return arrow_schema if columns is None else pa.schema([arrow_schema.field(name) for name in columns])
 
-    def brought(self, path: str, batch: Any, rows: Any) -> Any:
-        """A record batch of a file with the columns of `rows`, as `rows_of` returned them."""
+    def brought(self, path: str, batch: Any, rows: Any, nulls: Any) -> Any:
+        """A record batch of a file with the columns of `rows`, as `rows_of` returned them.
+
+        Args:
+          path: of the file.
+          batch: of it.
+          rows: the schema.
+          nulls: what to put in the place of nulls, as returned by `as_nulls`.
+
+        Raises:
+          InvalidArgumentError: a value does not fit the schema, or a replacement its column.
+        """
         import pyarrow as pa
 
-        marks = {mark: name for name, mark in self.valid}
-        arrays = []
-        for field in rows:
-            name = marks.get(field.name, field.name)
-            array = batch.column(name) if name in batch.schema.names else None
-            if field.name in marks:
-                arrays.append(pa.repeat(False, batch.num_rows) if array is None else array.is_valid())
-            else:
-                arrays.append(_brought(path, name, array, field.type, batch.num_rows))
-        return pa.RecordBatch.from_arrays(arrays, schema=rows)
+        if isinstance(self.schema, RowSchema):
+            marks = self._marks(self.schema.names)
+            needed = {marks.get(name, name) for name in rows.names}
+            wanted = [field for field in self.schema.arrow if field.name in needed]
+            arrays = [
+                _brought(
+                    path,
+                    field.name,
+                    batch.column(field.name) if field.name in batch.schema.names else None,
+                    field.type,
+                    batch.num_rows,
+                )
+                for field in wanted
+            ]
+            batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(wanted))
+        try:
+            there = [(name, mark) for name, mark in self.valid if _root(name, batch.schema.names)]
+            batch = marked(batch, there, {} if nulls == "error" else dict(nulls)) if there else batch
+        except (pa.ArrowException, TypeError) as error:
+            raise InvalidArgumentError(f"{path}: nulls: {error}") from None
+        return batch if batch.schema.names == rows.names else batch.select(rows.names)
 
-    def nulls(self, nulls: Any, rows: Any) -> Any:
-        """What to put in the place of nulls: something for those that a column tells."""
-        given = {} if nulls == "error" else dict(nulls)
-        kinds = {name: rows.field(name).type for name, _ in self.valid if name in rows.names}
-        filled = {name: zero for name, kind in kinds.items() if (zero := zero_of(kind)) is not None}
-        return tuple({**filled, **given}.items()) or nulls
+    def _marks(self, names: Collection[str]) -> dict[str, str]:
+        """The marks that stand beside columns, and what they are about; others stand inside of structs."""
+        roots = {mark: (_root(path, names), path) for path, mark in self.valid}
+        return {mark: root for mark, (root, path) in roots.items() if root and set(path[len(root) :]) <= {"[", "]"}}
+
+
+def _root(path: str, names: Collection[str]) -> str:
+    """The column with which the path of a mark begins; empty if there is none."""
+    return next((name for name in names if path == name or path.startswith((f"{name}.", f"{name}[]"))), "")
+
+
+def told_nulls(
+    schema: Any, columns: Sequence[str] | None, nulls: Sequence[str]
+) -> tuple[Conforming, tuple[str, ...] | None] | None:
+    """How a file is read whose nulls are to be told by marks, and which columns. None: it holds none.
+
+    Args:
+      schema: of the first file.
+      columns: that are wanted; None: all.
+      nulls: the paths at which it holds some that NumPy has no value for.
+    """
+    valid = default_marks(nulls, schema)
+    if not valid:
+        return None
+    found = Conforming(None, valid)
+    beside = [mark for mark in found._marks(schema.names) if columns is not None and mark not in columns]
+    return found, None if columns is None else (*columns, *beside)
 
 
 def _stored(kind: Any) -> Any:

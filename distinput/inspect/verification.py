@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from distinput.arrow.arrow import UnsupportedTypeError, fields_of_map, schema_spec
-from distinput.arrow.tabular import zero_of
+from distinput.arrow.validity import zero_of
 from distinput.data.dataset import Dataset
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
 from distinput.files.folder import MANIFEST, names_in

@@ -2,7 +2,7 @@
 """Hugging Face `datasets`: their tables and streams as datasets of this library, and back."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -90,7 +90,7 @@ _PLAIN = (None, "numpy", "arrow", "pandas", "polars")
 def from_hf(
     dataset: Any,
     *,
-    nulls: Mapping[str, Any] | None = None,
+    nulls: Mapping[str, Any] | str | None = None,
     valid: Mapping[str, str] | None = None,
     features: Any = None,
 ) -> Dataset[dict[str, Any]]:
@@ -223,7 +223,8 @@ def _reading(nulls: Any, valid: Any, features: Mapping[str, Any], columns: Colle
     Raises:
       InvalidArgumentError: one of them would be decoded.
     """
-    fill = dict(nulls or {})
+    given = Reading.of(nulls, valid, _WHO)
+    fill = dict(given.nulls)
     for name in columns:
         for feature in _within(features[name]):
             if not hasattr(feature, "decode_example") or not hasattr(feature, "decode"):
@@ -235,7 +236,7 @@ def _reading(nulls: Any, valid: Any, features: Mapping[str, Any], columns: Colle
                     f"dataset.cast_column({name!r}, datasets.{kind}(decode=False)), and decode the bytes in map"
                 )
             fill.setdefault(name, b"")
-    return Reading.of(fill, valid, _WHO)
+    return replace(given, nulls=tuple(fill.items()))
 
 
 def _within(feature: Any) -> Iterator[Any]:

@@ -12,7 +12,8 @@ import numpy as np
 
 from distinput.arrow.adopt import arrow_array_of, frozen, is_arrow_array, is_stream, is_table, library_of, table_of
 from distinput.arrow.arrow import FillError, NullsError, UnsupportedTypeError, to_column, without_rows, without_views
-from distinput.arrow.tabular import Reading, zero_of
+from distinput.arrow.tabular import Reading
+from distinput.arrow.validity import zero_of
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, block_rows
 from distinput.columns.column import Ints
 from distinput.columns.picked import put_in_order
@@ -409,6 +410,7 @@ def rows_of_table(table: Any, reading: Reading, order: Ints | None = None) -> No
     """
     import pyarrow as pa
 
+    reading = reading.of_table(table.to_batches(), table.schema)
     spec = reading.spec(table.schema)
     single = all(column.num_chunks <= 1 for column in table.columns)
     if not single:
@@ -455,6 +457,8 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
     """The rows of a dict of columns, each of any kind."""
     if not columns:
         raise InvalidArgumentError(f"{reading.who}: there must be at least one column")
+    if reading.tells_nulls:
+        raise InvalidArgumentError(f'{reading.who}: nulls="valid" is for tables; name the columns with valid={{...}}')
     arrays: dict[Any, Any] = {}
     marks: dict[str, Any] = {}
     fill, valid = dict(reading.nulls), dict(reading.valid)

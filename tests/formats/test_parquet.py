@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from datetime import date, datetime
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -208,21 +209,20 @@ def test_nulls_are_filled(tmp_path: Path) -> None:
         Parquet(nulls=0)
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([1], pa.decimal128(5)),
-        pa.array([None]),
-    ],
-)
-def test_types_that_no_array_can_hold(tmp_path: Path, column: Any) -> None:
+def test_decimals_are_text_and_a_column_of_no_type_holds_nulls(tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
-    pq.write_table(pa.table({"x": column, "y": [1]}), path)
-    with pytest.raises(
-        UnimplementedError, match=r"column 'x' is of type .*; (cast it|or state one).* name the columns"
-    ):
-        Parquet().spec(path)
-    assert records(Parquet(columns=["y"]), path) == [{"y": 1}]
+    decimals = pa.array([Decimal("-1.50"), Decimal("99999999999999999999999999999999999.99")], pa.decimal128(38, 2))
+    pq.write_table(pa.table({"d": decimals, "x": pa.nulls(2), "y": [1, 2]}), path)
+    found = [b"-1.50", b"99999999999999999999999999999999999.99"]
+    assert [row["d"] for row in records(Parquet(columns=["d"]), path)] == found
+    with pytest.raises(InvalidArgumentError, match="column 'x' has nulls in row group 0"):
+        records(Parquet(), path)
+    assert di.data.ParquetDataset(path, nulls="valid").skip(1).to_list() == [
+        {"d": found[1], "x": b"", "y": 2, "x_valid": False}
+    ]
+    assert di.data.ParquetDataset(path, schema={"d": "float64", "y": "int64"}).take(1).to_list() == [
+        {"d": -1.5, "y": 1}
+    ]
 
 
 def test_several_columns_of_one_name(tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "distinput/arrow/record_batches.py",
         "distinput/arrow/tabular.py",
         "distinput/arrow/tabular.py",
+        "distinput/arrow/validity.py",
         "distinput/arrow/record_batches.py",
         "distinput/data/export.py",
         "distinput/files/*",

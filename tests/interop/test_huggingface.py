@@ -246,3 +246,15 @@ def test_and_back() -> None:
     assert str(hf.from_hf(made).to_list()) == str(given.to_list())
     assert hf.to_hf(given).features["t"].dtype == "large_binary"
     assert hf.to_hf(Dataset.from_arrow(pa.table({"s": [{"a": 1}], "l": [[1, 2]]})))[0] == {"s": {"a": 1}, "l": [1, 2]}
+
+
+def test_lists_of_objects_are_lists_of_their_fields_and_nulls_are_told() -> None:
+    chats = [[{"role": "user", "n": 1}, {"role": None, "n": 2}], []]
+    rows = datasets.Dataset.from_dict({"messages": chats, "x": [None, 3]})
+    first, second = di.interop.huggingface.from_hf(rows, nulls="valid")
+    assert first["messages"]["role"].tolist() == [b"user", b""]
+    assert first["messages"]["role_valid"].tolist() == [True, False]
+    assert second["messages"]["n"].tolist() == []
+    assert [(row["x"].item(), row["x_valid"].item()) for row in (first, second)] == [(0, False), (3, True)]
+    with pytest.raises(di.errors.InvalidArgumentError, match="read in parts; name the columns with valid="):
+        di.interop.huggingface.from_hf(rows.to_iterable_dataset(), nulls="valid")

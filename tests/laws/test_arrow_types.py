@@ -7,6 +7,7 @@ It is never called damaged, and it never takes the columns beside it along.
 import decimal
 import itertools
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ TIMES = [
 DECIMALS = [pa.decimal32(5, 2), pa.decimal64(12, 3), pa.decimal128(20, 4), pa.decimal256(50, 6)]
 OTHERS = [pa.null(), pa.month_day_nano_interval()]
 HELD = [*TEXTS, *BYTES, *WHOLE, *FLOATS, *TIMES, pa.bool_()]
-"""What arrays hold."""
+"""What arrays hold as it is; decimals are text, intervals three numbers, and what is of no type holds nulls alone."""
 LEAVES = [*HELD, *DECIMALS, *OTHERS]
 
 
@@ -234,7 +235,7 @@ def refused(kind: pa.DataType) -> bool:
         return refused(kind.value_type)
     if pa.types.is_map(kind):
         return refused(kind.key_type) or refused(kind.item_type)
-    return kind not in HELD and not pa.types.is_fixed_size_binary(kind)
+    return kind not in LEAVES and not pa.types.is_fixed_size_binary(kind)
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -248,6 +249,8 @@ def fields(kind: pa.DataType) -> dict[str, Any] | None:
         return None if isinstance(kind, pa.FixedShapeTensorType) else fields(kind.storage_type)
     if pa.types.is_struct(kind):
         return {field.name: fields(field.type) for field in kind}
+    if pa.types.is_interval(kind):
+        return dict.fromkeys(("months", "days", "nanoseconds"))
     if pa.types.is_map(kind):
         return {"key": fields(kind.key_type), "value": fields(kind.item_type)}
     return fields(kind.value_type) if is_list(kind) or pa.types.is_dictionary(kind) else None
@@ -282,7 +285,11 @@ def held(scalar: Any, kind: pa.DataType) -> Any:
             field.name: held(scalar[field.name] if scalar.is_valid else pa.nulls(1, field.type)[0], field.type)
             for field in kind
         }
-    if kind in HELD or pa.types.is_fixed_size_binary(kind):
+    if pa.types.is_interval(kind):
+        if not scalar.is_valid:
+            raise Refused(f"null of {kind}")
+        return scalar.as_py()._asdict()
+    if kind in LEAVES or pa.types.is_fixed_size_binary(kind):
         return value_of(scalar, kind)
     if is_list(kind) and scalar.is_valid:
         return by_field([held(each, kind.value_type) for each in scalar.values], fields(kind.value_type))
@@ -301,8 +308,8 @@ def value_of(scalar: Any, kind: pa.DataType) -> Any:
             return "NaN"
         raise Refused(f"null of {kind}")
     value = scalar.as_py()
-    if isinstance(value, str):
-        return value.encode()
+    if isinstance(value, str | Decimal):
+        return str(value).encode()
     return "NaN" if isinstance(value, float | np.floating) and value != value else value
 
 

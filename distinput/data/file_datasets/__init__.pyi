@@ -58,7 +58,8 @@ class ArrowDataset(Dataset[dict[str, Any]]):
       filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
       columns: names of the columns wanted; all when None.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
-      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+      nulls: a dict with what to put in the place of nulls, by column; a null list becomes an empty one. "error": a null that
+        NumPy has no value for is an error. "valid": where the first file holds such nulls, `x_valid` beside `x` tells them.
       trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and
         indices stay within it. A damaged file may then end the process, or yield values that it does not contain.
       memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
@@ -70,6 +71,7 @@ class ArrowDataset(Dataset[dict[str, Any]]):
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
         What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
       valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
+        "s.a" is field a of a struct, and "x[]" are the items of lists.
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
 
@@ -394,7 +396,8 @@ class ParquetDataset(Dataset[dict[str, Any]]):
       filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
       columns: names of the columns wanted; all when None.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
-      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+      nulls: a dict with what to put in the place of nulls, by column; a null list becomes an empty one. "error": a null that
+        NumPy has no value for is an error. "valid": where the first file holds such nulls, `x_valid` beside `x` tells them.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
         record is found behind it. None: as `Options.on_error` says, or "raise".
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
@@ -402,6 +405,7 @@ class ParquetDataset(Dataset[dict[str, Any]]):
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
         What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
       valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
+        "s.a" is field a of a struct, and "x[]" are the items of lists.
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
 

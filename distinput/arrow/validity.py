@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where Arrow arrays hold nulls, told by columns of truth values beside them: marks.
+
+A mark is told by the path of what it is about: "x" is a column, "s.a" a field of a struct, also of structs in lists, and
+"x[]" the items of lists. It stands beside the column or the field that the path begins with; that of "x[]" holds lists.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from distinput.arrow.arrow import fields_of_map, has_missing, is_list, with_offsets, without_rows
+
+__all__ = ["default_marks", "marked", "marked_schema", "null_paths", "zero_of"]
+
+
+def null_paths(batch: Any) -> list[str]:
+    """The paths of a record batch at which there are nulls that NumPy has no value for.
+
+    >>> import pyarrow as pa
+    >>> null_paths(pa.RecordBatch.from_pydict({"x": [1, None], "f": [0.5, None], "l": [[1, None], None]}))
+    ['x', 'l', 'l[]']
+    """
+    found: dict[str, None] = {}
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        _find(array, name, found)
+    return list(found)
+
+
+def default_marks(paths: Iterable[str], schema: Any) -> tuple[tuple[str, str], ...]:
+    """(path, name) of the marks that tell nulls at these paths; none where a column has the name already.
+
+    >>> import pyarrow as pa
+    >>> default_marks(["x", "s.a[]"], pa.schema({"x": pa.int64(), "s": pa.struct({"a": pa.list_(pa.int8())})}))
+    (('x', 'x_valid'), ('s.a[]', 'a_items_valid'))
+    """
+    marks: list[tuple[str, str]] = []
+    for path in paths:
+        name = _owner(path)
+        mark = (name if name in schema.names else name.rpartition(".")[2]) + "_items" * _depth(path) + "_valid"
+        try:
+            marked_schema(schema, ((path, mark),))
+        except ValueError:
+            continue
+        marks.append((path, mark))
+    return tuple(marks)
+
+
+def marked_schema(schema: Any, marks: Sequence[tuple[str, str]]) -> Any:
+    """The schema of `marked` batches.
+
+    Raises:
+      ValueError: a path leads nowhere, or a name is in use.
+    """
+    return marked(without_rows(schema), marks, {}).schema
+
+
+def marked(batch: Any, marks: Sequence[tuple[str, str]], fill: Mapping[str, Any]) -> Any:
+    """A record batch with its marks; in the place of a null that is marked stands what `fill` says, or `zero_of` its type.
+
+    Args:
+      batch: a pyarrow RecordBatch.
+      marks: (path, name) pairs.
+      fill: what to put in the place of nulls, by column or field.
+
+    Raises:
+      ValueError: a path leads nowhere, or a name is in use.
+
+    >>> import pyarrow as pa
+    >>> made = marked(pa.RecordBatch.from_pydict({"x": [1, None], "l": [["a", None], None]}), [("x", "v"), ("l[]", "w")], {})
+    >>> made["x"].to_pylist(), made["v"].to_pylist(), made["l"].to_pylist(), made["w"].to_pylist()
+    ([1, 0], [True, False], [['a', ''], None], [[True, False], []])
+    """
+    wanted = dict(marks)
+    owners = {path.partition("[")[0].partition(".")[0] for path in wanted} | {_owner(path) for path in wanted}
+    names: list[str] = []
+    arrays: list[Any] = []
+    beside: list[tuple[str, Any]] = []
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        if name in owners or any(owner.startswith(f"{name}.") for owner in owners):
+            array, found = _marked(array, name, wanted, fill)
+            beside += found
+        names.append(name)
+        arrays.append(array)
+    if wanted:
+        raise ValueError(f"there is no column {next(iter(wanted))!r}; the columns are {', '.join(batch.schema.names)}")
+    names, arrays = _joined(names, arrays, beside)
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _owner(path: str) -> str:
+    """The column, or the field, that the path of its items begins with."""
+    while path.endswith("[]"):
+        path = path[:-2]
+    return path
+
+
+def _depth(path: str) -> int:
+    return (len(path) - len(_owner(path))) // 2
+
+
+def _joined(names: list[str], arrays: list[Any], beside: Sequence[tuple[str, Any]]) -> tuple[list[str], list[Any]]:
+    for name, array in beside:
+        if name in names:
+            raise ValueError(f"the mark {name!r} has the name of a column; the columns are {', '.join(names)}")
+        names, arrays = [*names, name], [*arrays, array]
+    return names, arrays
+
+
+def _stored(array: Any) -> Any:
+    """Values as they are stored, with offsets and without dictionaries at the top."""
+    import pyarrow as pa
+
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    array = with_offsets(array)
+    return array.dictionary.take(array.indices) if pa.types.is_dictionary(array.type) else array
+
+
+def _find(array: Any, path: str, found: dict[str, None]) -> None:
+    from pyarrow import types
+
+    array = _stored(array)
+    kind = array.type
+    if types.is_struct(kind):
+        for field, part in zip(kind, array.flatten(), strict=True):
+            _find(part, f"{_owner(path)}.{field.name}", found)
+        return
+    if array.null_count and not has_missing(kind):
+        found[path] = None
+    if is_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind):
+        _find(_items(array)[0], f"{path}[]", found)
+
+
+def _items(array: Any) -> tuple[Any, Any]:
+    """The items of lists one after the other without those of nulls, and the offsets [n + 1], which fixed ones lack."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind, valid = array.type, array.is_valid().to_numpy(zero_copy_only=False)
+    if types.is_fixed_size_list(kind):
+        items = array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size)
+        return (
+            items.take(pa.array(np.flatnonzero(np.repeat(valid, kind.list_size)))) if array.null_count else items
+        ), None
+    starts = array.offsets.to_numpy().astype(np.int64) if len(array) else np.zeros(1, np.int64)
+    sizes = np.where(valid, np.diff(starts), 0)
+    offsets = np.append(0, np.cumsum(sizes))
+    values = array.values
+    if types.is_map(kind):
+        names = [field.name for field in fields_of_map(kind)]
+        values = pa.StructArray.from_arrays([values.field(0), values.field(1)], names)
+    if int(offsets[-1]) == int(starts[-1] - starts[0]):
+        return values.slice(int(starts[0]), int(offsets[-1])), pa.array(offsets)
+    places = np.arange(offsets[-1]) + np.repeat(starts[:-1] - offsets[:-1], sizes)
+    return values.take(pa.array(places)), pa.array(offsets)
+
+
+def _marked(
+    array: Any, path: str, wanted: dict[str, str], fill: Mapping[str, Any]
+) -> tuple[Any, list[tuple[str, Any]]]:
+    """An array whose marked nulls are replaced, and the marks that stand beside it; `wanted` loses those that are made."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    given, array = array, _stored(array)
+    kind = array.type
+    if types.is_struct(kind):
+        names: list[str] = []
+        arrays: list[Any] = []
+        inside: list[tuple[str, Any]] = []
+        for field, part in zip(kind, array.flatten(), strict=True):
+            made, found = _marked(part, f"{_owner(path)}.{field.name}", wanted, fill)
+            names, arrays, inside = [*names, field.name], [*arrays, made], [*inside, *found]
+        names, arrays = _joined(names, arrays, inside)
+        return (pa.StructArray.from_arrays(arrays, names) if arrays else array), []
+    mark = wanted.pop(path, None)
+    beside = [] if mark is None else [(mark, array.is_valid())]
+    nulls = array.is_null() if array.null_count else None
+    if is_list(kind) or types.is_map(kind):
+        items, offsets = _items(array)
+        items, below = _marked(items, f"{path}[]", wanted, fill)
+        made = pa.LargeListArray.from_arrays(offsets, items, mask=nulls if mark is None else None)
+        return made, [*beside, *[(name, pa.LargeListArray.from_arrays(offsets, each)) for name, each in below]]
+    if types.is_fixed_size_list(kind):
+        items, _ = _items(array)
+        items, below = _marked(items, f"{path}[]", wanted, fill)
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        made = _fixed(items, kind.list_size, valid, None if mark is not None else nulls)
+        if isinstance(given, pa.ExtensionArray) and made.type == given.type.storage_type:
+            made = pa.ExtensionArray.from_storage(given.type, made)
+        return made, [*beside, *[(name, _fixed(each, kind.list_size, valid, None)) for name, each in below]]
+    if mark is not None and nulls is not None:
+        value = fill.get(_owner(path), zero_of(kind))
+        if types.is_null(kind):
+            array = pa.repeat(pa.scalar(b""), len(array))
+        elif value is not None:
+            array = array.fill_null(pa.scalar(value, kind))
+    return array, beside
+
+
+def _fixed(items: Any, size: int, valid: np.ndarray[Any, Any], nulls: Any) -> Any:
+    """Lists of one size of the items of those that are valid; the others hold zeros."""
+    import pyarrow as pa
+
+    if not valid.all():
+        places = np.full((len(valid), size), len(items), np.int64)
+        places[valid] = np.arange(len(items)).reshape(-1, size)
+        items = pa.concat_arrays([items, _zeros(items.type)]).take(pa.array(places.reshape(-1)))
+    return pa.FixedSizeListArray.from_arrays(items, size, mask=nulls)
+
+
+def _zeros(kind: Any) -> Any:
+    """One value of a type: zero, empty, false, or what stands for a null where NumPy has something."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        fields = list(kind)
+        return pa.StructArray.from_arrays([_zeros(field.type) for field in fields], fields=fields)
+    if types.is_fixed_size_list(kind):
+        return pa.FixedSizeListArray.from_arrays(
+            pa.concat_arrays([_zeros(kind.value_type)] * kind.list_size or [pa.nulls(0, kind.value_type)]),
+            kind.list_size,
+        )
+    if is_list(kind) or types.is_map(kind):
+        return pa.array([[]], kind)
+    return pa.array([zero_of(kind)], kind)
+
+
+def zero_of(kind: Any) -> Any:
+    """The value in the place of nulls that a mark tells; None where NumPy has a value for them."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return zero_of(kind.value_type)
+    if types.is_nested(kind) and hasattr(kind, "value_type"):
+        return np.nan if types.is_floating(kind.value_type) else zero_of(kind.value_type)  # null lists need some value
+    if types.is_fixed_size_binary(kind):
+        return bytes(kind.byte_width)
+    if types.is_boolean(kind):
+        return False
+    if types.is_integer(kind) or types.is_decimal(kind):
+        return 0
+    return None if has_missing(kind) or types.is_struct(kind) or types.is_interval(kind) else b""
