@@ -22,15 +22,15 @@ PACKAGE = ROOT / "distinput"
 pytestmark = pytest.mark.fresh_process
 
 MOST = {
-    "files": 478,
-    "lines of code": 85438,
+    "files": 479,
+    "lines of code": 85742,
     "files that OneDeviceStrategy imports": 26,
-    "lines of code that OneDeviceStrategy imports": 4848,
+    "lines of code that OneDeviceStrategy imports": 4896,
     "modules that a MirroredStrategy loads": 35,
     "files that slices, map and batch run through": 31,
     "files that a mirrored job runs through": 55,
-    "files that a TFRecord job runs through": 61,
-    "files that state and restore run through": 36,
+    "files that a TFRecord job runs through": 59,
+    "files that state and restore run through": 32,
     "imports inside functions": 0,
     "circles of imports, of whatever kind": 0,
     "file names that occur twice": 35,
