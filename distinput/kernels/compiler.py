@@ -11,6 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -192,7 +193,7 @@ def _define_entry(context: Any, module: Any, described: Any) -> None:
     for place, kind in enumerate(described.argtypes):
         arg = builder.load(builder.gep(args, [_word(place)]))
         if isinstance(kind, types.Array):
-            values.append(_array(context, builder, call, kind, arg, next(room), lambda no, at=place: leave_if(no, at)))
+            values.append(_array(context, builder, call, kind, arg, next(room), partial(leave_if, place=place)))
         elif kind == types.boolean:
             truth = call("PyObject_IsTrue", INT, arg)
             leave_if_error(truth)
@@ -217,12 +218,12 @@ def _define_entry(context: Any, module: Any, described: Any) -> None:
         error = call("PyBytes_FromStringAndSize", POINTER, builder.extract_value(raised, 0), size)
         call("PyObject_CallFunction", POINTER, complain, text("N"), more=[error])
         builder.branch(leave)
-    if isinstance(described.restype, types.UniTuple):
-        numbers = [builder.extract_value(out, i) for i in range(described.restype.count)]
-        form = f"({_BUILT[described.restype.dtype] * len(numbers)})"
-    else:
+    if described.restype in _BUILT:
         form = _BUILT[described.restype]
         numbers = [out] if form else []
+    else:
+        numbers = [builder.extract_value(out, i) for i in range(described.restype.count)]
+        form = f"({_BUILT[described.restype.dtype] * len(numbers)})"
     builder.store(call("Py_BuildValue", POINTER, text(form), more=numbers or [_word(0)]), result)
     builder.branch(leave)
 

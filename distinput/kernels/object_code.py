@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-import llvmlite
+import llvmlite  # type: ignore[import-untyped]  # a part of numba; mypy is told of numba only
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 from distinput.kernels.cache import CacheSlot, is_own_file, may_hold

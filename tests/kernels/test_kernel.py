@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -329,6 +330,9 @@ def test_a_change_in_a_called_function_makes_the_cache_stale(monkeypatch: pytest
 
 
 def test_arguments_of_another_type_are_refused_by_compiled_kernels() -> None:
+    function: Any = crc32c.compiled()
+    shuffle: Any = shuffle_steps.compiled()
+    scan: Any = scan_lines.compiled()
     swapped, unaligned = np.zeros(3, ">i8"), np.zeros(33, np.uint8)[1:].view(np.int64)
     read_only = np.zeros(3, np.int64)
     read_only.flags.writeable = False
@@ -340,24 +344,25 @@ def test_arguments_of_another_type_are_refused_by_compiled_kernels() -> None:
         3,
     ):
         with pytest.raises(TypeError, match=r"kernel crc32c: argument 0 must be Bytes: one dimension, in C order"):
-            crc32c.compiled()(wrong)
+            function(wrong)
     for wrong in (swapped, unaligned, read_only, np.zeros(3, np.uint64), np.zeros(3, np.int32)):
         with pytest.raises(TypeError, match="kernel shuffle_steps: argument 0 must be IntsOut"):
-            shuffle_steps.compiled()(wrong, 0, 0, np.zeros(0, np.int64), np.zeros(0, np.int64))
+            shuffle(wrong, 0, 0, np.zeros(0, np.int64), np.zeros(0, np.int64))
     for args in ((), (np.zeros(1, np.uint8), 1)):
         with pytest.raises(TypeError, match="kernel crc32c: it takes 1 arguments"):
-            crc32c.compiled()(*args)
+            function(*args)
     with pytest.raises(TypeError, match="interpreted as an integer"):
-        scan_lines.compiled()(np.zeros(1, np.uint8), 0.0, 1, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        scan(np.zeros(1, np.uint8), 0.0, 1, np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
 def test_buffers_are_given_back_after_a_call_and_after_an_error() -> None:
+    scan: Any = scan_lines.compiled()
     data = bytearray(9)
     crc32c.compiled()(np.frombuffer(data, np.uint8))
     with pytest.raises(ValueError, match="scan_lines: 0 <= start"):
-        scan_lines.compiled()(np.frombuffer(data, np.uint8), 5, 1, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        scan(np.frombuffer(data, np.uint8), 5, 1, np.zeros(1, np.int64), np.zeros(1, np.int64))
     with pytest.raises(TypeError):
-        scan_lines.compiled()(np.frombuffer(data, np.uint8), 0, 1, np.zeros(1, np.int64), 7)
+        scan(np.frombuffer(data, np.uint8), 0, 1, np.zeros(1, np.int64), 7)
     data.append(0)  # is an error while there is a buffer of it
 
 
