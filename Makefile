@@ -49,6 +49,8 @@ $(MADE)/venv:
 $(MADE)/demo: pyproject.toml | $(MADE)/venv
 	@echo "installing distinput[progress,crc32c] into $(VENV)"
 	@$(PIP) --editable '.[progress,crc32c]'
+	@echo "compiling the loops of distinput, once"
+	@$(RUN)/distinput kernels build >/dev/null
 	@touch $@
 
 # Torch by itself and first: pip then keeps this one, which has a small build for CPUs, when the others are asked for.

@@ -290,7 +290,7 @@ def _of_kernels(kernels: dict[str, bool]) -> Iterator[Advice]:
         yield Advice(
             False,
             f"{missing} of {len(kernels)} kernels are not compiled yet; programs compile them in the background when they need "
-            "them. All at once, for all later programs: python -m distinput.kernels",
+            "them. All at once, for all later programs: distinput kernels build",
         )
 
 

@@ -76,6 +76,7 @@ COMMANDS = (
     Command("graph", "dataset_commands", "datasets", "a picture of a pipeline, as SVG or in Mermaid's language"),
     Command("cluster", "cluster", "processes", "start workers and parameter servers on this machine"),
     Command("worker", "cluster", "processes", "be a worker or a parameter server of a cluster of several machines"),
+    Command("kernels", "tools", "this machine", "the loops that are compiled here; with `build`, compile them all"),
     Command(
         "doctor", "tools", "this machine", "versions, engines, cores, compiled kernels, and what would make it faster"
     ),

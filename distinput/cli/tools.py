@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that ask for no dataset of ours: `judge`, `doctor`, `completion`."""
+"""The commands that ask for no dataset of ours: `judge`, `kernels`, `doctor`, `completion`."""
 
 import argparse
 import re
@@ -12,6 +12,7 @@ from distinput.cli.commands import COMMANDS, FINE, FOUND, USAGE, Command
 from distinput.cli.main import parser_of
 from distinput.cli.output import print_json, print_table
 from distinput.diagnosis import ENGINES, PURPOSES, Diagnosis, Package, diagnose
+from distinput.kernels.kernel import cached_kernels, compile_all
 from distinput.testing.judge import command as judging
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "fish_script",
     "judge_arguments",
     "judge_command",
+    "kernels_arguments",
+    "kernels_command",
     "table",
     "zsh_script",
 ]
@@ -76,6 +79,42 @@ def doctor_command(given: argparse.Namespace) -> int:
     found = diagnose()
     print_json(found.to_dict()) if given.json else _print_diagnosis(found)
     return FINE if found.well else FOUND
+
+
+# ----------------------------------------------------------------------------
+# `distinput kernels`: which loops are compiled on this machine; or compile them all.
+# ----------------------------------------------------------------------------
+
+
+def kernels_arguments(parser: argparse.ArgumentParser) -> None:
+    """The words of `distinput kernels`."""
+    parser.description = (
+        "Say which kernels, the loops of this package, are in the cache of compiled ones; or compile those that are not, for "
+        "all later programs. Programs load what is there, and compile nothing."
+    )
+    parser.add_argument(
+        "action", nargs="?", choices=("list", "build"), default="list", help="what to do (default: list)"
+    )
+    add_json(parser)
+
+
+def kernels_command(given: argparse.Namespace) -> int:
+    """List them, or compile them."""
+    if given.action == "build":
+        seconds = {}
+        for name, took in compile_all():
+            seconds[name] = took
+            if not given.json:
+                print(f"{name:<20} {took:6.2f} s", flush=True)
+        if given.json:
+            print_json(seconds)
+        return FINE
+    found = cached_kernels()
+    if given.json:
+        print_json(found)
+    else:
+        print_table(("kernel", "compiled"), [(name, "yes" if there else "-") for name, there in found.items()])
+    return FINE
 
 
 def _print_diagnosis(found: Diagnosis) -> None:

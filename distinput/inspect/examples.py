@@ -2,7 +2,7 @@
 """The features of `tf.train.Example` messages of files, a block of messages at a time."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ from distinput.formats.features import FixedLenFeature, VarLenFeature
 from distinput.inspect.files import Files
 from distinput.kernels.example_messages import UNKNOWN, locate_features, unknown_key
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, OK
-from distinput.kernels.kernel import brief
 from distinput.kernels.protobuf import MalformedError
 from distinput.values.leaves import STRING
 
@@ -355,10 +354,9 @@ def features_of(files: Files, most: int | None = None) -> tuple[dict[str, Featur
     scan = decoded_features if few else ExampleScan()
     found: dict[str, FeatureFound] = {}
     number = 0
-    with brief() if few else nullcontext():
-        for path in files.paths if most is None else files.paths[:1]:
-            for part in scanned(files, path, scan, most):
-                for key, values in part.features.items():
-                    found.setdefault(key, FeatureFound()).add_all(values.kinds, values.counts)
-                number += part.size
+    for path in files.paths if most is None else files.paths[:1]:
+        for part in scanned(files, path, scan, most):
+            for key, values in part.features.items():
+                found.setdefault(key, FeatureFound()).add_all(values.kinds, values.counts)
+            number += part.size
     return {key: found[key] for key in sorted(found)}, number

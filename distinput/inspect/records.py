@@ -2,7 +2,7 @@
 """Records of files as Python values: the first ones, or some at random."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -16,7 +16,6 @@ from distinput.formats.example_encoding import decode_example, decode_sequence_e
 from distinput.formats.table_batches import is_table, table_batches
 from distinput.inspect.columns import times_of
 from distinput.inspect.files import Files, open_files
-from distinput.kernels.kernel import brief
 from distinput.kernels.protobuf import MalformedError
 from distinput.url_secrets import without_secrets
 
@@ -92,8 +91,6 @@ _OF_BYTES = ("array_record", "tfrecord")
 
 _KEYS = 1 << 16
 _FEW = 16
-_BRIEF = 1000
-"""A look at so many records ends before compiled kernels would be there."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ def head(
     found = []
     for path in files.paths:
         each = records_of(files, path, records, most_rows=max(1, min(n, 1024)))
-        with brief() if n <= _BRIEF else nullcontext(), closing(each):  # type: ignore[type-var]  # a generator
+        with closing(each):  # type: ignore[type-var]  # a generator
             found += list(islice(each, n))
     return found
 

@@ -1,40 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All use of numba: compile a kernel, cache it on disk, and replace the functions of `machine` by instructions.
+"""All use of numba: compile a kernel to object code, and replace the functions of `machine` by instructions.
 
-Imported only by `kernel`, when the first kernel is called.
+Imported only by `kernel`, when a kernel must be compiled.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
-import pickle
 import sys
 import threading
-import time
-import uuid
 import warnings
-from collections.abc import Callable, Collection
-from pathlib import Path
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]  # a part of numba; mypy is told of numba only
 from numba.core import cgutils, types
-from numba.core.caching import CompileResultCacheImpl
-from numba.core.serialize import dumps
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic, overload, register_jitable
+from numba.np.arrayobj import populate_array
 
 from distinput.kernels import machine
-from distinput.kernels.cache import CacheSlot, is_own_file, may_hold
+from distinput.kernels.object_code import ENTRY
 
 if sys.byteorder != "little":
     raise ImportError("the kernels need a little-endian machine; the references are used instead")
 
 # Divisors are known not to be zero, and an IndexError could not be distinguished from one of Python's anyway.
-OPTIONS = {"nogil": True, "error_model": "numpy"}
+OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 # Functions that kernels call are inlined, and neither count references, which takes longer than the work, nor
 # allocate: otherwise the parser of Examples takes seven times as long.
@@ -43,36 +38,30 @@ INSIDE = {"error_model": "numpy", "_nrt": False, "forceinline": True}
 _known: set[FunctionType] = set()
 
 
-def build(
-    source: FunctionType, signature: str, inlined: Collection[FunctionType], cache: CacheSlot, load_only: bool
-) -> Callable[..., Any] | None:
-    """The compiled function, from the cache if possible; None if it is not cached and `load_only` is set.
+def build(source: FunctionType, signature: str, inlined: Collection[FunctionType]) -> bytes:
+    """The object code of a function of Python that calls the compiled one: `distinput.kernels.object_code` loads it.
 
     Args:
       source: the function to compile.
       signature: its types in numba's notation.
       inlined: the functions of this package that it may call.
-      cache: its cache location.
-      load_only: do not compile.
     """
     for function in inlined:
         if function not in _known:
             register_jitable(**INSIDE)(function)
             _known.add(function)
     dispatcher = numba.njit(**OPTIONS)(source)
-    store = _Store(source, signature, *cache)
-    dispatcher._cache = store
     _Warnings.install()
     _Warnings.ours.building = True
     try:
-        if load_only and store.load_overload(signature, dispatcher.targetctx) is None:
-            return None
         dispatcher.compile(signature)
+        (compiled,) = dispatcher.overloads.values()
+        if compiled.library.has_dynamic_globals or compiled.lifted:
+            raise TypeError(f"kernel {source.__name__}: it contains addresses of this process, so it cannot be kept")
+        with global_compiler_lock:
+            return _object_code(compiled)
     finally:
         _Warnings.ours.building = False
-    dispatcher.disable_compile()
-    built: Callable[..., Any] = dispatcher
-    return built
 
 
 class _Warnings:
@@ -116,100 +105,190 @@ class _Warnings:
                 module.warnings = _Warnings()
 
 
-_LEFT_BEHIND_SECONDS = 3600
-"""Writing takes far less than this, so an older temporary file was abandoned."""
+# A compiled function takes arrays as numba has them. What Python calls is made here: a function of CPython's fast convention,
+# `PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t n)`, which takes the buffers of arrays, releases Python's
+# lock, calls the compiled function, and returns what that returned. It is made of functions of Python's stable interface alone,
+# and of `malloc` and `free`, so that it can be loaded by a process that has no numba. `self` is a function of Python: it is
+# called with what is wrong, and raises.
+
+BYTE, WORD, INT = ir.IntType(8), ir.IntType(64), ir.IntType(32)
+POINTER = BYTE.as_pointer()
+NOTHING = ir.Constant(POINTER, None)
+
+_WRITABLE, _FORMAT, _ND = 0x1, 0x4, 0x8  # of the C interface of buffers; without strides, they must be in C order
+_BUFFER_WORDS, _DATA, _BYTES, _ITEM, _DIMENSIONS, _KIND = (
+    10,
+    0,
+    2,
+    3,
+    9,
+    5,
+)  # a Py_buffer in words; _DIMENSIONS in half words
+_KINDS = {types.uint8: b"B", types.int32: b"il", types.int64: b"lq", types.float32: b"f"}
+_BUILT = {types.none: "", types.int64: "L"}  # for Py_BuildValue
+
+_HEADER_BYTES = 48  # of memory that a kernel allocates: six words, as numba's have them
 
 
-def _may_execute(folder: Path, file: str) -> bool:
-    return may_hold(str(folder)) and is_own_file(str(folder / file), {os.stat(__file__).st_uid})
+def _word(number: int) -> Any:
+    return ir.Constant(WORD, number)
 
 
-class _Store:
-    """Compiled code on disk: one file per kernel, source, signature and machine.
+class _Calls:
+    """Calls of C functions by their names, in one function that is being built."""
 
-    It replaces numba's own cache, which misses changes in the functions that a kernel calls, and which fails if no
-    folder is writable. Here failures to read or write are harmless.
-    """
+    def __init__(self, module: Any, builder: Any) -> None:
+        self.module, self.builder = module, builder
 
-    cache_path = ""  # required by numba's statistics
+    def __call__(self, name: str, result: Any, *args: Any, more: Sequence[Any] = ()) -> Any:
+        form = ir.FunctionType(result, [each.type for each in args], var_arg=bool(more))
+        return self.builder.call(cgutils.get_or_insert_function(self.module, form, name), [*args, *more])
 
-    def __init__(self, source: FunctionType, signature: str, name: str, folders: list[str]) -> None:
-        self._source = source
-        self._signature = signature
-        self._name = name
-        self._folders = [Path(folder) for folder in folders]
-        self._loaded: Any = None
 
-    def load_overload(self, signature: Any, context: Any) -> Any:
-        """Load the compiled function from the first folder that has an intact copy; None if there is none."""
-        del signature  # there is only one
-        if self._loaded is not None:
-            return self._loaded
-        context.refresh()
-        file = self._file(context.codegen())
-        for folder in self._folders:
-            try:
-                content = (folder / file).read_bytes()
-                if not _may_execute(folder, file):
-                    continue
-                if hashlib.sha256(content[32:]).digest() == content[:32]:
-                    payload = pickle.loads(content[32:])
-                    self._loaded = CompileResultCacheImpl.rebuild(self, context, payload)
-                    return self._loaded
-            except OSError:
-                continue
-            except Exception:  # noqa: BLE001 - whatever is wrong with the file, the kernel can be compiled again
-                continue
-        return None
+def _object_code(compiled: Any) -> bytes:
+    """The object code of the entry of a compiled function, with everything that it calls."""
+    context = compiled.target_context
+    library = compiled.library.codegen.create_library(ENTRY)
+    module = context.create_module(ENTRY)
+    _define_entry(context, module, compiled.fndesc)
+    _define_memory(module)
+    library.enable_object_caching()
+    library.add_linking_library(compiled.library)
+    library.add_ir_module(module)
+    library.finalize()
+    library._ensure_finalized()
+    code: bytes = library._get_compiled_object()
+    return code
 
-    def save_overload(self, signature: Any, result: Any) -> None:
-        """Save the compiled function in the first writable folder."""
-        del signature
-        if result.library.has_dynamic_globals or result.lifted:  # contains addresses of this process
-            return
-        payload = dumps(result._reduce())
-        file = self._file(result.codegen)
-        for folder in self._folders:
-            temporary = folder / f"{file}.{uuid.uuid4().hex[:8]}"
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                if not may_hold(str(folder)):
-                    continue
-                temporary.write_bytes(hashlib.sha256(payload).digest() + payload)
-                temporary.replace(folder / file)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    temporary.unlink()
-                continue
-            self._remove_unfinished(folder, file)
-            if folder.name == "__pycache__":
-                self._forget_older(folder, file)
-            return
 
-    def _remove_unfinished(self, folder: Path, file: str) -> None:
-        """Remove temporary files left behind by processes that were killed while writing this file."""
-        for left in folder.glob(f"{file}.*"):
-            with contextlib.suppress(OSError):
-                if time.time() - left.stat().st_mtime > _LEFT_BEHIND_SECONDS:
-                    left.unlink()
+def _define_entry(context: Any, module: Any, described: Any) -> None:
+    function = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), WORD]), ENTRY)
+    builder = ir.IRBuilder(function.append_basic_block("begin"))
+    leave = function.append_basic_block("leave")
+    call = _Calls(module, builder)
+    complain, args, count = function.args
 
-    def _forget_older(self, folder: Path, file: str) -> None:
-        """Remove files of earlier versions of the source; this folder belongs to the current version only."""
-        version, machine_name = self._name.rpartition("-")[0], file.rpartition("-")[2]
-        for old in folder.glob(f"{version}-*-{machine_name}"):
-            if old.name != file:
-                with contextlib.suppress(OSError):
-                    old.unlink()
+    def text(content: str) -> Any:
+        return context.insert_const_string(module, content)
 
-    def _file(self, codegen: Any) -> str:
-        settings = (numba.config.BOUNDSCHECK, numba.config.OPT, numba.config.DEBUGINFO_DEFAULT)
-        key = (numba.__version__, sys.version, codegen.magic_tuple(), self._signature, settings)
-        return f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+    result, wrong = builder.alloca(POINTER), builder.alloca(WORD)
+    builder.store(NOTHING, result)
+    builder.store(_word(-1), wrong)
+    arrays = [each for each in described.argtypes if isinstance(each, types.Array)]
+    buffers = [builder.alloca(ir.ArrayType(WORD, _BUFFER_WORDS)) for _ in arrays]
+    for buffer in buffers:
+        builder.store(ir.Constant(ir.ArrayType(WORD, _BUFFER_WORDS), None), buffer)
+
+    def leave_if(condition: Any, place: int) -> None:
+        with builder.if_then(condition, likely=False):
+            builder.store(_word(place), wrong)
+            builder.branch(leave)
+
+    def leave_if_error(value: Any) -> None:
+        with builder.if_then(builder.icmp_signed("==", value, ir.Constant(value.type, -1)), likely=False):
+            leave_if(builder.icmp_unsigned("!=", call("PyErr_Occurred", POINTER), NOTHING), -1)
+
+    leave_if(builder.icmp_signed("!=", count, _word(len(described.argtypes))), len(described.argtypes))
+    values, room = [], iter(buffers)
+    for place, kind in enumerate(described.argtypes):
+        arg = builder.load(builder.gep(args, [_word(place)]))
+        if isinstance(kind, types.Array):
+            values.append(_array(context, builder, call, kind, arg, next(room), partial(leave_if, place=place)))
+        elif kind == types.boolean:
+            truth = call("PyObject_IsTrue", INT, arg)
+            leave_if_error(truth)
+            values.append(builder.trunc(truth, ir.IntType(1)))
+        else:
+            name = {types.int64: "PyLong_AsLongLong", types.uint64: "PyLong_AsUnsignedLongLongMask"}[kind]
+            values.append(call(name, WORD, arg))
+            leave_if_error(values[-1])
+
+    callee = ir.Function(
+        module, context.call_conv.get_function_type(described.restype, described.argtypes), described.llvm_func_name
+    )
+    thread = call("PyEval_SaveThread", POINTER)
+    status, out = context.call_conv.call_function(
+        builder, callee, described.restype, described.argtypes, values, attrs=("noinline",)
+    )
+    call("PyEval_RestoreThread", ir.VoidType(), thread)
+    with builder.if_then(status.is_error, likely=False):
+        leave_if(builder.not_(status.is_user_exc), len(described.argtypes) + 1)
+        raised = builder.load(status.excinfoptr)
+        size = builder.sext(builder.extract_value(raised, 1), WORD)
+        error = call("PyBytes_FromStringAndSize", POINTER, builder.extract_value(raised, 0), size)
+        call("PyObject_CallFunction", POINTER, complain, text("N"), more=[error])
+        builder.branch(leave)
+    if described.restype in _BUILT:
+        form = _BUILT[described.restype]
+        numbers = [out] if form else []
+    else:
+        numbers = [builder.extract_value(out, i) for i in range(described.restype.count)]
+        form = f"({_BUILT[described.restype.dtype] * len(numbers)})"
+    builder.store(call("Py_BuildValue", POINTER, text(form), more=numbers or [_word(0)]), result)
+    builder.branch(leave)
+
+    builder.position_at_end(leave)
+    for buffer in buffers:
+        call("PyBuffer_Release", ir.VoidType(), builder.bitcast(buffer, POINTER))  # of none, does nothing
+    place = builder.load(wrong)
+    with builder.if_then(builder.icmp_signed(">=", place, _word(0)), likely=False):
+        call("PyErr_Clear", ir.VoidType())
+        call("PyObject_CallFunction", POINTER, complain, text("L"), more=[place])
+    builder.ret(builder.load(result))
+
+
+def _array(
+    context: Any, builder: Any, call: _Calls, kind: Any, arg: Any, buffer: Any, leave_if: Callable[[Any], None]
+) -> Any:
+    """The array of an argument: of one dimension, in C order, aligned, of the right kind, and writable if it is written to."""
+    flags = _FORMAT | _ND | (_WRITABLE if kind.mutable else 0)
+    failed = call("PyObject_GetBuffer", INT, arg, builder.bitcast(buffer, POINTER), ir.Constant(INT, flags))
+    leave_if(builder.icmp_signed("!=", failed, ir.Constant(INT, 0)))
+    words, halves = (builder.bitcast(buffer, each.as_pointer()) for each in (WORD, INT))
+    data, nbytes, item, form = (builder.load(builder.gep(words, [_word(at)])) for at in (_DATA, _BYTES, _ITEM, _KIND))
+    dimensions = builder.load(builder.gep(halves, [_word(_DIMENSIONS)]))
+    width = kind.dtype.bitwidth // 8
+    right = builder.and_(
+        builder.icmp_signed("==", dimensions, ir.Constant(INT, 1)), builder.icmp_signed("==", item, _word(width))
+    )
+    right = builder.and_(right, builder.icmp_signed("==", builder.and_(data, _word(width - 1)), _word(0)))
+    letters = builder.inttoptr(form, POINTER)
+    first, second = (builder.load(builder.gep(letters, [_word(at)])) for at in (0, 1))
+    named = ir.Constant(ir.IntType(1), 0)
+    for letter in _KINDS[kind.dtype]:
+        named = builder.or_(named, builder.icmp_unsigned("==", first, ir.Constant(BYTE, letter)))
+    right = builder.and_(right, builder.and_(named, builder.icmp_unsigned("==", second, ir.Constant(BYTE, 0))))
+    leave_if(builder.not_(right))
+    array = context.make_array(kind)(context, builder)
+    start = builder.inttoptr(data, array.data.type)
+    size = builder.sdiv(nbytes, _word(width))
+    populate_array(array, start, shape=[size], strides=[_word(width)], itemsize=_word(width), meminfo=None)
+    return array._getvalue()
+
+
+def _define_memory(module: Any) -> None:
+    """What numba's compiled code allocates and frees by: blocks of `malloc` with the header that it expects."""
+    for name in ("NRT_MemInfo_alloc_aligned", "NRT_MemInfo_alloc_safe_aligned"):
+        function = cgutils.get_or_insert_function(module, ir.FunctionType(POINTER, [WORD, INT]), name)
+        builder = ir.IRBuilder(function.append_basic_block())
+        size, align = function.args[0], builder.zext(function.args[1], WORD)
+        block = _Calls(module, builder)("malloc", POINTER, builder.add(builder.add(size, align), _word(_HEADER_BYTES)))
+        with builder.if_then(builder.icmp_unsigned("==", block, NOTHING), likely=False):
+            builder.ret(NOTHING)
+        behind = builder.add(builder.add(builder.ptrtoint(block, WORD), _word(_HEADER_BYTES - 1)), align)
+        header = [_word(1), _word(0), _word(0), builder.and_(behind, builder.neg(align)), size, _word(0)]
+        for at, value in enumerate(header):
+            builder.store(value, builder.gep(builder.bitcast(block, WORD.as_pointer()), [_word(at)]))
+        builder.ret(block)
+    function = cgutils.get_or_insert_function(
+        module, ir.FunctionType(ir.VoidType(), [POINTER]), "NRT_MemInfo_call_dtor"
+    )
+    builder = ir.IRBuilder(function.append_basic_block())
+    _Calls(module, builder)("free", ir.VoidType(), function.args[0])
+    builder.ret_void()
 
 
 # The rest implements the functions of `machine` for numba. `typing` is numba's context; types are numba objects.
-
-BYTE, WORD = ir.IntType(8), ir.IntType(64)
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:

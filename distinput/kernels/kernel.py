@@ -75,10 +75,11 @@ class Flag:
 # ----------------------------------------------------------------------------
 
 
-_COMPILER = "distinput.kernels.compiler"
+_COMPILER, _LOADER = "distinput.kernels.compiler", "distinput.kernels.object_code"
 _USERS_OF_FILES = {
-    (_COMPILER, "load_overload"),
-    (_COMPILER, "save_overload"),
+    (_LOADER, "read"),
+    (_LOADER, "write"),
+    (_LOADER, "claimed"),
     ("importlib._bootstrap_external", "get_data"),
     ("importlib._bootstrap_external", "set_data"),
 }
@@ -126,16 +127,17 @@ def may_be_interrupted(frame: FrameType | None) -> bool:
 # is derived from the annotations, whose names are the types below; input arrays may be read-only. The environment variable
 # `DISTINPUT_KERNELS` determines what happens at the first call:
 #
-# * `auto` (the default): the reference is used while a background thread gets the compiled kernel. If that is in the cache
-#   on disk, the second call waits for it, briefly, while numba is imported; if not, it is compiled, and the reference is
-#   used until then. Once numba is imported, a kernel in the cache is loaded at once. Without numba the reference is always
-# used.
+# * `auto` (the default): references serve until they have taken `WORTH_LOADING` seconds, all kernels together, or would with
+#   the next call: importing what loads object code takes about as long. From then on a kernel in the cache on disk is loaded
+#   at its first call, in some milliseconds and without numba. One that is not there is compiled by a background thread once
+#   references have taken `WORTH_COMPILING` seconds, and its reference serves until then; while another process compiles, the
+#   thread looks for its results. Without numba the reference is always used.
 # * `compiled`: the first call waits for the compiled kernel, and a kernel that cannot be compiled is an error.
 # * `reference`: nothing is ever compiled.
 #
 # The cache is the folder `$NUMBA_CACHE_DIR` if that is set, else `__pycache__` beside the source, else the user's cache
-# folder, and never one that others may write to; if none is left, each process compiles for itself. numba is not imported
-# before the first call of a kernel.
+# folder, and never one that others may write to; if none is left, each process compiles for itself. numba is imported by the
+# background thread alone, where a kernel must be compiled.
 #
 # At the end of the program the background thread is interrupted and joined: no thread may be inside LLVM when the
 # interpreter shuts down. An optimization pass of LLVM cannot be interrupted, but ends within a second or two.
@@ -171,9 +173,12 @@ TYPES = {
     "tuple[int, int, int, int]": "UniTuple(int64, 4)",
 }
 MODES = ("auto", "compiled", "reference")
-MOST_BRIEF = 64 << 20  # bytes of arrays for which a brief look uses the reference: few records, however large
+WORTH_LOADING = 0.04  # seconds of work by references for which nothing is loaded
+WORTH_COMPILING = 0.25  # seconds of work by references for which nothing is compiled: importing numba takes 0.7 s
+SLOWEST = 40e-9  # seconds that a reference is believed to take for a byte before it was measured
+LONGEST_COMPILATION_ELSEWHERE = 60.0  # seconds after which a process compiles although another one does
+PAUSE = 0.1  # seconds between two looks at what another process has compiled
 LONGEST_EXIT = 5.0  # seconds that the end of the program waits for an interrupted compilation
-LONGEST_LOAD = 5.0  # seconds that a call waits for a cached kernel: importing numba from a slow disk takes this long
 LONGEST_FORK = 10.0  # seconds that a fork waits for the kernel being compiled
 
 
@@ -184,7 +189,8 @@ _compiler = threading.RLock()  # held during all use of numba; acquired before _
 _state = threading.RLock()  # held while the fields of a kernel, the queue and the worker change
 _queue: deque[Kernel[..., Any]] = deque()
 _worker: threading.Thread | None = None
-_brief = threading.local()
+_spent = 0.0  # seconds of work by the references of all kernels before theirs was loaded
+_first_calls_wait = False
 _closed: str | None = None  # why nothing is compiled any more; None: compiling is possible
 
 
@@ -219,7 +225,9 @@ class Kernel(Generic[P, R]):
         self.error: Exception | None = None
         self._compiled: Callable[P, R] | None = None
         self._done = Flag()
-        self._looked = Flag()  # set once the cache was searched
+        self._looked = False  # whether the cache was searched
+        self._patient_until: float | None = None  # while another process compiles
+        self._seconds, self._bytes = 0.0, 0  # of calls of the reference that were measured, and of their arrays
         self._function: Callable[P, R] = self._first
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -256,42 +264,58 @@ class Kernel(Generic[P, R]):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Request compilation and wait for it; True if it ended, successfully or not, within `timeout` seconds."""
-        self._enqueue()
+        if not self._load():
+            self._enqueue()
         return self._done.wait(timeout)
 
     def _first(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The first call: choose the implementation and run it."""
         mode = _mode()
-        if mode == "auto" and getattr(_brief, "on", False):
-            if sum(getattr(each, "nbytes", 0) for each in args) <= MOST_BRIEF:
-                return self.reference(*args, **kwargs)
         if mode == "reference":
             self._function = self.reference
         elif mode == "compiled":
             self._function = self.compiled()
+        elif _first_calls_wait:
+            self.wait()
         else:
-            cached = cache.holds(*self._place())
-            if cached and _COMPILER in sys.modules and _compiler.acquire(blocking=False):
-                # No compilation is running, so loading is not delayed.
-                try:
-                    self._build(load_only=True)
-                finally:
-                    _compiler.release()
-            if not self._done.is_set():
+            nbytes = sum(getattr(each, "nbytes", 0) for each in args)
+            will_have_taken = _spent + self._will_take(nbytes)
+            if will_have_taken < WORTH_LOADING or (will_have_taken < WORTH_COMPILING and not self._load()):
+                return self._measure(nbytes, *args, **kwargs)
+            if not self._load():
                 self._enqueue()
-                with _state:
-                    if cached and not self._done.is_set():
-                        self._function = self._second
-                return self.reference(*args, **kwargs)
         return self._function(*args, **kwargs)
 
-    def _second(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """A later call while a cached kernel is being loaded: waiting is faster than the reference for many rows."""
-        self._looked.wait(LONGEST_LOAD)
-        with _state:
-            if self._function == self._second:
-                self._function = self.reference
-        return self._function(*args, **kwargs)
+    def _will_take(self, nbytes: int) -> float:
+        """Seconds that the reference will take for arrays of so many bytes."""
+        if not self._bytes:
+            return nbytes * SLOWEST
+        return (
+            self._seconds * nbytes / max(self._bytes, 1 << 16)
+        )  # the time for few bytes says little about that for more
+
+    def _measure(self, nbytes: int, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the reference, and note what it takes for arrays of so many bytes."""
+        global _spent
+        begin = time.thread_time()
+        result = self.reference(*args, **kwargs)
+        took = time.thread_time() - begin
+        _spent, self._seconds, self._bytes = _spent + took, self._seconds + took, self._bytes + nbytes
+        return result
+
+    def _load(self) -> bool:
+        """Load the kernel if it is in the cache; false if it is not, or if it would wait behind a compilation."""
+        if not self._looked and _closed is None and cache.holds(*self._place()):
+            _watch_forks()
+            if not _compiler.acquire(blocking=False):
+                self._enqueue()  # the background thread loads before it compiles
+                return self._done.is_set()
+            try:
+                self._build(load_only=True)
+            finally:
+                _compiler.release()
+        self._looked = True
+        return self._done.is_set()
 
     def _enqueue(self) -> None:
         """Queue the kernel for the background thread."""
@@ -317,11 +341,12 @@ class Kernel(Generic[P, R]):
                     self._finish(None, error)
 
     def _build(self, load_only: bool = False) -> None:
-        """Load or compile the kernel; the caller holds `_compiler`."""
+        """Load or compile the kernel, if no other process compiles just now; the caller holds `_compiler`."""
         if self._done.is_set():
             return
+        self._looked = True
         try:
-            built = _numba().build(self.source, self.signature, INLINED, self._place(), load_only)
+            built = self._loaded(load_only)
         except Exception as error:  # noqa: BLE001 - numba may raise anything, and the reference still works
             if not isinstance(error, ImportError):
                 import logging
@@ -332,8 +357,28 @@ class Kernel(Generic[P, R]):
         else:
             if built is not None:
                 self._finish(built, None)
-        finally:
-            self._looked.set()
+
+    def _loaded(self, load_only: bool) -> Callable[P, R] | None:
+        code, slot = object_code(), self._place()
+        with contextlib.suppress(Exception):  # whatever is wrong with the file, the kernel can be compiled again
+            found = code.read(slot, self.signature)
+            if found is not None:
+                return self._function_of(found)
+        if load_only:
+            return None
+        with code.claimed(slot) as is_ours:
+            if not is_ours:
+                self._patient_until = self._patient_until or time.monotonic() + LONGEST_COMPILATION_ELSEWHERE
+                if time.monotonic() < self._patient_until:
+                    return None
+            made = compiler().build(self.source, self.signature, INLINED)
+            code.write(slot, self.signature, made)
+        return self._function_of(made)
+
+    def _function_of(self, code: bytes) -> Callable[P, R]:
+        types = [name for argument, name in self.source.__annotations__.items() if argument != "return"]
+        function: Callable[P, R] = object_code().load(self.name, types, code)
+        return function
 
     def _finish(self, compiled: Callable[P, R] | None, error: Exception | None) -> None:
         with _state:
@@ -341,26 +386,10 @@ class Kernel(Generic[P, R]):
             if _mode() != "reference":
                 self._function = compiled or self.reference
             self._done.set()
-            self._looked.set()
 
     def _place(self) -> cache.CacheSlot:
         """The prefix of the kernel's file names in the cache, and the folders to search."""
         return cache.place(self.name, self.source, INLINED)
-
-
-@contextlib.contextmanager
-def brief() -> Iterator[None]:
-    """For a look at a few rows, which ends before numba would be imported.
-
-    Inside, on this thread, the references of kernels that are not there yet are used for small arrays, and none is loaded or
-    compiled for them; in the mode `auto` alone.
-    """
-    before = getattr(_brief, "on", False)
-    _brief.on = True
-    try:
-        yield
-    finally:
-        _brief.on = before
 
 
 def kernel(reference: Callable[P, R], signature: str | None = None) -> Callable[[Callable[P, R]], Kernel[P, R]]:
@@ -401,9 +430,24 @@ def compile_all(timeout: float | None = None) -> Iterator[tuple[str, float]]:
 
 
 def cached_kernels() -> dict[str, bool]:
-    """Every kernel of this package by its name, and whether it is compiled on disk already; nothing is compiled."""
+    """Every kernel of this package by its name, and whether the cache has it for this machine; nothing is compiled."""
     _load_sources()
-    return {name: cache.holds(*each._place()) for name, each in sorted(KERNELS.items())}
+    try:
+        code = object_code()
+    except ImportError:  # numba, and llvmlite with it, is not installed
+        return dict.fromkeys(sorted(KERNELS), False)
+    return {name: code.read(each._place(), each.signature) is not None for name, each in sorted(KERNELS.items())}
+
+
+@contextlib.contextmanager
+def compiled_first() -> Iterator[None]:
+    """Where time is measured: here a first call waits until the kernel is compiled, or cannot be; in the mode `auto` alone."""
+    global _first_calls_wait
+    before, _first_calls_wait = _first_calls_wait, True
+    try:
+        yield
+    finally:
+        _first_calls_wait = before
 
 
 def _load_sources() -> None:
@@ -435,9 +479,14 @@ def is_numba(function: Any) -> bool:
     return type(function).__module__.startswith("numba.") and hasattr(function, "py_func")
 
 
-def _numba() -> Any:
-    """The compiler module; imported late because that takes longer than the first batch of most pipelines."""
+def compiler() -> Any:
+    """The module that compiles; imported late because that takes longer than the first batch of most pipelines."""
     return importlib.import_module(_COMPILER)
+
+
+def object_code() -> Any:
+    """The module that loads what is compiled; imported late, since many programs work too little for it."""
+    return importlib.import_module(_LOADER)
 
 
 def _work() -> None:
@@ -451,12 +500,16 @@ def _work() -> None:
                         _worker = None
                         return
                     # It stays in the queue so that it is not queued again.
-                    unknown = [each for each in _queue if not each._looked.is_set()]
+                    unknown = [each for each in _queue if not each._looked]
                     each = unknown[0] if unknown else _queue[0]
                 each._build(load_only=bool(unknown))
                 with _state:
                     if each._done.is_set():
                         _queue.remove(each)
+                    elif not unknown:
+                        _queue.rotate(-1)
+            if not unknown and not each._done.is_set():  # another process compiles
+                time.sleep(PAUSE)
     except _Interrupted:
         with _state:
             _worker = None
@@ -505,7 +558,7 @@ def _after_fork_in_child() -> None:
         _closed = "this process was forked during a compilation"
     for each in KERNELS.values():
         if not each._done.is_set():
-            each._done, each._looked = Flag(), Flag()
+            each._done, each._looked = Flag(), False
             each._function = each._first
     _queue.clear()
 

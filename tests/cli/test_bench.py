@@ -3,13 +3,17 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from distinput.cli import main
+import distinput as di
+from distinput.cli import dataset_commands, main
 from distinput.cli.output import Progress
+from distinput.kernels.checksums import crc32c
+from distinput.kernels.kernel import Kernel
 
 PROGRAM = """
 import distinput as di
@@ -108,3 +112,32 @@ def test_an_error_of_the_users_function_is_shown_with_its_line(capsys: pytest.Ca
     shown = capsys.readouterr().err
     assert "train_to_measure:broken: ZeroDivisionError" in shown
     assert "train_to_measure.py:9, in <lambda>" in shown
+
+
+def test_kernels_are_compiled_before_the_clock_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a fresh machine one element is taken, and waits for what it needs; then the pass is measured."""
+    waited: list[str] = []
+
+    class Slow(Kernel[..., int]):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(self.name)
+            time.sleep(0.5)
+            self._function = self.reference
+            return True
+
+    monkeypatch.delenv("DISTINPUT_KERNELS", raising=False)
+    monkeypatch.setattr(dataset_commands, "cached_kernels", lambda: {"crc32c": False})
+    monkeypatch.setattr(di, "slow_kernel", Slow(crc32c.source, crc32c.reference, None), raising=False)
+    Path("train_to_measure.py").write_text(
+        "import distinput as di\nimport numpy as np\n\n"
+        "def called(x):\n    di.slow_kernel(np.zeros(9, np.uint8))\n    return x\n\n"
+        "ds = di.data.Dataset.range(4).map(called)\n",
+        encoding="utf-8",
+    )
+    assert main(["bench", "train_to_measure:ds", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert waited == ["crc32c"]
+    assert told["elements"] == 4
+    assert told["seconds"] < 0.5

@@ -44,3 +44,16 @@ def test_what_is_wrong_is_told_from_what_could_be_better(
         ["obstore", "-", ">=0.6"],
     ]
     assert lines[-1] == f"{word}: install it"
+
+
+def test_kernels_are_listed_and_compiled(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(tools, "cached_kernels", lambda: {"a": True, "b": False})
+    assert main(["kernels"]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[-2:]] == [["a", "yes"], ["b", "-"]]
+    assert main(["kernels", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"a": True, "b": False}
+    monkeypatch.setattr(tools, "compile_all", lambda: iter([("b", 1.5)]))
+    assert main(["kernels", "build"]) == 0
+    assert capsys.readouterr().out.split() == ["b", "1.50", "s"]
+    assert main(["kernels", "build", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"b": 1.5}

@@ -38,7 +38,7 @@ def test_a_machine_that_has_all_gets_no_advice(found) -> None:  # type: ignore[n
         ([OLD, TORCH], {}, GOOD, True, "numpy 1.26 is older than 2.0"),
         ([NUMPY], {}, GOOD, False, "no engine for several processes"),
         ([NUMPY, TORCH, Package("obstore", "obstore", "0.6", None)], {}, GOOD, False, "s3://.*distinput.obstore"),
-        ([NUMPY, TORCH], {"a": True, "b": False}, GOOD, False, "1 of 2 kernels .*python -m distinput.kernels"),
+        ([NUMPY, TORCH], {"a": True, "b": False}, GOOD, False, "1 of 2 kernels .*distinput kernels build"),
         ([TORCH], {}, Machine("", "", 8, 1.5, None, None), False, "may keep 1.5 of its 8 cores busy"),
         ([TORCH], {}, Machine("", "", 8, None, None, 256), False, "may open 256 files only"),
     ],

@@ -13,7 +13,7 @@ FROM = {
     "distribute/seats/packing.py": "the same",
     "functions/executor_calls.py": "an executor of the user's",
     "functions/workers.py": "this process itself: whether an error can be sent",
-    "kernels/compiler.py": "a folder of kernels that nobody else may write to",
+    "kernels/object_code.py": "a constant of a compiled kernel, which is executed anyway",
 }
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pickle
 import shutil
@@ -11,20 +10,25 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from distinput.kernels import cache
+from distinput.kernels import cache, object_code
 from distinput.kernels.checksums import crc32c, scan_records
-from distinput.kernels.kernel import INLINED, Bytes, Ints, IntsOut, Kernel, kernel
+from distinput.kernels.kernel import INLINED, WORTH_COMPILING, Bytes, Ints, IntsOut, Kernel, kernel
 from distinput.kernels.lines import scan_lines
+from distinput.kernels.random_orders import shuffle_steps
+from distinput.kernels.sequence_packing import plan_rows
 from tests.depth import cases
 
 ROOT = Path(__file__).parents[2]
 CRC = (
     "import numpy as np; from distinput.kernels.checksums import crc32c; data = np.frombuffer(b'123456789', np.uint8)\n"
 )
+LOAD = "from distinput.kernels import kernel; kernel._spent = kernel.WORTH_LOADING\n"
+COMPILE = "from distinput.kernels import kernel; kernel._spent = kernel.WORTH_COMPILING\n"
 CRC_IS_RIGHT = CRC + "assert crc32c(data) == 0xE3069283\n"
 
 
@@ -39,16 +43,16 @@ def python(code: str, folder: Path | str, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def _compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("compiled")
     python(CRC + "crc32c.compiled(90)", folder)
     return folder
 
 
 @pytest.fixture
-def warm(_compiled: Path, tmp_path: Path) -> Path:
+def warm(compiled: Path, tmp_path: Path) -> Path:
     """A cache in which `crc32c` is compiled."""
-    shutil.copytree(_compiled, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(compiled, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -85,24 +89,58 @@ def test_a_cold_cache_is_filled_behind_the_first_call(tmp_path: Path) -> None:
     assert len(list(tmp_path.rglob("*.nbc"))) == 1
 
 
-def test_of_a_warm_cache_the_first_call_does_not_wait_and_the_second_one_does(warm: Path) -> None:
-    python("from distinput.kernels.checksums import masked_crc32c; masked_crc32c.compiled(90)", warm)
-    code = CRC + "import sys; crc32c._enqueue = lambda: None\n"  # a thread would get on with it at any time
-    assert python(code + "crc32c(data); print(crc32c.is_compiled, 'numba' in sys.modules)", warm).split() == [
-        "False", "False"
-    ]  # fmt: skip
-    code = CRC_IS_RIGHT * 2 + "print(crc32c.is_compiled)\n"
-    code += (
-        "from distinput.kernels.checksums import masked_crc32c; masked_crc32c(data); print(masked_crc32c.is_compiled)"
+def test_nothing_is_loaded_for_little_work(warm: Path) -> None:
+    told = "import sys, threading; print({'numba', 'llvmlite'} & set(sys.modules), len(threading.enumerate()))"
+    assert python(CRC_IS_RIGHT * 20 + told, warm).split() == ["set()", "1"]
+
+
+def test_a_kernel_in_the_cache_is_loaded_at_its_first_call_without_numba(warm: Path) -> None:
+    told = "import sys, threading; print(crc32c.is_compiled, 'numba' in sys.modules, len(threading.enumerate()))"
+    assert python(LOAD + CRC_IS_RIGHT + told, warm).split() == ["True", "False", "1"]
+
+
+def test_a_kernel_in_the_cache_is_loaded_for_a_first_call_with_much(warm: Path) -> None:
+    much = CRC + "crc32c(np.zeros(1 << 23, np.uint8)); print(crc32c.is_compiled, kernel._spent)"
+    assert python("from distinput.kernels import kernel\n" + much, warm).split() == ["True", "0.0"]
+
+
+def test_a_call_that_would_take_the_reference_long_has_the_kernel_loaded(warm: Path) -> None:
+    code = (
+        CRC_IS_RIGHT + "crc32c._seconds, crc32c._bytes = 1.0, 1 << 20\n" + CRC_IS_RIGHT + "print(crc32c.is_compiled)\n"
     )
-    assert python(code, warm).split() == ["True", "True"]
+    assert python(code + "crc32c(np.zeros(1 << 20, np.uint8)); print(crc32c.is_compiled)", warm).split() == [
+        "False", "True"
+    ]  # fmt: skip
+
+
+def test_a_kernel_is_compiled_once_references_have_worked_for_long(tmp_path: Path) -> None:
+    code = LOAD + CRC_IS_RIGHT + "before = kernel._spent; crc32c(np.zeros(1 << 16, np.uint8))\n"
+    code += "print(before < kernel._spent, len(kernel._queue))\n" + COMPILE + CRC_IS_RIGHT + "print(*kernel._queue)"
+    assert python(code, tmp_path).split() == ["True", "0", "<kernel", "crc32c:", "reference>"]
+
+
+def test_a_kernel_that_another_process_compiles_is_loaded_when_it_is_there(tmp_path: Path, compiled: Path) -> None:
+    folder = tmp_path / "distinput"
+    folder.mkdir()
+    told = "print(crc32c.is_compiled, 'numba' in sys.modules)\n"
+    code = COMPILE + CRC_IS_RIGHT + f"import pathlib, shutil, sys, time; time.sleep(0.5)\n{told}"
+    code += f"for file in pathlib.Path({str(compiled / 'distinput')!r}).iterdir(): shutil.copy(file, {str(folder)!r})\n"
+    code += f"crc32c.wait(60)\n{told}"
+    with object_code.claimed(("crc32c", [str(folder)])) as is_ours:
+        assert is_ours
+        assert python(code, tmp_path).split() == ["False", "False", "True", "False"]
+
+
+def test_a_process_compiles_when_another_one_takes_too_long(tmp_path: Path) -> None:
+    (tmp_path / "distinput").mkdir()
+    code = "from distinput.kernels import kernel; kernel.LONGEST_COMPILATION_ELSEWHERE = 0.3\n" + CRC
+    with object_code.claimed(("crc32c", [str(tmp_path / "distinput")])):
+        python(code + "crc32c.compiled(90)", tmp_path)
 
 
 def test_a_call_does_not_wait_behind_the_compilation_of_another_kernel(warm: Path) -> None:
-    code = (
-        "from distinput.kernels import example_messages; example_messages.locate_features._enqueue()\n"
-        + CRC_IS_RIGHT * 2
-    )
+    code = LOAD + "from distinput.kernels import example_messages; example_messages.locate_features._enqueue()\n"
+    code += CRC_IS_RIGHT * 2
     code += "print(crc32c.is_compiled, example_messages.locate_features.is_compiled)"
     assert python(code, warm).split()[1] == "False"
 
@@ -126,7 +164,7 @@ def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, folder: str
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
 def test_a_read_only_cache_is_still_read(warm: Path) -> None:
     (warm / "distinput").chmod(0o500)
-    python(CRC_IS_RIGHT + "assert crc32c.is_compiled", warm)
+    python(LOAD + CRC_IS_RIGHT + "assert crc32c.is_compiled", warm)
 
 
 def test_without_numba_the_reference_serves(tmp_path: Path) -> None:
@@ -138,7 +176,7 @@ def test_without_numba_the_reference_serves(tmp_path: Path) -> None:
 
 
 def test_a_program_may_end_during_a_compilation(tmp_path: Path) -> None:
-    python(CRC_IS_RIGHT, tmp_path)
+    python(COMPILE + CRC_IS_RIGHT, tmp_path)
     locate = "import time; from distinput.kernels import example_messages, kernel\n"
     locate += "example_messages.locate_features._enqueue()\n"
     for pause in (0.2, 0.9, 0.0, 0.5, 1.5, 2.5)[: cases(2, 6)]:
@@ -146,7 +184,7 @@ def test_a_program_may_end_during_a_compilation(tmp_path: Path) -> None:
 
 
 READ_SLOWLY = """if True:
-    import distinput.kernels.compiler, pathlib, threading, time
+    import distinput.kernels.object_code, pathlib, threading, time
     from distinput.kernels.checksums import crc32c
 
     reading = threading.Event()
@@ -203,7 +241,7 @@ def test_a_program_that_ends_lets_llvm_note_who_owns_what(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_starts_its_own_compilation(tmp_path: Path) -> None:
-    code = CRC_IS_RIGHT + "import os, sys\nchild = os.fork()\n"
+    code = COMPILE + CRC_IS_RIGHT + "import os, sys\nchild = os.fork()\n"
     code += "assert crc32c(data) == 0xE3069283; crc32c.wait(60); assert crc32c(data) == 0xE3069283\n"
     code += "assert crc32c.is_compiled\n"
     code += "if child == 0: os._exit(0)\nassert os.waitpid(child, 0)[1] == 0"
@@ -214,6 +252,7 @@ def test_the_mode_is_chosen_by_the_environment(tmp_path: Path) -> None:
     shown = CRC_IS_RIGHT + "import sys; print(crc32c.is_compiled, 'numba' in sys.modules)"
     assert python(shown, tmp_path, DISTINPUT_KERNELS="reference").split() == ["False", "False"]
     assert python(shown, tmp_path, DISTINPUT_KERNELS="compiled").split() == ["True", "True"]
+    assert python(shown, tmp_path, DISTINPUT_KERNELS="compiled").split() == ["True", "False"]
 
 
 def test_an_unknown_mode_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,6 +273,7 @@ def test_a_kernel_that_cannot_be_compiled_is_told_once_and_served_by_its_referen
 
     monkeypatch.delenv("DISTINPUT_KERNELS", raising=False)
     broken = Kernel(source, reference, None)
+    monkeypatch.setattr("distinput.kernels.kernel._spent", WORTH_COMPILING)
     assert broken(np.zeros(3, np.uint8)) == 3
     assert broken.wait(60)
     assert broken(np.zeros(3, np.uint8)) == 3
@@ -280,18 +320,6 @@ def test_many_threads_may_make_the_first_call_together() -> None:
     assert fresh.is_compiled
 
 
-def test_a_brief_look_uses_references_for_small_arrays_alone(tmp_path: Path) -> None:
-    code = CRC + (
-        "import sys; from distinput.kernels.kernel import brief, MOST_BRIEF\n"
-        "with brief():\n"
-        "    assert [crc32c(data) for _ in range(3)] == [0xE3069283] * 3\n"
-        "    import threading; assert [each.name for each in threading.enumerate()] == ['MainThread']\n"
-        "    large = crc32c(np.zeros(MOST_BRIEF + 1, np.uint8))\n"
-        "assert crc32c.wait(60) and crc32c(np.zeros(MOST_BRIEF + 1, np.uint8)) == large"
-    )
-    python(code, tmp_path)
-
-
 def test_a_change_in_a_called_function_makes_the_cache_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     digest = cache._digest
     before, unrelated = [cache._stamp(kernel.source, INLINED) for kernel in (scan_records, scan_lines)]
@@ -302,10 +330,52 @@ def test_a_change_in_a_called_function_makes_the_cache_stale(monkeypatch: pytest
 
 
 def test_arguments_of_another_type_are_refused_by_compiled_kernels() -> None:
+    function: Any = crc32c.compiled()
+    shuffle: Any = shuffle_steps.compiled()
+    scan: Any = scan_lines.compiled()
+    swapped, unaligned = np.zeros(3, ">i8"), np.zeros(33, np.uint8)[1:].view(np.int64)
+    read_only = np.zeros(3, np.int64)
+    read_only.flags.writeable = False
+    for wrong in (
+        np.zeros(3, np.float32),
+        np.zeros(6, np.uint8)[::2],
+        np.zeros((2, 3), np.uint8),
+        np.zeros(3, bool),
+        3,
+    ):
+        with pytest.raises(TypeError, match=r"kernel crc32c: argument 0 must be Bytes: one dimension, in C order"):
+            function(wrong)
+    for wrong in (swapped, unaligned, read_only, np.zeros(3, np.uint64), np.zeros(3, np.int32)):
+        with pytest.raises(TypeError, match="kernel shuffle_steps: argument 0 must be IntsOut"):
+            shuffle(wrong, 0, 0, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    for args in ((), (np.zeros(1, np.uint8), 1)):
+        with pytest.raises(TypeError, match="kernel crc32c: it takes 1 arguments"):
+            function(*args)
+    with pytest.raises(TypeError, match="interpreted as an integer"):
+        scan(np.zeros(1, np.uint8), 0.0, 1, np.zeros(1, np.int64), np.zeros(1, np.int64))
+
+
+def test_buffers_are_given_back_after_a_call_and_after_an_error() -> None:
+    scan: Any = scan_lines.compiled()
+    data = bytearray(9)
+    crc32c.compiled()(np.frombuffer(data, np.uint8))
+    with pytest.raises(ValueError, match="scan_lines: 0 <= start"):
+        scan(np.frombuffer(data, np.uint8), 5, 1, np.zeros(1, np.int64), np.zeros(1, np.int64))
     with pytest.raises(TypeError):
-        crc32c.compiled()(np.zeros(3, np.float32))
-    with pytest.raises(TypeError):
-        crc32c.compiled()(np.zeros(6, np.uint8)[::2])
+        scan(np.frombuffer(data, np.uint8), 0, 1, np.zeros(1, np.int64), 7)
+    data.append(0)  # is an error while there is a buffer of it
+
+
+def test_memory_that_kernels_allocate_is_freed() -> None:
+    import resource
+
+    sizes = np.ones(1 << 16, np.int64)
+    order, bounds = np.empty(1 << 16, np.int64), np.empty((1 << 16) + 1, np.int64)
+    plan_rows.compiled()(sizes, 8, True, order, bounds)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(400):  # half a megabyte and more each
+        plan_rows.compiled()(sizes, 8, True, order, bounds)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + (64 << 10)
 
 
 def test_signatures_come_from_annotations() -> None:
@@ -317,35 +387,35 @@ def test_signatures_come_from_annotations() -> None:
 
 
 def test_what_others_may_have_written_is_not_executed(tmp_path: Path) -> None:
-    cache, marker = tmp_path / "cache", tmp_path / "marker"
+    cache = tmp_path / "cache"
     cache.mkdir()
-    compiled = CRC + "crc32c.compiled(90)"
-    python(compiled, cache)
-    attack = pickle.dumps(_Attack(f"open({str(marker)!r}, 'w')"))
-    files = list(cache.rglob("*.nbc"))
-    assert files
-    for file in files:
-        file.write_bytes(hashlib.sha256(attack).digest() + attack)
-    python(compiled, cache)
-    assert marker.exists()  # in a folder of the user's own it is code like any other
-    for file in files:
-        file.write_bytes(hashlib.sha256(attack).digest() + attack)
-    marker.unlink()
+    python(CRC + "crc32c.compiled(90)", cache)
+    (file,) = cache.rglob("*.nbc")
+    attack = "from distinput.kernels import kernel, object_code; from distinput.kernels.checksums import crc32c\n"
+    attack += "def source(data): return 7\nmade = kernel.compiler().build(source, crc32c.signature, [])\n"
+    attack += "object_code.write(crc32c._place(), crc32c.signature, made)"
+    python(attack, cache)
+    shown = LOAD + CRC + "print(crc32c(data), crc32c.is_compiled)"
+    assert python(shown, cache).split() == ["7", "True"]  # in a folder of the user's own it is code like any other
+    right = [str(0xE3069283), "False"]
     cache.chmod(0o777)
-    python(compiled, cache, PYTHONWARNINGS="ignore", HOME=str(tmp_path))
-    assert not marker.exists()
+    assert (
+        python(shown, cache, PYTHONWARNINGS="ignore", HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))[:10] == right[0]
+    )
     told = "import warnings; warnings.simplefilter('error'); from distinput.kernels import cache\n"
     told += "try: cache._folders('a')\nexcept RuntimeWarning as warning: print(warning)"
     assert f"NUMBA_CACHE_DIR={cache} is not used for compiled kernels" in python(told, cache)
     cache.chmod(0o755)
-    files[0].chmod(0o666)
-    python(compiled, cache)
-    assert not marker.exists()
-
-
-class _Attack:
-    def __init__(self, code: str) -> None:
-        self.code = code
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return exec, (self.code,)
+    file.chmod(0o666)
+    assert python(shown, cache).split() == right
+    file.chmod(0o644)
+    assert python(shown, cache, NUMBA_OPT="1").split() == right  # compiled with other settings
+    assert python(shown, cache).split() == ["7", "True"]
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + b"?")
+    assert python(shown, cache).split() == right
+    other = file.with_name(file.name.replace("crc32c", "crc32"))
+    other.write_bytes(content)
+    file.unlink()
+    file.symlink_to(other)
+    assert python(shown, cache).split() == right  # a link may lead anywhere

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that are compiled: their object code in files, and loaded as functions, without numba.
+
+Imported when the first kernel is loaded: it takes the part of llvmlite that links object code into a process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import importlib.util
+import os
+import pickle
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import llvmlite  # type: ignore[import-untyped]  # a part of numba; mypy is told of numba only
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
+
+from distinput.kernels.cache import CacheSlot, is_own_file, may_hold
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["ENTRY", "claimed", "load", "read", "write"]
+
+ENTRY = "distinput_kernel"
+"""The name of the function in object code that Python calls."""
+
+_LEFT_BEHIND_SECONDS = 3600
+"""Writing takes far less than this, so an older temporary file was abandoned."""
+
+
+# ----------------------------------------------------------------------------
+# Files.
+# ----------------------------------------------------------------------------
+
+
+def read(slot: CacheSlot, signature: str) -> bytes | None:
+    """The object code of a kernel from the first folder that has an intact copy; None if there is none.
+
+    Args:
+      slot: its location in the cache.
+      signature: its types in numba's notation.
+    """
+    name, folders = slot
+    file = _file(name, signature)
+    for folder in folders:
+        try:
+            content = Path(folder, file).read_bytes()
+        except OSError:
+            continue
+        if _may_execute(folder, file) and hashlib.sha256(content[32:]).digest() == content[:32]:
+            return content[32:]
+    return None
+
+
+def write(slot: CacheSlot, signature: str, code: bytes) -> None:
+    """Keep object code in the first folder that can be written to; without one nothing happens."""
+    name, folders = slot
+    file = _file(name, signature)
+    for folder in map(Path, folders):
+        temporary = folder / f"{file}.{uuid.uuid4().hex[:8]}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not may_hold(str(folder)):
+                continue
+            temporary.write_bytes(hashlib.sha256(code).digest() + code)
+            temporary.replace(folder / file)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            continue
+        _remove_unfinished(folder, file)
+        if folder.name == "__pycache__":
+            _forget_older(folder, name, file)
+        return
+
+
+@contextlib.contextmanager
+def claimed(slot: CacheSlot) -> Iterator[bool]:
+    """While this lasts no other process claims the folder; false inside if one has it already.
+
+    A process that ends, however it does, gives it back. True wherever folders cannot be claimed.
+    """
+    own = [folder for folder in slot[1] if os.path.isdir(folder) and os.access(folder, os.W_OK)]
+    if not own or fcntl is None:
+        yield True
+        return
+    descriptor = os.open(own[0], os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = True
+        except BlockingIOError:
+            is_ours = False
+        except OSError:  # a file system without locks
+            is_ours = True
+        yield is_ours
+    finally:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child may have been forked, and hold it open as well
+        os.close(descriptor)
+
+
+def _may_execute(folder: str, file: str) -> bool:
+    return may_hold(folder) and is_own_file(os.path.join(folder, file), {os.stat(__file__).st_uid})
+
+
+def _remove_unfinished(folder: Path, file: str) -> None:
+    """Remove temporary files left behind by processes that were killed while writing this file."""
+    for left in folder.glob(f"{file}.*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _LEFT_BEHIND_SECONDS:
+                left.unlink()
+
+
+def _forget_older(folder: Path, name: str, file: str) -> None:
+    """Remove files of earlier versions of the source; this folder belongs to the current version only."""
+    version, machine_name = name.rpartition("-")[0], file.rpartition("-")[2]
+    for old in folder.glob(f"{version}-*-{machine_name}"):
+        if old.name != file:
+            with contextlib.suppress(OSError):
+                old.unlink()
+
+
+def _file(name: str, signature: str) -> str:
+    key = (*_compiled_by_and_for(), signature, {k: v for k, v in sorted(os.environ.items()) if _matters(k)})
+    return f"{name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+
+
+def _matters(variable: str) -> bool:
+    return variable.startswith("NUMBA_") and variable != "NUMBA_CACHE_DIR"
+
+
+@functools.cache
+def _compiled_by_and_for() -> tuple[str, ...]:
+    """The versions of what compiles, and the processor that it compiles for. numba is not imported to know its version."""
+    version = ""
+    with contextlib.suppress(OSError, ValueError):  # found by the compiler, if at all
+        found = importlib.util.find_spec("numba")
+        version = Path(found.origin).with_name("_version.py").read_text() if found and found.origin else ""
+    features = llvm.get_host_cpu_features().flatten()
+    return version, llvmlite.__version__, sys.version, llvm.get_process_triple(), llvm.get_host_cpu_name(), features
+
+
+# ----------------------------------------------------------------------------
+# Functions.
+# ----------------------------------------------------------------------------
+
+
+class _Method(ctypes.Structure):
+    """`PyMethodDef` of C."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("documentation", ctypes.c_char_p),
+    )
+
+
+_FASTCALL = 0x80
+_loaded: list[object] = []  # what the functions are made of, which must outlive them
+
+
+def load(name: str, types: list[str], code: bytes) -> Callable[..., Any]:
+    """The function of Python in object code of `distinput.kernels.compiler`.
+
+    Args:
+      name: of the kernel, for errors.
+      types: of its arguments, for errors.
+      code: made for this machine; it is executed, so it must come from a folder that is the user's own.
+    """
+    _prepare()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target().create_target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address = engine.get_function_address(ENTRY)
+    if not address:
+        raise ValueError(f"kernel {name}: its object code has no function {ENTRY}")
+
+    def complain(wrong: bytes | int) -> NoReturn:
+        if isinstance(wrong, bytes):  # a constant of the code that raised it
+            kind, args, _ = pickle.loads(wrong)
+            raise kind(*args)
+        if wrong > len(types):
+            raise SystemError(f"kernel {name}: it returned a status that no kernel has")
+        if wrong == len(types):
+            raise TypeError(f"kernel {name}: it takes {wrong} arguments, and no names of them")
+        raise TypeError(f"kernel {name}: argument {wrong} must be {types[wrong]}: one dimension, in C order, aligned")
+
+    method = _Method(name.encode(), address, _FASTCALL, None)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    function: Callable[..., Any] = make(ctypes.addressof(method), complain, None)
+    engine.detach()  # threads may be in it when the interpreter ends
+    _loaded.append((engine, method))
+    return function
+
+
+_USED = (
+    "PyBuffer_Release",
+    "PyBytes_FromStringAndSize",
+    "PyErr_Clear",
+    "PyErr_Occurred",
+    "PyEval_RestoreThread",
+    "PyEval_SaveThread",
+    "PyLong_AsLongLong",
+    "PyLong_AsUnsignedLongLongMask",
+    "PyObject_CallFunction",
+    "PyObject_GetBuffer",
+    "PyObject_IsTrue",
+    "Py_BuildValue",
+)
+
+
+@functools.cache
+def _prepare() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for name in _USED:  # on some systems the symbols of Python are found in no other way
+        llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+
+
+def _target() -> Any:
+    return llvm.Target.from_triple(llvm.get_process_triple())
