@@ -22,14 +22,14 @@ PACKAGE = ROOT / "distinput"
 pytestmark = pytest.mark.fresh_process
 
 MOST = {
-    "files": 482,
-    "lines of code": 87115,
+    "files": 484,
+    "lines of code": 87741,
     "files that OneDeviceStrategy imports": 26,
-    "lines of code that OneDeviceStrategy imports": 4861,
+    "lines of code that OneDeviceStrategy imports": 4909,
     "modules that a MirroredStrategy loads": 35,
     "files that slices, map and batch run through": 31,
     "files that a mirrored job runs through": 55,
-    "files that a TFRecord job runs through": 59,
+    "files that a TFRecord job runs through": 60,
     "files that state and restore run through": 32,
     "imports inside functions": 0,
     "circles of imports, of whatever kind": 0,
