@@ -33,6 +33,7 @@ from distinput.formats.parquet_file import (
     part_of,
     path_of,
     reading,
+    schema_of,
 )
 from distinput.formats.tables import LruCache, checked_batch
 
@@ -120,7 +121,7 @@ def taken_rows(reader: ParquetReader, group: int, columns: Sequence[str] | None,
     import pyarrow as pa
 
     path, stamp = reader.path, reader.stamp
-    names = tuple(footer_of(path, stamp).schema.to_arrow_schema().names if columns is None else columns)
+    names = tuple(schema_of(path, stamp).names if columns is None else columns)
     sizes = groups_of(path, stamp, names)[group]
     paged: dict[str, Pages] = {}
     if sizes.nbytes > _SMALL_BYTES and names:
