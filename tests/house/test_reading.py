@@ -22,8 +22,8 @@ PACKAGE = ROOT / "distinput"
 pytestmark = pytest.mark.fresh_process
 
 MOST = {
-    "files": 478,
-    "lines of code": 85438,
+    "files": 481,
+    "lines of code": 85709,
     "files that OneDeviceStrategy imports": 26,
     "lines of code that OneDeviceStrategy imports": 4848,
     "modules that a MirroredStrategy loads": 35,
