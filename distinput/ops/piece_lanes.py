@@ -7,6 +7,7 @@ import platform
 import sys
 import traceback
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from queue import Empty, SimpleQueue
@@ -172,9 +173,9 @@ class ServiceLanes:
         while True:
             try:
                 answer: _Answer = self._awaited(sent)
-            except Closed:
+            except (Closed, UnavailableError, KeyboardInterrupt, SystemExit):
                 raise
-            except Exception as lost:
+            except BaseException as lost:  # Dask's for a call that it forgot is no Exception
                 self._under_way.discard(sent.future)
                 if sent.tries >= _TRIES or self._service.gave_up(lost):
                     raise UnavailableError(
@@ -190,8 +191,9 @@ class ServiceLanes:
 
     def close(self) -> None:
         """Cancel what is under way, and close what was opened for the service."""
-        for future in self._under_way:
-            future.cancel()
+        with suppress(Exception):  # a service that has ended takes no news
+            for future in self._under_way:
+                future.cancel()
         self._service.close()
 
     def _submitted(self, content: Packed) -> "Future[Any]":

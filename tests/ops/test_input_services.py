@@ -4,6 +4,7 @@
 import importlib
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -226,3 +227,35 @@ def test_ray() -> None:
         assert plain(made("numbers").on_workers("ray")) == plain(made("numbers"))
     finally:
         ray.shutdown()
+
+
+SCHEDULER = """
+import subprocess
+import sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs="CRITICAL") as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+def test_a_scheduler_that_ends_is_an_error_and_no_wait(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
+    (tmp_path / "scheduler.py").write_text(SCHEDULER)
+    words = [sys.executable, str(tmp_path / "scheduler.py")]
+    seen: list[int] = []
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as scheduler:
+        assert scheduler.stdout
+        address = scheduler.stdout.readline().strip()
+        dataset = RANGE(100_000).map(slowly).on_workers(address)
+
+        def killing() -> None:
+            for number, _ in dataset:
+                seen.append(int(number))
+                if len(seen) == 20:
+                    scheduler.kill()
+
+        with pytest.raises(UnavailableError, match="on_workers"):
+            killing()
+    assert seen == list(range(len(seen)))
