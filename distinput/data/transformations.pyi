@@ -714,7 +714,7 @@ class Transformations(Generic[T_co]):
 
     def on_workers(
         self,
-        service: str,
+        service: Any,
         max_outstanding_requests: int | None = None,
         name: str | None = None,
     ) -> Dataset[T_co]:
@@ -730,13 +730,18 @@ class Transformations(Generic[T_co]):
         other way round. Only between two maps, which are one step without it, a state that was saved without it is refused.
 
         Args:
-          service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine.
+          service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine. For a running
+            cluster, the address of a Dask scheduler ("tcp://host:8786") or of Ray ("ray://host:10001"; "ray" for the one of this
+            program), a `distributed.Client`, or a `concurrent.futures.Executor`.
           max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker.
 
         Raises:
           InvalidArgumentError: `service` names no workers, or `max_outstanding_requests` is less than 1.
-          TypeError: `service` is no text, or at iteration, a function cannot be sent to a process.
-          UnavailableError: at iteration, worker processes end each time that they have the same work.
+          TypeError: `service` is nothing of these, or at iteration, a function cannot be sent to a process.
+          EngineMissing: at iteration, the package of the cluster is not installed.
+          FailedPreconditionError: at iteration, a worker of a cluster has another version of the code.
+          UnavailableError: at iteration, there is no cluster at the address, or workers end each time that they have the same
+            work.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.range(6).map(lambda x: x * x).batch(2)

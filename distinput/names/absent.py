@@ -89,7 +89,7 @@ _TABLE: dict[str, dict[str, tuple[str, str]]] = {
         "get_model_proto": ("use iterator.stats(), which says what each step costs", GRAPHS),
         "index_table_from_dataset": _TABLES,
         "make_saveable_from_iterator": ("use train.Checkpoint(iterator=...), or iterator.state()", GRAPHS),
-        "service": ("workers share the data without a service: use a strategy, or Dataset.shard", GRAPHS),
+        "service": ("use ds.on_workers(service) with the address of a Dask cluster: exact order and states", GRAPHS),
         "table_from_dataset": _TABLES,
         "to_variant": _VARIANTS,
     },

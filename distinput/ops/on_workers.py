@@ -1,34 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """`on_workers`: what stands below runs on input workers, in pieces; elements, their order and the states are as without it."""
 
-import traceback
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from queue import SimpleQueue
-from typing import Any, ClassVar, NamedTuple, Never, final
+from typing import Any, ClassVar
 
-from distinput.columns.block import MOST_BYTES, Block, Failure, Trouble, is_defect_within, rows_within, trouble_of
+from distinput.cluster.input_service import is_service, opened
+from distinput.columns.block import MOST_BYTES, Block, Failure, rows_within
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
-from distinput.errors import InvalidArgumentError, UnavailableError
-from distinput.functions.workers import packed, sendable
+from distinput.errors import InvalidArgumentError
 from distinput.ops.filter import Filter, Where
+from distinput.ops.piece_lanes import ProcessLanes, ServiceLanes, ThreadLanes, steps_for_service
+from distinput.ops.pieces import PieceBase, PieceTask, Result, Told, WorkPiece, chain_below
 from distinput.plan.check import at_least, normalized
 from distinput.plan.families import OneForOne, SameElements
 from distinput.plan.node import Needs, Node, walk
 from distinput.run.processes import Processes, Workforce
 from distinput.run.run import OpCounters, Run
 from distinput.run.segments import Closed
-from distinput.values.spec import Spec
 
-__all__ = ["BlockBehind", "OnWorkers"]
+__all__ = ["OnWorkers"]
 
 
 _PIECE_SECONDS, _GROWTH, _MOST_ROWS = 0.02, 4, 4096
 """Work that a piece should be, how much larger than the last one it may be, and the most rows of its input."""
+
+_SERVICES = "'threads:N' or 'processes:N', the address of a Dask scheduler or of Ray,"
 
 
 # ----------------------------------------------------------------------------
@@ -50,13 +53,18 @@ class OnWorkers(SameElements):
     other way round. Only between two maps, which are one step without it, a state that was saved without it is refused.
 
     Args:
-      service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine.
+      service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine. For a running
+        cluster, the address of a Dask scheduler ("tcp://host:8786") or of Ray ("ray://host:10001"; "ray" for the one of this
+        program), a `distributed.Client`, or a `concurrent.futures.Executor`.
       max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker.
 
     Raises:
       InvalidArgumentError: `service` names no workers, or `max_outstanding_requests` is less than 1.
-      TypeError: `service` is no text, or at iteration, a function cannot be sent to a process.
-      UnavailableError: at iteration, worker processes end each time that they have the same work.
+      TypeError: `service` is nothing of these, or at iteration, a function cannot be sent to a process.
+      EngineMissing: at iteration, the package of the cluster is not installed.
+      FailedPreconditionError: at iteration, a worker of a cluster has another version of the code.
+      UnavailableError: at iteration, there is no cluster at the address, or workers end each time that they have the same
+        work.
 
     >>> import distinput as di
     >>> ds = di.data.Dataset.range(6).map(lambda x: x * x).batch(2)
@@ -73,7 +81,7 @@ class OnWorkers(SameElements):
     needs: ClassVar[Needs] = Needs.ONE
     by_position: ClassVar[bool] = True
     indifferent: ClassVar[frozenset[str]] = frozenset({"service", "max_outstanding_requests"})
-    service: str
+    service: Any
     max_outstanding_requests: int | None = None
 
     def __post_init__(self) -> None:
@@ -84,13 +92,17 @@ class OnWorkers(SameElements):
 
     @cached_property
     def workers(self) -> tuple[str, int]:
-        """The kind of workers, and how many."""
+        """The kind of workers, and how many; 0 where a service tells it."""
+        if is_service(self.service):
+            return "service", 0
         if not isinstance(self.service, str):
-            raise TypeError(f"on_workers: service must be 'threads:N' or 'processes:N', got {self.service!r}")
+            raise TypeError(
+                f"on_workers: service must be {_SERVICES}, a distributed.Client or an executor, got {self.service!r}"
+            )
         kind, _, count = self.service.partition(":")
         if kind not in ("threads", "processes") or not count.isascii() or not count.isdigit() or int(count) < 1:
             raise InvalidArgumentError(
-                f"on_workers: service must be 'threads:N' or 'processes:N' with N at least 1, got {self.service!r}"
+                f"on_workers: service must be {_SERVICES} with N at least 1, got {self.service!r}"
             )
         return kind, int(count)
 
@@ -161,7 +173,7 @@ class OnWorkers(SameElements):
         made = copy
         for step in reversed(chain):
             made = self._copied(step, (made,)) if changed else step
-        return _Divided(made, len(chain), self.workers, self.max_outstanding_requests, origin=self.origin)
+        return _Divided(made, len(chain), self.service, self.workers, self.max_outstanding_requests, origin=self.origin)
 
     def _copied(self, step: Node, inputs: tuple[Node, ...]) -> Node:
         copy = step.with_inputs(inputs).same_as(step)
@@ -195,302 +207,6 @@ def _is_divisible(node: Node) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# A piece: some elements of the base, and what the steps of a chain make of them.
-# ----------------------------------------------------------------------------
-
-
-class _Piece(NamedTuple):
-    """What a worker needs.
-
-    Args:
-      state: of the chain, before the piece.
-      blocks: of the base, each with the state after it; None: not all of the last block is in the piece.
-      over: rows of the first block that are not sent: they stand before the mark.
-      cut: the mark behind the last row, if the last block is not whole.
-    """
-
-    state: State
-    blocks: list[tuple[Block, State | None]]
-    over: int
-    cut: State | None
-
-    @property
-    def rows(self) -> int:
-        """Elements of the base."""
-        return sum([block.size for block, _ in self.blocks])
-
-
-class _Told(NamedTuple):
-    """An error, and what is known of it.
-
-    Args:
-      error: what was raised.
-      trouble: without steps.
-      step: which step of the chain it is of; None: it came from below.
-      trace: the traceback of another process.
-    """
-
-    error: Exception
-    trouble: Trouble
-    step: int | None
-    trace: str = ""
-
-
-class _Result(NamedTuple):
-    """What a worker made of a piece.
-
-    Args:
-      items: blocks or failures, each with the state after it.
-      error: what ended the stream.
-      seconds: of work.
-      counts: blocks, rows and seconds of each step of the chain.
-    """
-
-    items: list[tuple[Block | _Told, State]]
-    error: _Told | None
-    seconds: float
-    counts: list[tuple[int, int, float]]
-
-
-@final
-class BlockBehind(Block):
-    """The rows of a block from a position on; those before it are not there, and nobody looks at them."""
-
-    __slots__ = ("_block", "_over")
-
-    def __init__(self, block: Block, over: int) -> None:
-        self.structure, self.size = block.structure, over + block.size
-        self._block, self._over = block, over
-
-    def columnar(self) -> Never:
-        raise AssertionError("the first rows are not there")
-
-    def rows(self, start: int, stop: int, step: int = 1) -> Block:
-        assert start >= self._over, "the first rows are not there"
-        return self._block.rows(start - self._over, min(stop, self.size) - self._over, step)
-
-    def row(self, index: int) -> Any:
-        return self._block.row(index - self._over)
-
-    def elements(self) -> Never:
-        raise AssertionError("the first rows are not there")
-
-    def copied(self) -> Never:
-        raise AssertionError("the first rows are not there")
-
-    @property
-    def nbytes(self) -> int:
-        return self._block.nbytes
-
-
-class _PieceRun(Run):
-    """A run over one piece."""
-
-    piece: _Piece
-
-
-@dataclass(frozen=True, eq=False)
-class _Given(Node):
-    """Stands in the place of the base of a chain, and gives the elements of a piece.
-
-    Args:
-      base: what it stands for, if records of files can be looked up in it.
-      known: what its elements look like.
-    """
-
-    tolerant: ClassVar[bool] = True
-    base: Node | None
-    known: Spec
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return ()
-
-    @property
-    def spec(self) -> Spec:
-        return self.known
-
-    def start(self, epoch: int) -> State:
-        return {}
-
-    def stream(self, state: State, run: Run) -> Stream:
-        if isinstance(run, _PieceRun):
-            over = run.piece.over
-            for block, after in run.piece.blocks:
-                yield (BlockBehind(block, over) if over else block), _CUT if after is None else after
-                over = 0
-
-    @property
-    def in_record_order(self) -> bool:
-        return self.base is not None and self.base.in_record_order
-
-    def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
-        return None if self.base is None else self.base.place_of(state, ahead)
-
-    def records_at(self, state: State, ahead: int) -> Any:
-        return None if self.base is None else self.base.records_at(state, ahead)
-
-
-_CUT: State = {"cut": True}
-
-
-class _PieceTask:
-    """What a worker does with pieces.
-
-    Args:
-      top: the first step of a chain, over a `_Given`.
-      depth: how many steps it has.
-      elsewhere: whether results go to another process.
-    """
-
-    def __init__(self, top: Node, depth: int, *, elsewhere: bool) -> None:
-        self.top, self.depth, self.elsewhere = top, depth, elsewhere
-
-    def __repr__(self) -> str:
-        return ", ".join(map(str, self.steps))
-
-    @property
-    def steps(self) -> list[Node]:
-        """The chain, its first step first."""
-        return _down(self.top, self.depth)
-
-    def __call__(self, given: tuple[_Piece, bool, bool], over: Callable[[], bool] | None = None) -> _Result:
-        piece, tolerant, past_damage = given
-        steps = self.steps
-        run = _PieceRun(steps)
-        run.piece = piece
-        run.asked = run.asked._replace(tolerant=tolerant, past_damage=past_damage)
-        items: list[tuple[Block | _Told, State]] = []
-        last_error: _Told | None = None
-        begin = Run.clock()
-        with run:
-            stream = self.top.open(piece.state, run)
-            try:
-                for block, state in stream:
-                    made = self._told(block.error, steps) if type(block) is Failure else self._made(block)
-                    items.append((made, self._whole(state, piece)))
-                    if over is not None and over():
-                        break
-            except Exception as error:  # noqa: BLE001 - raised when its turn comes
-                last_error = self._told(error, steps)
-            finally:
-                stream.close()  # type: ignore[attr-defined]
-        counters = [run.counter(step) for step in steps]
-        return _Result(items, last_error, Run.clock() - begin, [(c.blocks, c.rows, c.own) for c in counters])
-
-    def _made(self, block: Block) -> Block:
-        return packed(block) if self.elsewhere else block.materialize()
-
-    def _told(self, error: Exception, steps: list[Node]) -> _Told:
-        trouble = trouble_of(error)
-        index = next((place for place, step in enumerate(steps) if step is trouble.step), None)
-        if not self.elsewhere:
-            return _Told(error, trouble, index)
-        is_defect_within(error)  # which its traceback tells
-        notes = vars(error).pop("__notes__", [])
-        trace = "".join(traceback.format_exception(error)).rstrip()
-        vars(error).pop("_distinput_trouble", None)
-        for note in notes:  # which are no part of the trace, or they would be told twice
-            error.add_note(note)
-        return _Told(sendable(error), replace(trouble, step=None, mark=None), index, trace)
-
-    def _whole(self, state: State, piece: _Piece) -> State:
-        """A state, in which the place behind the last row is one of the base."""
-        return state if piece.cut is None else _replaced(state, self.steps, piece.cut)
-
-
-def _down(top: Node, depth: int) -> list[Node]:
-    found = [top]
-    while len(found) < depth:
-        found.append(found[-1].inputs[0])
-    return found
-
-
-def _replaced(state: State, steps: list[Node], cut: State) -> State:
-    _, *below = [step for step in steps if not step.transparent]
-    if not below:
-        return cut if state["input"].get("cut") is True and state["input"].keys() == _CUT.keys() else state
-    inner = _replaced(state["input"], below, cut)
-    return state if inner is state["input"] else {**state, "input": inner}
-
-
-# ----------------------------------------------------------------------------
-# The workers: threads and processes. They get pieces in turn, and their results are taken in the order of the pieces.
-# ----------------------------------------------------------------------------
-
-
-class _Threads:
-    """A pool of threads, each piece at a copy of the chain that no other piece is at."""
-
-    def __init__(self, pool: Any, tasks: "SimpleQueue[_PieceTask]", run: Run) -> None:
-        self._pool, self._tasks, self._run = pool, tasks, run
-        self._over = False
-
-    def send(self, given: tuple[_Piece, bool, bool]) -> Any:
-        return self._pool.submit(self._called, given)
-
-    def ready(self, sent: Any) -> bool:
-        return bool(sent.done())
-
-    def receive(self, sent: Any) -> _Result:
-        made: _Result = sent.result()
-        return made
-
-    def close(self) -> None:
-        self._over = True
-
-    def _called(self, given: tuple[_Piece, bool, bool]) -> _Result:
-        task = self._tasks.get()
-        try:
-            return task(given, lambda: self._over or self._run.cancelled.is_set())
-        finally:
-            self._tasks.put(task)
-
-
-class _Workers:
-    """Worker processes."""
-
-    def __init__(self, processes: Processes, run: Run, chain: str) -> None:
-        self._processes, self._run, self._chain = processes, run, chain
-        self._sent = 0
-
-    def send(self, given: tuple[_Piece, bool, bool]) -> int:
-        piece, *asked = given
-        worker = self._sent % len(self._processes)
-        blocks = [(packed(block), after) for block, after in piece.blocks]
-        try:
-            self._processes.send(worker, (piece._replace(blocks=blocks), *asked))
-        except UnavailableError as error:
-            raise self._named(error) from None
-        self._sent += 1
-        return worker
-
-    def ready(self, sent: int) -> bool:
-        return self._processes.ready(sent)
-
-    def receive(self, sent: int) -> _Result:
-        try:
-            made: _Result = self._processes.receive(sent, lambda: not self._run.cancelled.is_set())
-        except UnavailableError as error:
-            raise self._named(error) from None
-        pid = self._processes.pids[sent]
-        for told in [
-            *[made for made, _ in made.items if isinstance(made, _Told)],
-            *([made.error] if made.error else []),
-        ]:
-            if told.trace:
-                told.error.add_note(f"in worker process {pid}:\n{told.trace}")
-        return made
-
-    def close(self) -> None:
-        pass
-
-    def _named(self, error: UnavailableError) -> UnavailableError:
-        error.add_note(f"the work was that of {self._chain}")
-        return error
-
-
-# ----------------------------------------------------------------------------
 # The consumer: it reads the base, sends pieces, and hands on what comes back, in order.
 # ----------------------------------------------------------------------------
 
@@ -501,6 +217,7 @@ class _Divided(SameElements):
 
     Args:
       depth: how many steps, from the input down.
+      service: what the workers belong to.
       workers: their kind and number.
       most: pieces under way.
     """
@@ -511,6 +228,7 @@ class _Divided(SameElements):
     needs: ClassVar[Needs] = Needs.ONE
     by_position: ClassVar[bool] = True
     depth: int
+    service: Any
     workers: tuple[str, int]
     most: int | None = field(default=None)
 
@@ -549,7 +267,7 @@ class _Divided(SameElements):
     @cached_property
     def chain(self) -> list[Node]:
         """The steps, the first one first."""
-        return _down(self.input, self.depth)
+        return chain_below(self.input, self.depth)
 
     @property
     def base(self) -> Node:
@@ -562,21 +280,26 @@ class _Divided(SameElements):
         return Workforce(lambda: Processes(self._task(elsewhere=True), self.workers[1], "on_workers"))
 
     @cached_property
-    def tasks(self) -> "SimpleQueue[_PieceTask]":
+    def steps_for_service(self) -> bytes:
+        """The chain, as a service is given it."""
+        return steps_for_service(self._task(elsewhere=True))
+
+    @cached_property
+    def tasks(self) -> "SimpleQueue[PieceTask]":
         """Of threads: copies of the chain that nobody uses at the moment."""
-        free: SimpleQueue[_PieceTask] = SimpleQueue()
+        free: SimpleQueue[PieceTask] = SimpleQueue()
         for _ in range(self.workers[1]):
             free.put(self._task(elsewhere=False))
         return free
 
-    def _task(self, *, elsewhere: bool) -> _PieceTask:
+    def _task(self, *, elsewhere: bool) -> PieceTask:
         base = self.base
         known = vars(base).get("spec") or base.spec
         files = any(step.reads_files or step.spec_from_file for step in walk(base)) and not base.lasting
-        top: Node = _Given(base if files else None, known, origin=base.origin)
+        top: Node = PieceBase(base if files else None, known, origin=base.origin)
         for step in reversed(self.chain):
             top = step.with_inputs((top,)).same_as(step)
-        return _PieceTask(top, self.depth, elsewhere=elsewhere)
+        return PieceTask(top, self.depth, elsewhere=elsewhere)
 
     def _inside(self, state: State) -> tuple[State, int] | None:
         """Where the base stands in a state of the chain; None: steps above the last one are in the middle of a block."""
@@ -602,19 +325,27 @@ class _Divided(SameElements):
         place = None if state is None else self._inside(state)
         if place is None:
             return
-        kind, count = self.workers
         try:
-            if kind == "threads":
-                with run.pool(count) as pool:
-                    lanes = _Threads(pool, self.tasks, run)
-                    try:
-                        yield from self._pieces(*place, lanes, run)
-                    finally:
-                        lanes.close()
-            else:
-                yield from self._in_processes(*place, run)
+            with self._lanes(run) as lanes:
+                yield from self._pieces(*place, lanes, run)
         except Closed:
             return  # the run was closed while it waited
+
+    @contextmanager
+    def _lanes(self, run: Run) -> "Iterator[ThreadLanes | ProcessLanes | ServiceLanes]":
+        """Workers for one stream."""
+        kind, count = self.workers
+        words = ", ".join([step.where() for step in reversed(self.chain)])
+        if kind == "threads":
+            with run.pool(count) as pool, closing(ThreadLanes(pool, count, self.tasks, run)) as threads:
+                yield threads
+        elif kind == "processes":
+            with self.workforce.lent() as processes:
+                processes.drain(lambda: not run.cancelled.is_set())
+                yield ProcessLanes(processes, run, words)
+        else:
+            with closing(ServiceLanes(opened(self.service), self.steps_for_service, run, words)) as service:
+                yield service
 
     def _here(self, state: State, run: Run) -> Any:
         """What comes before a place at which pieces can begin, and that place; None at the end.
@@ -635,21 +366,14 @@ class _Divided(SameElements):
             stream.close()  # type: ignore[attr-defined]
         return None
 
-    def _in_processes(self, before: State, over: int, run: Run) -> Stream:
-        with self.workforce.lent() as processes:
-            processes.drain(lambda: not run.cancelled.is_set())
-            lanes = _Workers(processes, run, ", ".join([step.where() for step in reversed(self.chain)]))
-            yield from self._pieces(before, over, lanes, run)
-
-    def _pieces(self, before: State, over: int, lanes: Any, run: Run) -> Stream:
+    def _pieces(self, before: State, over: int, lanes: ThreadLanes | ProcessLanes | ServiceLanes, run: Run) -> Stream:
         counter = run.counter(self)
-        counter.workers = self.workers[1]
-        most = self.most or 2 * self.workers[1]
         source = _Source(self, before, over, run)
-        waiting: deque[tuple[_Piece, Any]] = deque()
+        waiting: deque[tuple[WorkPiece, Any]] = deque()
         try:
             while True:
-                full = len(waiting) >= most or source.ended
+                counter.workers = lanes.count
+                full = len(waiting) >= (self.most or 2 * lanes.count) or source.ended
                 if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
                     piece, sent = waiting.popleft()
                     if sent is None:  # an error of the base
@@ -671,21 +395,21 @@ class _Divided(SameElements):
             raise source.error
 
     @cached_property
-    def _alone(self) -> _PieceTask:
+    def _alone(self) -> PieceTask:
         return self._task(elsewhere=False)
 
-    def _delivered(self, result: _Result, run: Run) -> Stream:
+    def _delivered(self, result: Result, run: Run) -> Stream:
         for step, (blocks, rows, seconds) in zip(self.chain, result.counts, strict=True):
             counter = run.counter(step)
             counter.blocks += blocks
             counter.rows += rows
             counter.worked += seconds
         for made, state in result.items:
-            yield (Failure(self._raised(made)) if isinstance(made, _Told) else made), state
+            yield (Failure(self._raised(made)) if isinstance(made, Told) else made), state
         if result.error is not None:
             raise self._raised(result.error)
 
-    def _raised(self, told: _Told) -> Exception:
+    def _raised(self, told: Told) -> Exception:
         """An error of a worker, of which is known what was known there."""
         trouble = told.trouble
         trouble.located = trouble.told = True
@@ -722,7 +446,7 @@ class _Source:
         self.ended = False
         self.error: Exception | None = None
 
-    def next(self) -> _Piece | None:
+    def next(self) -> WorkPiece | None:
         """The next piece; None at the end."""
         parts: list[tuple[Block, State | None]] = []
         state: State | None = None
@@ -744,12 +468,12 @@ class _Source:
             left -= rows.size
             if self._first < self._block.size:
                 cut = self._divided_cut()
-                return _Piece(state, [*parts, (rows, None)], over, cut)
+                return WorkPiece(state, [*parts, (rows, None)], over, cut)
             parts.append((rows, self._after))
             self._pass()
-        return None if state is None else _Piece(state, parts, over, None)
+        return None if state is None else WorkPiece(state, parts, over, None)
 
-    def took(self, piece: _Piece, result: _Result) -> None:
+    def took(self, piece: WorkPiece, result: Result) -> None:
         """Choose the size of the next pieces by the time that one took, and by the bytes of its results."""
         rows = piece.rows
         nbytes = sum([made.nbytes for made, _ in result.items if isinstance(made, Block)])

@@ -10,7 +10,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from types import CodeType
@@ -20,7 +20,7 @@ import numpy as np
 
 from distinput.values.buffers import Bytes, alone, counts_are_exact
 
-__all__ = ["Closed", "SegmentConnection", "dumps", "dumps_with_buffers", "has_cloudpickle", "pickler"]
+__all__ = ["Closed", "Packed", "SegmentConnection", "dumps", "dumps_with_buffers", "has_cloudpickle", "pickler"]
 
 
 # ----------------------------------------------------------------------------
@@ -81,6 +81,42 @@ def dumps_with_buffers(value: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:
             return data, buffers
     buffers.clear()
     return dumps(value, protocol=5, buffer_callback=buffers.append), buffers
+
+
+class Packed:
+    """A value as bytes.
+
+    Args:
+      data: the pickle.
+      buffers: large arrays, as they lie in memory.
+      kept: what the value refers to elsewhere, which lives as long as this.
+      received: True if it came from another process, and so nobody else uses its memory.
+    """
+
+    __slots__ = ("buffers", "data", "kept", "received")
+
+    def __init__(self, data: Any, buffers: list[Any], kept: Sequence[Any] = (), *, received: bool = False) -> None:
+        self.data, self.buffers, self.kept, self.received = data, buffers, kept, received
+
+    def unpacked(self) -> Any:
+        """The value made anew; each call makes one of its own, but for a value received, which is used once."""
+        buffers = self.buffers if self.received else [bytearray(buffer) for buffer in self.buffers]
+        return pickle.loads(self.data, buffers=buffers)
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return len(self.data) + sum(len(buffer) for buffer in self.buffers)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if protocol < 5:
+            return _received, (bytes(self.data), [bytearray(buffer) for buffer in self.buffers])
+        # Without a copy into the message that it becomes part of.
+        return _received, (pickle.PickleBuffer(self.data), [pickle.PickleBuffer(buffer) for buffer in self.buffers])
+
+
+def _received(data: Any, buffers: list[Any]) -> Packed:
+    return Packed(data, buffers, received=True)
 
 
 @cache

@@ -14,7 +14,7 @@ from distinput.columns.column import Dense, LazyColumn
 from distinput.columns.picked import Picked, picked
 from distinput.columns.rows import ChunkedBlock
 from distinput.ops.copied import CopyingBlock
-from distinput.ops.on_workers import BlockBehind
+from distinput.ops.pieces import BlockBehind
 from distinput.values.nest import LEAF, structure_of
 
 FINAL = {BlockBehind, ChunkedBlock, ColumnBlock, CopyingBlock, Failure}

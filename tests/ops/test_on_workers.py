@@ -179,7 +179,7 @@ def test_explain_says_what_goes_to_workers() -> None:
     assert "nothing goes to workers" in RANGE(9).batch(3).on_workers("threads:2").explain()
 
 
-@pytest.mark.parametrize("service", ["threads", "threads:0", "processes:x", "tcp://here:1", ""])
+@pytest.mark.parametrize("service", ["threads", "threads:0", "processes:x", "http://here:1", ""])
 def test_the_service_is_checked(service: str) -> None:
     with pytest.raises(InvalidArgumentError, match="on_workers: service must be 'threads:N' or 'processes:N'"):
         RANGE(3).on_workers(service)

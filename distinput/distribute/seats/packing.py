@@ -19,7 +19,7 @@ from typing import Any
 
 from distinput.distribute.seats.links import pickled_with
 from distinput.errors import EngineMissing
-from distinput.run.segments import pickler
+from distinput.run.segments import Packed, pickler
 
 __all__ = ["AsIs", "Packed", "Pickled", "is_installed", "same_modules", "sources"]
 
@@ -99,42 +99,6 @@ class AsIs:
     def unpack(self, packed: Any) -> Any:
         """The value."""
         return packed
-
-
-class Packed:
-    """A value as bytes.
-
-    Args:
-      data: the pickle.
-      buffers: large arrays, as they lie in memory.
-      kept: objects at other seats that the value refers to, which live as long as this.
-      received: True if it came from another process, and so nobody else uses its memory.
-    """
-
-    __slots__ = ("buffers", "data", "kept", "received")
-
-    def __init__(self, data: Any, buffers: list[Any], kept: list[Any], *, received: bool = False) -> None:
-        self.data, self.buffers, self.kept, self.received = data, buffers, kept, received
-
-    def unpacked(self) -> Any:
-        """The value made anew; each call makes one of its own, but for a value received, which is used once."""
-        buffers = self.buffers if self.received else [bytearray(buffer) for buffer in self.buffers]
-        return pickle.loads(self.data, buffers=buffers)
-
-    @property
-    def nbytes(self) -> int:
-        """Its size."""
-        return len(self.data) + sum(len(buffer) for buffer in self.buffers)
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        if protocol < 5:
-            return _received, (bytes(self.data), [bytearray(buffer) for buffer in self.buffers])
-        # Without a copy into the message that it becomes part of.
-        return _received, (pickle.PickleBuffer(self.data), [pickle.PickleBuffer(buffer) for buffer in self.buffers])
-
-
-def _received(data: Any, buffers: list[Any]) -> Packed:
-    return Packed(data, buffers, [], received=True)
 
 
 class Pickled:

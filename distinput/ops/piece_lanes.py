@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where pieces go: threads, processes of this machine, or an input service. Results are taken in the order of the pieces."""
+
+import os
+import pickle
+import platform
+import sys
+import traceback
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from distinput.cluster.input_service import InputService
+from distinput.errors import FailedPreconditionError, UnavailableError
+from distinput.functions.workers import packed
+from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece
+from distinput.plan.code import PYTHON
+from distinput.run.processes import Processes, pickled
+from distinput.run.run import Run
+from distinput.run.segments import Closed, Packed, dumps_with_buffers
+
+__all__ = ["ProcessLanes", "ServiceLanes", "ThreadLanes", "steps_for_service"]
+
+
+class ThreadLanes:
+    """A pool of threads, each piece at a copy of the chain that no other piece is at."""
+
+    def __init__(self, pool: Any, count: int, tasks: "SimpleQueue[PieceTask]", run: Run) -> None:
+        self._pool, self.count, self._tasks, self._run = pool, count, tasks, run
+        self._over = False
+
+    def send(self, given: tuple[WorkPiece, bool, bool]) -> Any:
+        return self._pool.submit(self._called, given)
+
+    def ready(self, sent: Any) -> bool:
+        return bool(sent.done())
+
+    def receive(self, sent: Any) -> Result:
+        made: Result = sent.result()
+        return made
+
+    def close(self) -> None:
+        self._over = True
+
+    def _called(self, given: tuple[WorkPiece, bool, bool]) -> Result:
+        task = self._tasks.get()
+        try:
+            return task(given, lambda: self._over or self._run.cancelled.is_set())
+        finally:
+            self._tasks.put(task)
+
+
+def _note_traces(result: Result, where: str) -> None:
+    """Tell in each error what its traceback was at the worker."""
+    told = [made for made, _ in result.items if isinstance(made, Told)]
+    for each in [*told, *([result.error] if result.error else [])]:
+        if each.trace:
+            each.error.add_note(f"{where}:\n{each.trace}")
+
+
+class ProcessLanes:
+    """Worker processes."""
+
+    def __init__(self, processes: Processes, run: Run, chain: str) -> None:
+        self._processes, self._run, self._chain = processes, run, chain
+        self.count = len(processes)
+        self._sent = 0
+
+    def send(self, given: tuple[WorkPiece, bool, bool]) -> int:
+        piece, *asked = given
+        worker = self._sent % len(self._processes)
+        blocks = [(packed(block), after) for block, after in piece.blocks]
+        try:
+            self._processes.send(worker, (piece._replace(blocks=blocks), *asked))
+        except UnavailableError as error:
+            raise self._named(error) from None
+        self._sent += 1
+        return worker
+
+    def ready(self, sent: int) -> bool:
+        return self._processes.ready(sent)
+
+    def receive(self, sent: int) -> Result:
+        try:
+            made: Result = self._processes.receive(sent, lambda: not self._run.cancelled.is_set())
+        except UnavailableError as error:
+            raise self._named(error) from None
+        _note_traces(made, f"in worker process {self._processes.pids[sent]}")
+        return made
+
+    def _named(self, error: UnavailableError) -> UnavailableError:
+        error.add_note(f"the work was that of {self._chain}")
+        return error
+
+
+# ----------------------------------------------------------------------------
+# An input service: any number of workers, which come and go.
+#
+# What a function raises travels in a result. So what a future raises tells that a worker was lost, and its piece is sent again,
+# unless the engine has already done so.
+# ----------------------------------------------------------------------------
+
+
+_TRIES = 4
+"""How often a piece is sent before its loss is an error."""
+
+_LOOK_SECONDS = 0.2
+"""How often a wait looks whether the iteration was closed."""
+
+_COUNT_SECONDS = 2.0
+"""How long a count of the workers holds."""
+
+_NOBODY_SECONDS = 300.0
+"""How long a piece waits while there are no workers: clusters start them when there is work."""
+
+
+@dataclass(eq=False)
+class _SentPiece:
+    """A piece at a service."""
+
+    content: Packed
+    elements: int
+    future: "Future[Any]"
+    tries: int = 1
+
+
+class ServiceLanes:
+    """An input service, and how pieces get there.
+
+    Args:
+      service: with its workers.
+      steps: from `steps_for_service`.
+      run: the pass.
+      chain: the steps, in words.
+    """
+
+    def __init__(self, service: InputService, steps: bytes, run: Run, chain: str) -> None:
+        self._service, self._run, self._chain = service, run, chain
+        self._steps = service.shared(steps)
+        self._under_way: set[Future[Any]] = set()
+        self._count, self._counted = 1, -_COUNT_SECONDS
+
+    @property
+    def count(self) -> int:
+        """How many workers there are, at least 1."""
+        if Run.clock() >= self._counted + _COUNT_SECONDS:
+            self._count, self._counted = self._service.workers(), Run.clock()
+        return max(1, self._count)
+
+    def send(self, given: tuple[WorkPiece, bool, bool]) -> _SentPiece:
+        """Hand a piece to the service."""
+        piece, *asked = given
+        blocks = [(packed(block), after) for block, after in piece.blocks]
+        content = _as_packed((piece._replace(blocks=blocks), *asked))
+        return _SentPiece(content, piece.rows, self._submitted(content))
+
+    def ready(self, sent: _SentPiece) -> bool:
+        """Whether its result, or the news of its loss, is there."""
+        return sent.future.done()
+
+    def receive(self, sent: _SentPiece) -> Result:
+        """The result of a piece, which is sent again if it was lost.
+
+        Raises:
+          Closed: the run was closed.
+          FailedPreconditionError: a worker has other code.
+          RuntimeError: the result cannot be sent.
+          UnavailableError: it was lost several times, or there are no workers.
+        """
+        while True:
+            try:
+                answer: _Answer = self._awaited(sent)
+            except (Closed, UnavailableError, KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as lost:  # Dask's for a call that it forgot is no Exception
+                self._under_way.discard(sent.future)
+                if sent.tries >= _TRIES or self._service.gave_up(lost):
+                    raise UnavailableError(
+                        f"on_workers: the workers were lost again and again while they had the same {sent.elements} elements "
+                        f"of {self._chain}, the last time with {type(lost).__name__}: {lost}; the function may end its worker, "
+                        "or need more memory than there is"
+                    ) from lost
+                sent.tries += 1
+                sent.future = self._submitted(sent.content)
+                continue
+            self._under_way.discard(sent.future)
+            return self._opened(answer)
+
+    def close(self) -> None:
+        """Cancel what is under way, and close what was opened for the service."""
+        with suppress(Exception):  # a service that has ended takes no news
+            for future in self._under_way:
+                future.cancel()
+        self._service.close()
+
+    def _submitted(self, content: Packed) -> "Future[Any]":
+        try:
+            future = self._service.submit(_answered, self._steps, content)
+        except Exception as error:
+            raise UnavailableError(
+                f"on_workers: the service takes no more work ({type(error).__name__}: {error}); start it again, and go on from "
+                f"the last state that was saved; the work was that of {self._chain}"
+            ) from error
+        self._under_way.add(future)
+        return future
+
+    def _awaited(self, sent: _SentPiece) -> Any:
+        begin = Run.clock()
+        while True:
+            try:
+                return sent.future.result(_LOOK_SECONDS)
+            except TimeoutError:
+                if self._run.cancelled.is_set():
+                    raise Closed from None
+                if sent.future.done():
+                    raise
+            if self.count and self._count:
+                begin = Run.clock()
+            elif Run.clock() > begin + _NOBODY_SECONDS:
+                raise UnavailableError(
+                    f"on_workers: the service has had no workers for {_NOBODY_SECONDS:.0f} s; start some, for example with "
+                    "`dask worker SCHEDULER`, and go on from the last state that was saved"
+                )
+
+    def _opened(self, answer: "_Answer") -> Result:
+        if answer.refused:
+            raise FailedPreconditionError(f"on_workers: {answer.refused}; the work was that of {self._chain}")
+        if answer.content is None:
+            raise RuntimeError(f"on_workers: a worker of the service on {answer.worker} failed:\n{answer.trace}")
+        result: Result = answer.content.unpacked()
+        _note_traces(result, f"in a worker of the service, {answer.worker}")
+        return result
+
+
+@dataclass(eq=False)
+class _Answer:
+    """What comes back from a service.
+
+    Args:
+      worker: its machine and process.
+      content: a result; None: there is none.
+      refused: why the worker took no work.
+      trace: of an error that no function raised.
+    """
+
+    worker: str
+    content: Packed | None = None
+    refused: str = ""
+    trace: str = ""
+
+
+def steps_for_service(task: PieceTask) -> bytes:
+    """The steps of a chain, and what they are, by which a worker knows whether it has the same.
+
+    Raises:
+      TypeError: they cannot be sent.
+    """
+    return pickle.dumps((_versions(), _words_of(task), pickled("on_workers", task)))
+
+
+def _versions() -> dict[str, str]:
+    return {"Python": PYTHON, "distinput": sys.modules["distinput"].__version__}
+
+
+def _words_of(task: PieceTask) -> list[dict[str, Any]]:
+    """What each step is: its arguments, and what its functions do; not the data that they read and others may change."""
+    return [{name: word for name, word in step.identity.items() if name in _CODE} for step in task.steps]
+
+
+_CODE = ("step", "code", "held")
+
+
+def _answered(steps: bytes, content: Packed) -> _Answer:
+    """What a worker of a service does with a piece."""
+    worker = f"process {os.getpid()} on {platform.node()}"
+    try:
+        idle = _idle_tasks(steps)
+        try:
+            task = idle.get_nowait()
+        except Empty:
+            task = _task_of(steps)
+    except _RefusedError as refusal:
+        return _Answer(worker, refused=f"{worker} {refusal}")
+    try:
+        result = _as_packed(task(content.unpacked()))
+    except Exception:  # noqa: BLE001 - told to the consumer
+        return _Answer(worker, trace=traceback.format_exc().rstrip())
+    idle.put(task)
+    return _Answer(worker, result)
+
+
+def _as_packed(value: Any) -> Packed:
+    data, buffers = dumps_with_buffers(value)
+    return Packed(data, [buffer.raw() for buffer in buffers])
+
+
+class _RefusedError(Exception):
+    """This worker cannot do the work as the consumer would."""
+
+
+@lru_cache(maxsize=8)
+def _idle_tasks(steps: bytes) -> "SimpleQueue[PieceTask]":  # noqa: ARG001 - of these steps
+    """Copies of the chain that no thread of this worker uses at the moment."""
+    return SimpleQueue()
+
+
+def _task_of(steps: bytes) -> PieceTask:
+    versions, words, data = pickle.loads(steps)
+    for name, here in _versions().items():
+        if versions[name] != here:
+            raise _RefusedError(f"has {name} {here}, and the consumer has {versions[name]}; install the same")
+    try:
+        task = pickle.loads(data)
+    except Exception as error:
+        raise _RefusedError(
+            f"cannot load the steps ({type(error).__name__}: {error}); the modules that they name must be there"
+        ) from error
+    assert isinstance(task, PieceTask)
+    for step, there, found in zip(task.steps, words, _words_of(task), strict=True):
+        if there != found:
+            raise _RefusedError(
+                f"has another version of the code of {step}; install the same, and start the worker again"
+            )
+    return task

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A piece: some elements of the base of a chain, and what the steps of the chain make of them, here or at a worker."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Never, final
+
+from distinput.columns.block import Block, Failure, Trouble, is_defect_within, trouble_of
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
+from distinput.functions.workers import packed, sendable
+from distinput.plan.node import Node
+from distinput.run.run import Run
+from distinput.values.spec import Spec
+
+__all__ = ["BlockBehind", "PieceBase", "PieceTask", "Result", "Told", "WorkPiece", "chain_below"]
+
+
+class WorkPiece(NamedTuple):
+    """What a worker needs.
+
+    Args:
+      state: of the chain, before the piece.
+      blocks: of the base, each with the state after it; None: not all of the last block is in the piece.
+      over: rows of the first block that are not sent: they stand before the mark.
+      cut: the mark behind the last row, if the last block is not whole.
+    """
+
+    state: State
+    blocks: list[tuple[Block, State | None]]
+    over: int
+    cut: State | None
+
+    @property
+    def rows(self) -> int:
+        """Elements of the base."""
+        return sum([block.size for block, _ in self.blocks])
+
+
+class Told(NamedTuple):
+    """An error, and what is known of it.
+
+    Args:
+      error: what was raised.
+      trouble: without steps.
+      step: which step of the chain it is of; None: it came from below.
+      trace: the traceback of another process.
+    """
+
+    error: Exception
+    trouble: Trouble
+    step: int | None
+    trace: str = ""
+
+
+class Result(NamedTuple):
+    """What a worker made of a piece.
+
+    Args:
+      items: blocks or failures, each with the state after it.
+      error: what ended the stream.
+      seconds: of work.
+      counts: blocks, rows and seconds of each step of the chain.
+    """
+
+    items: list[tuple[Block | Told, State]]
+    error: Told | None
+    seconds: float
+    counts: list[tuple[int, int, float]]
+
+
+@final
+class BlockBehind(Block):
+    """The rows of a block from a position on; those before it are not there, and nobody looks at them."""
+
+    __slots__ = ("_block", "_over")
+
+    def __init__(self, block: Block, over: int) -> None:
+        self.structure, self.size = block.structure, over + block.size
+        self._block, self._over = block, over
+
+    def columnar(self) -> Never:
+        raise AssertionError("the first rows are not there")
+
+    def rows(self, start: int, stop: int, step: int = 1) -> Block:
+        assert start >= self._over, "the first rows are not there"
+        return self._block.rows(start - self._over, min(stop, self.size) - self._over, step)
+
+    def row(self, index: int) -> Any:
+        return self._block.row(index - self._over)
+
+    def elements(self) -> Never:
+        raise AssertionError("the first rows are not there")
+
+    def copied(self) -> Never:
+        raise AssertionError("the first rows are not there")
+
+    @property
+    def nbytes(self) -> int:
+        return self._block.nbytes
+
+
+class _PieceRun(Run):
+    """A run over one piece."""
+
+    piece: WorkPiece
+
+
+@dataclass(frozen=True, eq=False)
+class PieceBase(Node):
+    """Stands in the place of the base of a chain, and gives the elements of a piece.
+
+    Args:
+      base: what it stands for, if records of files can be looked up in it.
+      known: what its elements look like.
+    """
+
+    tolerant: ClassVar[bool] = True
+    base: Node | None
+    known: Spec
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
+    def spec(self) -> Spec:
+        return self.known
+
+    def start(self, epoch: int) -> State:
+        return {}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        if isinstance(run, _PieceRun):
+            over = run.piece.over
+            for block, after in run.piece.blocks:
+                yield (BlockBehind(block, over) if over else block), _CUT if after is None else after
+                over = 0
+
+    @property
+    def in_record_order(self) -> bool:
+        return self.base is not None and self.base.in_record_order
+
+    def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
+        return None if self.base is None else self.base.place_of(state, ahead)
+
+    def records_at(self, state: State, ahead: int) -> Any:
+        return None if self.base is None else self.base.records_at(state, ahead)
+
+
+_CUT: State = {"cut": True}
+
+
+class PieceTask:
+    """What a worker does with pieces.
+
+    Args:
+      top: the first step of a chain, over a `PieceBase`.
+      depth: how many steps it has.
+      elsewhere: whether results go to another process.
+    """
+
+    def __init__(self, top: Node, depth: int, *, elsewhere: bool) -> None:
+        self.top, self.depth, self.elsewhere = top, depth, elsewhere
+
+    def __repr__(self) -> str:
+        return ", ".join(map(str, self.steps))
+
+    @property
+    def steps(self) -> list[Node]:
+        """The chain, its first step first."""
+        return chain_below(self.top, self.depth)
+
+    def __call__(self, given: tuple[WorkPiece, bool, bool], over: Callable[[], bool] | None = None) -> Result:
+        piece, tolerant, past_damage = given
+        steps = self.steps
+        run = _PieceRun(steps)
+        run.piece = piece
+        run.asked = run.asked._replace(tolerant=tolerant, past_damage=past_damage)
+        items: list[tuple[Block | Told, State]] = []
+        last_error: Told | None = None
+        begin = Run.clock()
+        with run:
+            stream = self.top.open(piece.state, run)
+            try:
+                for block, state in stream:
+                    made = self._told(block.error, steps) if type(block) is Failure else self._made(block)
+                    items.append((made, self._whole(state, piece)))
+                    if over is not None and over():
+                        break
+            except Exception as error:  # noqa: BLE001 - raised when its turn comes
+                last_error = self._told(error, steps)
+            finally:
+                stream.close()  # type: ignore[attr-defined]
+        counters = [run.counter(step) for step in steps]
+        return Result(items, last_error, Run.clock() - begin, [(c.blocks, c.rows, c.own) for c in counters])
+
+    def _made(self, block: Block) -> Block:
+        return packed(block) if self.elsewhere else block.materialize()
+
+    def _told(self, error: Exception, steps: list[Node]) -> Told:
+        trouble = trouble_of(error)
+        index = next((place for place, step in enumerate(steps) if step is trouble.step), None)
+        if not self.elsewhere:
+            return Told(error, trouble, index)
+        is_defect_within(error)  # which its traceback tells
+        notes = vars(error).pop("__notes__", [])
+        trace = "".join(traceback.format_exception(error)).rstrip()
+        vars(error).pop("_distinput_trouble", None)
+        for note in notes:  # which are no part of the trace, or they would be told twice
+            error.add_note(note)
+        return Told(sendable(error), replace(trouble, step=None, mark=None), index, trace)
+
+    def _whole(self, state: State, piece: WorkPiece) -> State:
+        """A state, in which the place behind the last row is one of the base."""
+        return state if piece.cut is None else _replaced(state, self.steps, piece.cut)
+
+
+def chain_below(top: Node, depth: int) -> list[Node]:
+    """A step and those below it, `depth` in all."""
+    found = [top]
+    while len(found) < depth:
+        found.append(found[-1].inputs[0])
+    return found
+
+
+def _replaced(state: State, steps: list[Node], cut: State) -> State:
+    _, *below = [step for step in steps if not step.transparent]
+    if not below:
+        return cut if state["input"].get("cut") is True and state["input"].keys() == _CUT.keys() else state
+    inner = _replaced(state["input"], below, cut)
+    return state if inner is state["input"] else {**state, "input": inner}

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`on_workers` with a Dask cluster, and with executors."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import FailedPreconditionError, UnavailableError
+from tests.ops.iterating import until_error
+
+RANGE = di.data.Dataset.range
+INT64 = di.TensorSpec([], "int64")
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+def odd(x: Any) -> Any:
+    return x % 3 != 0
+
+
+def some(x: Any) -> Any:
+    if x in (3, 20, 21, 44):
+        raise ValueError(f"no {x}")
+    return x
+
+
+def slowly(x: Any) -> Any:
+    time.sleep(0.002)
+    return np.array([x, os.getpid()])
+
+
+def fatal(x: Any) -> Any:
+    if x == 20:
+        os._exit(3)
+    return x
+
+
+def in_place(x: Any) -> Any:
+    x += 1
+    return x
+
+
+def found_in(folder: str) -> None:
+    sys.path.insert(0, folder)
+
+
+def of_version(text: str, folder: Path) -> Any:
+    """`answer` of a module that both sides import, as it is here."""
+    (folder / "input_code.py").write_text(text)
+    sys.modules.pop("input_code", None)
+    importlib.invalidate_caches()
+    return importlib.import_module("input_code").answer
+
+
+class Losing(Executor):
+    """Loses the first of each three calls."""
+
+    def __init__(self, most: int = 3) -> None:
+        self.inner, self.calls, self.most = ThreadPoolExecutor(2), 0, most
+
+    def submit(self, function: Any, /, *given: Any) -> Any:  # type: ignore[override]
+        self.calls += 1
+        if self.calls % self.most == 0:
+            lost: Future[Any] = Future()
+            lost.set_exception(ConnectionError("gone"))
+            return lost
+        return self.inner.submit(function, *given)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    distributed = pytest.importorskip(
+        "distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)"
+    )
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs="CRITICAL"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as made,
+    ):
+        yield made
+
+
+def made(kind: str) -> di.data.Dataset[Any]:
+    rows = np.arange(600.0).reshape(150, 4)
+    return {
+        "numbers": RANGE(90).map(double).filter(odd).shuffle(9, 1, False).map_rows(double).batch(4),
+        "rows": di.data.Dataset.from_tensor_slices({"rows": rows, "text": [b"a" * i for i in range(150)]}).map(dict),
+    }[kind]
+
+
+def plain(elements: Any) -> Any:
+    return [
+        {key: np.asarray(value).tolist() for key, value in element.items()}
+        if isinstance(element, dict)
+        else np.asarray(element).tolist()
+        for element in elements
+    ]
+
+
+@pytest.mark.parametrize("kind", ["numbers", "rows"])
+def test_elements_and_states_are_those_without_it(client: Any, kind: str) -> None:
+    alone = made(kind)
+    elements = plain(alone)
+    for service in (client, client.scheduler.address, client.get_executor()):
+        served = made(kind).on_workers(service)
+        assert plain(served) == elements
+    for saving, restoring in ((alone, served), (served, alone)):
+        with iter(saving) as iterator:
+            assert plain(next(iterator) for _ in range(7)) == elements[:7]
+            state = json.loads(json.dumps(iterator.state()))
+        assert plain(restoring.restore(state)) == elements[7:]
+
+
+def test_calls_run_at_the_workers_and_results_can_be_written(client: Any) -> None:
+    made = list(RANGE(300).map(slowly).on_workers(client))
+    assert [int(number) for number, _ in made] == list(range(300))
+    assert {int(pid) for _, pid in made} - {os.getpid()} == set(client.run(os.getpid).values())
+    assert all(each.flags.writeable for each in made) == all(
+        each.flags.writeable for each in RANGE(300).map(slowly).on_workers("processes:1")
+    )
+
+
+def test_errors_keep_their_places(client: Any) -> None:
+    failing = RANGE(50).map(some, output_signature=INT64)
+    assert failing.on_workers(client).ignore_errors().to_list() == failing.ignore_errors().to_list()
+    before, error = until_error(failing.on_workers(client))
+    assert before == [0, 1, 2]
+    assert "no 3" in str(error)
+    assert any("in a worker of the service, process" in note for note in error.__notes__)
+
+
+def test_killed_workers_lose_nothing(client: Any) -> None:
+    seen, killed = [], 0
+    for number, _ in RANGE(600).map(slowly).on_workers(client):
+        seen.append(int(number))
+        if len(seen) in (50, 300):
+            with suppress(Exception):  # it tells nobody
+                client.run(os._exit, 1, workers=[next(iter(client.nthreads()))], on_error="ignore")
+            killed += 1
+    assert seen == list(range(600))
+    assert killed == 2
+
+
+def test_a_function_that_ends_its_worker_is_named(client: Any) -> None:
+    dataset = RANGE(40).map(fatal, output_signature=INT64).on_workers(client)
+    before, error = until_error(dataset)
+    assert isinstance(error, UnavailableError)
+    assert "map(map_func=fatal" in str(error)
+    assert "KilledWorker" in str(error)
+    assert before == list(range(len(before)))
+    assert RANGE(40).map(double).on_workers(client).to_list() == list(range(0, 80, 2)), "the cluster goes on"
+
+
+def test_a_worker_with_another_version_of_the_code_is_refused(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    client.run(found_in, str(tmp_path))
+    of_version("def answer(x):\n    return x + 1\n", tmp_path)
+    client.run(__import__, "input_code")
+    answer = of_version("def answer(x):\n    return x + 22\n", tmp_path)
+    _, error = until_error(RANGE(9).map(answer, output_signature=INT64).on_workers(client))
+    assert isinstance(error, FailedPreconditionError)
+    assert "has another version of the code of map(map_func=answer" in str(error)
+
+
+def test_a_pass_that_is_left_leaves_no_work(client: Any) -> None:
+    with iter(RANGE(100_000).map(slowly).on_workers(client, 3)) as elements:
+        for _ in range(5):
+            next(elements)
+    deadline = time.monotonic() + 20
+    while any(client.processing().values()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(client.processing().values())
+
+
+def test_an_executor_that_loses_calls_is_asked_again() -> None:
+    executor = Losing()
+    assert RANGE(500).map(double).on_workers(executor).to_list() == list(range(0, 1000, 2))
+    assert executor.calls > 3
+    _, error = until_error(RANGE(5).map(double, output_signature=INT64).on_workers(Losing(1)))
+    assert isinstance(error, UnavailableError)
+    assert "lost again and again while they had the same 1 elements" in str(error)
+
+
+@pytest.mark.parametrize("where", ["client", "threads", "processes"])
+def test_a_function_that_changes_its_element_fails_as_it_does_here(where: str, client: Any) -> None:
+    rows = np.arange(40.0).reshape(10, 4)
+    alone = di.data.Dataset.from_tensor_slices(rows).map(in_place, output_signature=di.TensorSpec([4], "float64"))
+    services = {"client": client, "threads": ThreadPoolExecutor(2), "processes": "processes:1"}
+    messages = [str(until_error(dataset)[1]) for dataset in (alone, alone.on_workers(services[where]))]
+    assert messages == ["output array is read-only"] * 2
+    assert np.array_equal(rows, np.arange(40.0).reshape(10, 4))
+
+
+def test_a_scheduler_that_is_not_there_is_named() -> None:
+    pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
+    import dask
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        _, error = until_error(RANGE(3).map(double, output_signature=INT64).on_workers("tcp://127.0.0.1:9"))
+    assert isinstance(error, UnavailableError)
+    assert "there is no Dask scheduler at tcp://127.0.0.1:9" in str(error)
+
+
+@pytest.mark.needs("ray")
+def test_ray() -> None:
+    import ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL")
+    try:
+        assert plain(made("numbers").on_workers("ray")) == plain(made("numbers"))
+    finally:
+        ray.shutdown()
+
+
+SCHEDULER = """
+import subprocess
+import sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs="CRITICAL") as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+def test_a_scheduler_that_ends_is_an_error_and_no_wait(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
+    (tmp_path / "scheduler.py").write_text(SCHEDULER)
+    words = [sys.executable, str(tmp_path / "scheduler.py")]
+    seen: list[int] = []
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as scheduler:
+        assert scheduler.stdout
+        address = scheduler.stdout.readline().strip()
+        dataset = RANGE(100_000).map(slowly).on_workers(address)
+
+        def killing() -> None:
+            for number, _ in dataset:
+                seen.append(int(number))
+                if len(seen) == 20:
+                    scheduler.kill()
+
+        with pytest.raises(UnavailableError, match="on_workers"):
+            killing()
+    assert seen == list(range(len(seen)))
