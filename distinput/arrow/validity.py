@@ -72,19 +72,23 @@ def marked(batch: Any, marks: Sequence[tuple[str, str]], fill: Mapping[str, Any]
     >>> made["x"].to_pylist(), made["v"].to_pylist(), made["l"].to_pylist(), made["w"].to_pylist()
     ([1, 0], [True, False], [['a', ''], None], [[True, False], []])
     """
-    wanted = dict(marks)
-    owners = {path.partition("[")[0].partition(".")[0] for path in wanted} | {_owner(path) for path in wanted}
+    names_of_marks = dict(marks)
+    owners = {path.partition("[")[0].partition(".")[0] for path in names_of_marks} | {
+        _owner(path) for path in names_of_marks
+    }
     names: list[str] = []
     arrays: list[Any] = []
     beside: list[tuple[str, Any]] = []
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
         if name in owners or any(owner.startswith(f"{name}.") for owner in owners):
-            array, found = _marked(array, name, wanted, fill)
+            array, found = _marked(array, name, names_of_marks, fill)
             beside += found
         names.append(name)
         arrays.append(array)
-    if wanted:
-        raise ValueError(f"there is no column {next(iter(wanted))!r}; the columns are {', '.join(batch.schema.names)}")
+    if names_of_marks:
+        raise ValueError(
+            f"there is no column {next(iter(names_of_marks))!r}; the columns are {', '.join(batch.schema.names)}"
+        )
     names, arrays = _joined(names, arrays, beside)
     import pyarrow as pa
 
@@ -160,39 +164,39 @@ def _items(array: Any) -> tuple[Any, Any]:
 
 
 def _marked(
-    array: Any, path: str, wanted: dict[str, str], fill: Mapping[str, Any]
+    array: Any, path: str, names_of_marks: dict[str, str], fill: Mapping[str, Any]
 ) -> tuple[Any, list[tuple[str, Any]]]:
-    """An array whose marked nulls are replaced, and the marks that stand beside it; `wanted` loses those that are made."""
+    """An array without its marked nulls, and the marks beside it; `names_of_marks` loses those that are made."""
     import pyarrow as pa
     from pyarrow import types
 
-    given, array = array, _stored(array)
+    source, array = array, _stored(array)
     kind = array.type
     if types.is_struct(kind):
         names: list[str] = []
         arrays: list[Any] = []
         inside: list[tuple[str, Any]] = []
         for field, part in zip(kind, array.flatten(), strict=True):
-            made, found = _marked(part, f"{_owner(path)}.{field.name}", wanted, fill)
-            names, arrays, inside = [*names, field.name], [*arrays, made], [*inside, *found]
+            whole, marks = _marked(part, f"{_owner(path)}.{field.name}", names_of_marks, fill)
+            names, arrays, inside = [*names, field.name], [*arrays, whole], [*inside, *marks]
         names, arrays = _joined(names, arrays, inside)
         return (pa.StructArray.from_arrays(arrays, names) if arrays else array), []
-    mark = wanted.pop(path, None)
+    mark = names_of_marks.pop(path, None)
     beside = [] if mark is None else [(mark, array.is_valid())]
     nulls = array.is_null() if array.null_count else None
     if is_list(kind) or types.is_map(kind):
         items, offsets = _items(array)
-        items, below = _marked(items, f"{path}[]", wanted, fill)
-        made = pa.LargeListArray.from_arrays(offsets, items, mask=nulls if mark is None else None)
-        return made, [*beside, *[(name, pa.LargeListArray.from_arrays(offsets, each)) for name, each in below]]
+        items, below = _marked(items, f"{path}[]", names_of_marks, fill)
+        whole = pa.LargeListArray.from_arrays(offsets, items, mask=nulls if mark is None else None)
+        return whole, [*beside, *[(name, pa.LargeListArray.from_arrays(offsets, each)) for name, each in below]]
     if types.is_fixed_size_list(kind):
         items, _ = _items(array)
-        items, below = _marked(items, f"{path}[]", wanted, fill)
+        items, below = _marked(items, f"{path}[]", names_of_marks, fill)
         valid = array.is_valid().to_numpy(zero_copy_only=False)
-        made = _fixed(items, kind.list_size, valid, None if mark is not None else nulls)
-        if isinstance(given, pa.ExtensionArray) and made.type == given.type.storage_type:
-            made = pa.ExtensionArray.from_storage(given.type, made)
-        return made, [*beside, *[(name, _fixed(each, kind.list_size, valid, None)) for name, each in below]]
+        whole = _fixed(items, kind.list_size, valid, None if mark is not None else nulls)
+        if isinstance(source, pa.ExtensionArray) and whole.type == source.type.storage_type:
+            whole = pa.ExtensionArray.from_storage(source.type, whole)
+        return whole, [*beside, *[(name, _fixed(each, kind.list_size, valid, None)) for name, each in below]]
     if mark is not None and nulls is not None:
         value = fill.get(_owner(path), zero_of(kind))
         if types.is_null(kind):

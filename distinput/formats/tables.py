@@ -574,7 +574,7 @@ class Conforming:
         if isinstance(self.schema, RowSchema):
             marks = self._marks(self.schema.names)
             needed = {marks.get(name, name) for name in rows.names}
-            wanted = [field for field in self.schema.arrow if field.name in needed]
+            fields = [field for field in self.schema.arrow if field.name in needed]
             arrays = [
                 _brought(
                     path,
@@ -583,9 +583,9 @@ class Conforming:
                     field.type,
                     batch.num_rows,
                 )
-                for field in wanted
+                for field in fields
             ]
-            batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(wanted))
+            batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
         try:
             there = [(name, mark) for name, mark in self.valid if _root(name, batch.schema.names)]
             batch = marked(batch, there, {} if nulls == "error" else dict(nulls)) if there else batch

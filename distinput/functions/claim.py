@@ -6,6 +6,7 @@ compared with it, a block at a time, and one that differs is an error. If nobody
 claim.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import groupby
@@ -250,6 +251,8 @@ class Claim:
         if self.spec is not None:
             return self.spec
         thread = get_ident()
+        if thread in self._asking and not self._is_asked_above():
+            self._asking.remove(thread)  # a call that an interrupt ended
         self._endless = self._endless or len(self._asking) >= _MOST_AT_ONCE
         error = SelfReferenceError(
             f"{op}: the function asks for the element_spec of the dataset that it makes itself, which is found out by calling "
@@ -257,15 +260,16 @@ class Claim:
         )
         if self._endless or thread in self._asking:
             raise error
-        self._asking.append(thread)
         try:
+            self._asking.append(thread)
             spec = find()
         except Exception as failure:
             if self._endless:  # which is why the function failed
                 raise error from failure
             raise
         finally:
-            self._asking.remove(thread)
+            with suppress(ValueError):
+                self._asking.remove(thread)
             if not self._asking:
                 self._endless = False
         if self.kind is not None:  # whose keys have the order of the elements that were sent already
@@ -273,6 +277,15 @@ class Claim:
             spec = self.kind if both is None else Spec(self.kind.structure, spec.leaves)
         self.spec = self.spec or spec
         return self.spec
+
+    def _is_asked_above(self) -> bool:
+        """Whether a call of `asked` is under way on this thread. An interrupt may have ended one before it was noted."""
+        frame = sys._getframe(1).f_back
+        while frame is not None:
+            if frame.f_code is Claim.asked.__code__ and frame.f_locals["self"] is self:
+                return True
+            frame = frame.f_back
+        return False
 
     def misfit(self, block: Block, ask: Callable[[], Spec]) -> Misfit | None:
         """The first row of a block that does not fit the claim.

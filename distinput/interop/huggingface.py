@@ -223,8 +223,8 @@ def _reading(nulls: Any, valid: Any, features: Mapping[str, Any], columns: Colle
     Raises:
       InvalidArgumentError: one of them would be decoded.
     """
-    given = Reading.of(nulls, valid, _WHO)
-    fill = dict(given.nulls)
+    reading = Reading.of(nulls, valid, _WHO)
+    fill = dict(reading.nulls)
     for name in columns:
         for feature in _within(features[name]):
             if not hasattr(feature, "decode_example") or not hasattr(feature, "decode"):
@@ -236,7 +236,7 @@ def _reading(nulls: Any, valid: Any, features: Mapping[str, Any], columns: Colle
                     f"dataset.cast_column({name!r}, datasets.{kind}(decode=False)), and decode the bytes in map"
                 )
             fill.setdefault(name, b"")
-    return replace(given, nulls=tuple(fill.items()))
+    return replace(reading, nulls=tuple(fill.items()))
 
 
 def _within(feature: Any) -> Iterator[Any]:

@@ -167,3 +167,10 @@ def test_messages_say_who_has_claimed_it() -> None:
     assert "as it did at first" in str(unlike("map", "a scalar", "a vector", np.int64(3)))
     signed = str(unlike("map", "a scalar", "a vector", np.int64(3), signed=True))
     assert "what output_signature says, a scalar, got a vector for element np.int64(3)" in signed
+
+
+def test_a_call_that_an_interrupt_ended_is_not_taken_for_one_under_way() -> None:
+    claim = Claim()
+    claim._asking.append(threading.get_ident())  # before the note was taken back
+    assert claim.asked("map", lambda: INT64) == INT64
+    assert claim._asking == []
