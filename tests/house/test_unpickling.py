@@ -7,10 +7,11 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "distinput"
 
 FROM = {
-    "run/segments.py": "memory that a process of this program shares",
+    "run/segments.py": "memory that a process of this program shares; a member of the cluster, through its own connection",
     "run/processes.py": "the process that started this one",
     "distribute/seats/links.py": "a connection whose other end has proved that it knows the secret of the cluster",
     "distribute/seats/packing.py": "the same",
+    "ops/piece_lanes.py": "the consumer, through the cluster or the executor that the user names",
     "functions/executor_calls.py": "an executor of the user's",
     "functions/workers.py": "this process itself: whether an error can be sent",
     "kernels/object_code.py": "a constant of a compiled kernel, which is executed anyway",
