@@ -30,11 +30,14 @@ _CHUNK, _TIMES = 4096, 4
 _AHEAD_BYTES, _AHEAD_ROWS = 128 << 20, 1 << 20
 """As many are read together where nothing but reading is done for them: the more, the more of them share a page."""
 
+_PAGE_BYTES = 1 << 16
+"""Rows of more bytes share a page with few others or none: little is gained by reading many of them together."""
+
 _GROWTH = 16
 """By which factor the number of rows fetched at a time may grow, once their size is known."""
 
-_FIRST_ROWS, _READ_GROWTH = 16, 64
-"""Rows that are read at first, and that growth for them: each time may decode everything, however few are wanted."""
+_READ_GROWTH = 64
+"""That growth where rows are only read: each time may decode everything, however few are wanted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +131,7 @@ class GlobalShuffle(Seeded, SameElements):
         """Elements that can only be reached through their neighbours, with a failure in the place of each that fails."""
         strict, epoch = run.tolerating(False), state["epoch"]
         reads = self.input.fetches and all(step.harmless or step.reads_files for step in walk(self.input))
-        row, size = state["row"], _FIRST_ROWS if reads else 1
+        row, size = state["row"], 1
         while row < self.input.cardinality:
             numbers = self._numbers(state, row, size)
 
@@ -144,7 +147,8 @@ class GlobalShuffle(Seeded, SameElements):
                 within = rows_within(block.size, block.nbytes) if block.size else 1
                 if reads:
                     yield from _in_order(block, numbers[done:end], within)
-                    many = rows_within(block.size, block.nbytes * MOST_BYTES // _AHEAD_BYTES, _AHEAD_ROWS)
+                    ahead = _AHEAD_BYTES if block.nbytes < _PAGE_BYTES * block.size else _TIMES * MOST_BYTES
+                    many = rows_within(block.size, block.nbytes * MOST_BYTES // ahead, _AHEAD_ROWS)
                     most = max(most, many if block.size else 1)
                 else:
                     yield block

@@ -17,7 +17,7 @@ from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.filter import Filter, Where
 from distinput.ops.piece_lanes import ProcessLanes, ServiceLanes, ThreadLanes, steps_for_service
-from distinput.ops.pieces import PieceBase, PieceTask, Result, Told, WorkPiece, chain_below
+from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece, chain_below, in_place_of
 from distinput.plan.check import at_least, normalized
 from distinput.plan.families import OneForOne, SameElements
 from distinput.plan.node import Needs, Node, walk
@@ -296,7 +296,7 @@ class _Divided(SameElements):
         base = self.base
         known = vars(base).get("spec") or base.spec
         files = any(step.reads_files or step.spec_from_file for step in walk(base)) and not base.lasting
-        top: Node = PieceBase(base if files else None, known, origin=base.origin)
+        top = in_place_of(base, known, lookups=files)
         for step in reversed(self.chain):
             top = step.with_inputs((top,)).same_as(step)
         return PieceTask(top, self.depth, elsewhere=elsewhere)

@@ -14,7 +14,7 @@ from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 
-__all__ = ["BlockBehind", "PieceBase", "PieceTask", "Result", "Told", "WorkPiece", "chain_below"]
+__all__ = ["BlockBehind", "PieceTask", "Result", "Told", "WorkPiece", "chain_below", "in_place_of"]
 
 
 class WorkPiece(NamedTuple):
@@ -108,7 +108,7 @@ class _PieceRun(Run):
 
 
 @dataclass(frozen=True, eq=False)
-class PieceBase(Node):
+class _PieceBase(Node):
     """Stands in the place of the base of a chain, and gives the elements of a piece.
 
     Args:
@@ -149,6 +149,17 @@ class PieceBase(Node):
         return None if self.base is None else self.base.records_at(state, ahead)
 
 
+def in_place_of(base: Node, known: Spec, *, lookups: bool) -> Node:
+    """What stands in the place of the base of a chain, and gives the elements of a piece.
+
+    Args:
+      base: what is below the chain.
+      known: what its elements look like.
+      lookups: whether records of files are looked up in it.
+    """
+    return _PieceBase(base if lookups else None, known, origin=base.origin)
+
+
 _CUT: State = {"cut": True}
 
 
@@ -156,7 +167,7 @@ class PieceTask:
     """What a worker does with pieces.
 
     Args:
-      top: the first step of a chain, over a `PieceBase`.
+      top: the first step of a chain, over what `in_place_of` gave.
       depth: how many steps it has.
       elsewhere: whether results go to another process.
     """

@@ -377,7 +377,7 @@ class Ledger:
                     f"which had {1 + int(step.row.max(initial=-1))} rows; note the losses of rows alone, not of padding"
                 )
             records = tuple([Records(step.files[int(step.file[at])], int(step.record[at]), read) for at in places])
-            loss = float("nan") if np.isinf(height) else height
+            loss = float("nan") if np.isinf(height) else float(height)
             rows.append(NotedRow(loss, number, step.epoch, step.step, replica, row, records))
         return rows
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 487,
-    "lines of code": 88030,
+    "lines of code": 88035,
     "files that OneDeviceStrategy imports": 26,
     "lines of code that OneDeviceStrategy imports": 4909,
     "modules that a MirroredStrategy loads": 35,
