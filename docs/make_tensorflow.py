@@ -69,7 +69,7 @@ DIFFERS = {
     "a default of 1 is an integer, where TensorFlow takes it for the number of a dtype",
     "data.experimental.ExternalStatePolicy": "accepted: states hold all that later elements depend on",
     "data.experimental.RandomDataset": "as `Dataset.random`",
-    "data.experimental.ServiceOptions": "accepted: each pass has input workers of its own",
+    "data.experimental.ServiceOptions": "accepted: it changes nothing",
     "data.experimental.SqlDataset": "values that do not fit, and NULL but among floats, are errors; TensorFlow makes 0 of them",
     "data.experimental.TFRecordWriter": "the file appears under its name once it is complete",
     "data.experimental.at": "negative positions are OutOfRangeError as well, `dataset[i]` has them; "
