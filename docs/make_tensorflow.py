@@ -69,7 +69,7 @@ DIFFERS = {
     "a default of 1 is an integer, where TensorFlow takes it for the number of a dtype",
     "data.experimental.ExternalStatePolicy": "accepted: states hold all that later elements depend on",
     "data.experimental.RandomDataset": "as `Dataset.random`",
-    "data.experimental.ServiceOptions": "accepted: there is no data service",
+    "data.experimental.ServiceOptions": "accepted: it changes nothing",
     "data.experimental.SqlDataset": "values that do not fit, and NULL but among floats, are errors; TensorFlow makes 0 of them",
     "data.experimental.TFRecordWriter": "the file appears under its name once it is complete",
     "data.experimental.at": "negative positions are OutOfRangeError as well, `dataset[i]` has them; "
@@ -88,6 +88,10 @@ DIFFERS = {
     "data.experimental.rejection_resample": "as `Dataset.rejection_resample`",
     "data.experimental.sample_from_datasets": "as `Dataset.sample_from_datasets`",
     "data.experimental.save": "as `Dataset.save`",
+    "data.experimental.service": "over `on_workers`; the next section has its names",
+    "data.experimental.service.ShardingPolicy": "each policy but OFF delivers each element once, in the order without workers",
+    "data.experimental.service.distribute": "exact order and states; what sharing between programs needs is declined; "
+    "`service` is that of `on_workers`",
     "data.experimental.shuffle_and_repeat": _ORDER,
     "data.experimental.snapshot": "as `Dataset.snapshot`",
     "io.RaggedFeature": "row splits are int64; partitions that do not fit the values are an error always; not in sequences",
@@ -116,6 +120,7 @@ SECTIONS = (
     ("tf.data", "data.", "Names of the module."),
     ("tf.data.Dataset", "data.Dataset.", "Its members. Each takes TensorFlow's arguments, in TensorFlow's order."),
     ("tf.data.experimental", "data.experimental.", "Names of the module."),
+    ("tf.data.experimental.service", "data.experimental.service.", "Names of the module."),
     ("tf.io", "io.", "Names of the module."),
     ("Specs", "", "What describes elements."),
     ("tf.errors", "errors.", f"Each error is also the Python error that is nearest to it, and {_MADE}."),

@@ -3,7 +3,7 @@
 
 from collections.abc import Collection
 
-from distinput.names.words import CHANGE, EMBEDDING, GRAPHS, declined, meant, told
+from distinput.names.words import CHANGE, EMBEDDING, GRAPHS, SERVICE, declined, meant, told
 
 __all__ = ["absent", "absent_member", "elsewhere"]
 
@@ -17,6 +17,10 @@ _IMAGES = "use Pillow or OpenCV inside of map", CHANGE
 _PROTO = "use the classes of the protobuf library inside of map", CHANGE
 _TABLES = "make a dict of the elements, and use it inside of map", GRAPHS
 _VARIANTS = "a dataset is a Python object: pass it on", GRAPHS
+
+_DISPATCHER = "start a cluster of Dask's: `dask scheduler`, or distributed.LocalCluster() in the program", SERVICE
+_WORKER = "start workers of Dask's: `dask worker ADDRESS`, or distributed.LocalCluster() in the program", SERVICE
+_REGISTERED = "no dispatcher keeps datasets: make the dataset in each program, by one function", SERVICE
 
 _GRAPH_NAMES = "write the name of TensorFlow 2: there are no graphs and sessions", GRAPHS
 
@@ -83,15 +87,23 @@ _TABLE: dict[str, dict[str, tuple[str, str]]] = {
     },
     "distinput.data.experimental": {
         "DatasetInitializer": _TABLES,
-        "distributed_save": ("write the shard of each worker: the data service does not exist here", GRAPHS),
+        "distributed_save": ("write the shard of each worker: input workers write no files", SERVICE),
         "enable_debug_mode": ("functions run as plain Python, step by step: leave it out", GRAPHS),
         "from_variant": _VARIANTS,
         "get_model_proto": ("use iterator.stats(), which says what each step costs", GRAPHS),
         "index_table_from_dataset": _TABLES,
         "make_saveable_from_iterator": ("use train.Checkpoint(iterator=...), or iterator.state()", GRAPHS),
-        "service": ("use ds.on_workers(service) with the address of a Dask cluster: exact order and states", GRAPHS),
         "table_from_dataset": _TABLES,
         "to_variant": _VARIANTS,
+    },
+    "distinput.data.experimental.service": {
+        "CrossTrainerCache": ("write dataset.cache(filename), which processes share", SERVICE),
+        "DispatchServer": _DISPATCHER,
+        "DispatcherConfig": _DISPATCHER,
+        "WorkerConfig": _WORKER,
+        "WorkerServer": _WORKER,
+        "from_dataset_id": _REGISTERED,
+        "register_dataset": _REGISTERED,
     },
     "distinput.tpu.experimental": {
         "embedding": ("keep the table in a di.Variable and look rows up with jax.numpy.take", EMBEDDING),

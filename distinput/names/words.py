@@ -13,6 +13,7 @@ __all__ = [
     "KINDS",
     "MEMBERS",
     "PAGE",
+    "SERVICE",
     "Cure",
     "bytes_text",
     "declined",
@@ -35,6 +36,7 @@ Cure = tuple[str, str]
 CHANGE = "What to change"
 EMBEDDING = "TPU embedding"
 GRAPHS = "Graph mode"
+SERVICE = "The data service"
 
 PAGE = "docs/tensorflow.md"
 """The page that has these sections."""

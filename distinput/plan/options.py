@@ -384,7 +384,7 @@ class OptimizationOptions(_Settings):
 
 
 class ServiceOptions(_Settings):
-    """Options of TensorFlow's data service, accepted; there is no service; `tf.data.experimental.ServiceOptions`."""
+    """Options of TensorFlow's data service, accepted: they change nothing; `tf.data.experimental.ServiceOptions`."""
 
     pinned: bool | None = None
 

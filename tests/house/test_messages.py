@@ -14,6 +14,7 @@ PUBLIC = (
     "distinput",
     "distinput.data",
     "distinput.data.experimental",
+    "distinput.data.experimental.service",
     "distinput.distribute",
     "distinput.distribute.engines",
     "distinput.distribute.cluster_resolver",
