@@ -248,6 +248,11 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         return UNKNOWN if sizes is None else sizes.rows
 
     @property
+    def tail(self) -> str | None:
+        """What becomes of a batch with fewer rows than a full one."""
+        return self._short.tail
+
+    @property
     def element_spec(self) -> Any:
         """The spec of the elements, as that of the whole dataset; with the mask if `tail` is "pad"."""
         whole = self._short.element_spec(self._dataset.element_spec)
