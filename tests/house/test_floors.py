@@ -163,6 +163,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "opentelemetry": ("distinput/reports/opentelemetry.py",),
     "rich": ("distinput/cli/*", "distinput/data/progress.py"),
     "tqdm": ("distinput/cli/*", "distinput/data/progress.py"),
+    "transformers": ("distinput/interop/torch/trainer_feed.py",),  # in a Trainer that runs, which has loaded it
     "typing_extensions": (
         "distinput/data/optional.py",
         "distinput/train/manager.py",

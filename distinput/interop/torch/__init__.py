@@ -12,5 +12,6 @@ from distinput.interop.torch.iterable_view import IterableView, ViewIterator
 from distinput.interop.torch.loader import Loader
 from distinput.interop.torch.map_view import MapView
 from distinput.interop.torch.mesh_place import MeshPlace
+from distinput.interop.torch.trainer_feed import TrainerFeed
 
-__all__ = ["IterableView", "Loader", "MapView", "MeshPlace", "ViewIterator"]
+__all__ = ["IterableView", "Loader", "MapView", "MeshPlace", "TrainerFeed", "ViewIterator"]

@@ -3,7 +3,7 @@
 
 import os
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
@@ -246,6 +246,11 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
             return steps
         sizes = self._dataset.node.batch_sizes()
         return UNKNOWN if sizes is None else sizes.rows
+
+    @property
+    def tail(self) -> str | None:
+        """What becomes of a batch with fewer rows than a full one."""
+        return self._short.tail
 
     @property
     def element_spec(self) -> Any:
@@ -526,6 +531,14 @@ class ViewIterator(Iterator[Any]):
     def state_dict(self) -> State:
         """The position after the last step delivered: a small JSON value."""
         return self.begin().position(self._before if self._waiting else None).to_json()
+
+    def later_state(self) -> Callable[[], State] | None:
+        """What tells the position after the last step delivered, also later on; quick to make. None: the pass has not begun."""
+        iterator = self._iterator
+        if iterator is None:
+            return None
+        mark = iterator.mark()
+        return lambda: iterator.position(mark).to_json()
 
     def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
         """Continue at a saved position, in this iterator.

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Loader`: a DataLoader over a dataset that knows its epoch and its position, also with loader workers."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import torch.utils.data
 
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
-from distinput.interop.torch.iterable_view import CountedView, IterableView
+from distinput.interop.torch.device_copies import BegunCopies, DeviceCopies
+from distinput.interop.torch.iterable_view import CountedView, IterableView, ViewIterator
 from distinput.interop.torch.mesh_place import MeshPlace
+from distinput.plan.check import at_least
 
 __all__ = ["Loader"]
 
@@ -36,6 +38,11 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
       layout: of the parts of a sequence, "contiguous" or "zigzag", as for `MeshPlace`.
       sequence: the keys of the components that are sequences; (): all with two axes or more.
       positions: the name of a component to add: where each column of this rank is in the whole sequence.
+      device: where the tensors of steps are put, such as "cuda" or "cuda:1". GPUs of CUDA are fed through pinned memory, on a
+        stream of their own, and the stream that is the current one when the loop takes a step waits for it. Text stays on the
+        host. None or "cpu": steps stay as they are.
+      prefetch_to_device: how many steps are put on the device before the loop takes them; 0: each one when it is taken. Without
+        a device, nothing is taken ahead. A state is always that of what the loop has taken.
       **options: of DataLoader: `num_workers`, `pin_memory`, `persistent_workers`, `multiprocessing_context` and the like.
         Values that ask for nothing are taken, such as `shuffle=False` and `batch_size=None`, so that frameworks can make a copy
         of the loader.
@@ -43,6 +50,7 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
     Raises:
       TypeError: an option that batches, shuffles or samples, which the dataset does, or that delivers steps out of order; or a
         rank for a view, which has its own.
+      FailedPreconditionError: at iteration: the device is a GPU of CUDA, and there is none.
 
     >>> import distinput as di
     >>> loader = di.interop.torch.Loader(di.data.Dataset.range(7).batch(3), rank=0, world_size=2)
@@ -77,6 +85,8 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         layout: str = "contiguous",
         sequence: str | Sequence[str] = (),
         positions: str | None = None,
+        device: Any = None,
+        prefetch_to_device: int = 1,
         **options: Any,
     ) -> None:
         if tail in (None, "partial"):
@@ -105,6 +115,9 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         else:
             view = IterableView(dataset, rank, world_size, **arguments)
         self.view = view
+        self.device = None if device is None else torch.device(device)
+        self.prefetch_to_device = at_least("Loader", "prefetch_to_device", prefetch_to_device, 0)
+        self._copies: DeviceCopies | None = None  # begun with the first pass, in the process of the loop
         self._pass: _Pass | None = None  # None: not begun
         super().__init__(CountedView(view), batch_size=None, collate_fn=_as_it_is, **options)
 
@@ -119,9 +132,16 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
     def __iter__(self) -> Iterator[Any]:
         taken = self.view.position
         # Without workers and pinned memory, a DataLoader would add nothing but several microseconds a step.
-        through = super().__iter__() if self.num_workers or self.pin_memory else iter(self.view)
+        # Nor does its pinned memory where copies to the device make their own.
+        put = self.device is not None and self.device.type != "cpu"
+        plain = not self.num_workers and (put or not self.pin_memory)
+        through = iter(self.view) if plain else super().__iter__()
         self._pass = _Pass(taken)
-        return _Counted(through, self._pass)
+        if not put:
+            return _Counted(through, self._pass)
+        if self._copies is None:
+            self._copies = DeviceCopies(self.device, self.view.element_spec)
+        return _Counted(_Ahead(through, self._copies, self.prefetch_to_device, self._pass), self._pass)
 
     @property
     def _taken(self) -> tuple[int, int] | None:
@@ -154,7 +174,11 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         After the last step of a pass it is the beginning of the next one.
         """
         epoch, taken = self._place()
-        known = self._taken is None or not self.num_workers
+        now = self._pass
+        if taken and now is not None and now.taken is not None and now.state is not None:
+            return now.state()
+        ahead = self.num_workers or self._copies is not None  # then the view has delivered more than the loop has taken
+        known = self._taken is None or not ahead
         return self.view.state_dict() if taken and known else self.view.state_after(taken, epoch)
 
     def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
@@ -177,10 +201,14 @@ class _Pass:
 
     Args:
       taken: the number of the pass, and how many of its steps were taken; None at its end.
+
+    Attributes:
+      state: tells the state after the last step taken, if steps are taken ahead in this process.
     """
 
     def __init__(self, taken: tuple[int, int] | None) -> None:
         self.taken = taken
+        self.state: Callable[[], State] | None = None
 
 
 class _Counted(Iterator[Any]):
@@ -205,6 +233,59 @@ class _Counted(Iterator[Any]):
             return step
         counts.taken = None
         raise StopIteration
+
+
+class _Ahead(Iterator[Any]):
+    """The steps of one pass on a device, some of them before the loop takes them.
+
+    The loop sees steps, errors and the end as if nothing were taken ahead: nothing is taken behind an error before the loop has
+    seen it, and an interrupt loses no step.
+
+    Args:
+      steps: on the host, from PyTorch's DataLoader, or from the view.
+      copies: to the device.
+      ahead: how many steps are there before the loop takes them.
+      counts: learns the state after each step that the loop takes.
+    """
+
+    def __init__(self, steps: Iterator[Any], copies: DeviceCopies, ahead: int, counts: _Pass) -> None:
+        self._steps, self._copies, self._ahead, self._pass = steps, copies, ahead, counts
+        self._waiting: tuple[Any] | None = None  # taken, but not put on the device when an interrupt came
+        self._ready: list[tuple[BegunCopies | Exception, Callable[[], State] | None]] = []
+        self._stopped = False  # at the end, or at an error that the loop has not seen
+
+    def __next__(self) -> Any:
+        while len(self._ready) <= self._ahead and not self._stopped:
+            self._take()
+        if not self._ready:
+            self._stopped = False
+            raise StopIteration
+        (placed, state), rest = self._ready[0], self._ready[1:]
+        if isinstance(placed, Exception):
+            self._ready, self._pass.state = rest, state
+            self._stopped = False
+            raise placed
+        step = self._copies.deliver(placed)
+        self._ready, self._pass.state = rest, state  # no function is called from here on, so no interrupt comes there
+        return step
+
+    def _take(self) -> None:
+        """Take a step, and begin to copy it."""
+        try:
+            if self._waiting is None:
+                for step in self._steps:
+                    self._waiting = (step,)
+                    break
+                else:
+                    self._stopped = True
+                    return
+            made: BegunCopies | Exception = self._copies.begin(self._waiting[0])
+        except Exception as error:  # noqa: BLE001 - raised when the loop has taken the steps before it
+            made = error
+        failed = isinstance(made, Exception)
+        state = self._steps.later_state() if isinstance(self._steps, ViewIterator) else None
+        ready = [*self._ready, (made, state)]
+        self._ready, self._waiting, self._stopped = ready, None, failed
 
 
 def _as_it_is(step: Any) -> Any:

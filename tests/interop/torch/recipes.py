@@ -39,8 +39,14 @@ NEEDS = {
     "Lightning": "lightning",
     "Lightning on several ranks": "lightning",
     "Trainer of Hugging Face": "transformers",
+    "Trainer on several ranks": "transformers",
 }
-OF_RANKS = ("DistributedDataParallel", "Lightning on several ranks", "Accelerate on several ranks")
+OF_RANKS = (
+    "DistributedDataParallel",
+    "Lightning on several ranks",
+    "Accelerate on several ranks",
+    "Trainer on several ranks",
+)
 """Programs of several processes, in the order in which these can run them one after the other."""
 LOADED_ONCE = ("accelerate", "lightning", "torch._dynamo")
 """What takes seconds to load, and the ranks and this process use."""
