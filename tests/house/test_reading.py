@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 487,
-    "lines of code": 88015,
+    "lines of code": 88117,
     "files that OneDeviceStrategy imports": 26,
     "lines of code that OneDeviceStrategy imports": 4909,
     "modules that a MirroredStrategy loads": 35,
