@@ -2,9 +2,9 @@
 """`on_workers`: what stands below runs on input workers, in pieces; elements, their order and the states are as without it."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import SimpleQueue
 from typing import Any, ClassVar
@@ -16,16 +16,19 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.filter import Filter, Where
+from distinput.ops.map import FusedMap
+from distinput.ops.map_rows import FusedMapRows
 from distinput.ops.piece_lanes import ProcessLanes, ServiceLanes, ThreadLanes, steps_for_service
 from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece, chain_below, in_place_of
 from distinput.plan.check import at_least, normalized
-from distinput.plan.families import OneForOne, SameElements
+from distinput.plan.families import Fused, Neighbours, OneForOne, SameElements
+from distinput.plan.fingerprint import layout
 from distinput.plan.node import Needs, Node, walk
 from distinput.run.processes import Processes, Workforce
 from distinput.run.run import OpCounters, Run
 from distinput.run.segments import Closed
 
-__all__ = ["OnWorkers"]
+__all__ = ["OnWorkers", "as_without"]
 
 
 _PIECE_SECONDS, _GROWTH, _MOST_ROWS = 0.02, 4, 4096
@@ -50,7 +53,7 @@ class OnWorkers(SameElements):
     what a function returns, the first element of a pass is made here, and decides what the others must look like.
 
     Shapes and order: unchanged. State: that of the input: a state that was saved with this step restores without it, and the
-    other way round. Only between two maps, which are one step without it, a state that was saved without it is refused.
+    other way round.
 
     Args:
       service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine. For a running
@@ -116,10 +119,10 @@ class OnWorkers(SameElements):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        found = [step for step in walk(self.divided) if isinstance(step, _Divided)]
+        found = [words for step in walk(self.divided) if isinstance(step, _Divided | _Served) for words in step.served]
         if not found:
             return ("nothing goes to workers: no step below calls a function on single elements",)
-        return ("at workers: " + ", ".join([str(step) for part in found for step in reversed(part.chain)]),)
+        return ("at workers: " + ", ".join(found),)
 
     def start(self, epoch: int) -> State:
         return self.input.start(epoch)
@@ -165,14 +168,20 @@ class OnWorkers(SameElements):
         base = chain[-1].inputs[0] if chain else node
         # A shuffle of what can be fetched by position fetches it, and its states are others than those of a buffer.
         fetches = base.shuffles and all(source.random_access for source in base.inputs)
-        inputs = tuple([source if fetches else self._within(source) for source in base.inputs])
-        changed = any(new is not old for new, old in zip(inputs, base.inputs, strict=True))
-        copy = self._copied(base, inputs) if changed else base
+        if isinstance(base, OnWorkers):  # what stands below has other workers
+            copy: Node = base
+        elif isinstance(base, _Served):
+            copy = base.followed_by(self, len(base.functions.steps))
+            self._made.append((copy, base))
+        else:
+            inputs = tuple([source if fetches else self._within(source) for source in base.inputs])
+            changed = any(new is not old for new, old in zip(inputs, base.inputs, strict=True))
+            copy = self._copied(base, inputs) if changed else base
         if not chain:
             return copy
         made = copy
         for step in reversed(chain):
-            made = self._copied(step, (made,)) if changed else step
+            made = step if copy is base else self._copied(step, (made,))
         return _Divided(made, len(chain), self.service, self.workers, self.max_outstanding_requests, origin=self.origin)
 
     def _copied(self, step: Node, inputs: tuple[Node, ...]) -> Node:
@@ -194,16 +203,157 @@ def _chain(node: Node) -> list[Node]:
 
 def _is_divisible(node: Node) -> bool:
     """Whether a step looks at single elements alone, and its states are marks in its input."""
-    if len(node.inputs) != 1 or node.draws or node.keeps:
+    if len(node.inputs) != 1 or node.draws or node.keeps or isinstance(node, _Served):
         return False
     maps = getattr(node, "maps", (node,))
     if any(getattr(step, "processes", False) or getattr(step, "executor", None) is not None for step in maps):
         return False  # it has workers of its own
     if node.transparent:
-        return node.own_options is None and not isinstance(node, OnWorkers | _Divided)
+        return node.own_options is None and not isinstance(node, OnWorkers)
     if not isinstance(node, OneForOne | Filter | Where) or not node.tolerant:
         return False
     return node.start(0) == {"input": node.inputs[0].start(0), "skip": 0}
+
+
+# ----------------------------------------------------------------------------
+# Maps that are one step without `on_workers` between them: they run as several, and their states are those of one.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Served(Fused[Any]):
+    """Neighbouring maps, of which the lower ones run on workers.
+
+    Args:
+      services: after how many of the maps an `on_workers` stands, and which; the lowest one first.
+    """
+
+    kind: ClassVar[type[Fused[Any]]]
+    services: tuple[tuple[int, OnWorkers], ...] = field(default=(), repr=False)
+
+    @property
+    def op(self) -> str:
+        return self.kind(self.input, self.functions).op
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ("at workers: " + ", ".join(map(str, self.functions.steps[: self.services[-1][0]])),)
+
+    @property
+    def served(self) -> list[str]:
+        """The maps that the last `on_workers` has run."""
+        first, end = [0, *[count for count, _ in self.services]][-2:]
+        return [str(step) for step in self.functions.steps[first:end]]
+
+    def followed_by(self, service: OnWorkers, count: int) -> "_Served":
+        """The same step with one more `on_workers`, behind `count` of the maps."""
+        return replace(self, services=(*self.services, (count, service))).same_as(self)
+
+    @cached_property
+    def apart(self) -> Node:
+        """The maps as the user wrote them."""
+        below, first = self.input, 0
+        for count, service in self.services:
+            below = service.with_inputs((self._some(first, count, below),))
+            first = count
+        return below if first == len(self.functions.steps) else self._some(first, None, below)
+
+    def _some(self, first: int, end: int | None, below: Node) -> Node:
+        steps = self.functions.steps[first:end]
+        if len(steps) > 1:
+            return self.kind(below, Neighbours(steps), origin=steps[-1].origin)
+        alone: Node = steps[0]
+        return alone.with_inputs((below,)).same_as(alone)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        above = len(self.apart.steps) - len(self.input.steps) - 1
+        for _ in range(above):
+            state = {"input": state, "skip": 0}
+        stream = self.apart.open(state, run)
+        try:
+            for block, state in stream:
+                yield block, _as_one(state, above)
+        finally:
+            stream.close()  # type: ignore[attr-defined]
+
+
+def _as_one(state: State, above: int) -> State:
+    """The state of one step for several: each of them passes over rows of what is below it, one for one."""
+    skip = 0
+    for _ in range(above):
+        skip += state["skip"]
+        state = state["input"]
+    return {"input": state["input"], "skip": skip + state["skip"]}
+
+
+@dataclass(frozen=True, eq=False)
+class _ServedMap(_Served, FusedMap):
+    kind: ClassVar[type[Fused[Any]]] = FusedMap
+
+
+@dataclass(frozen=True, eq=False)
+class _ServedMapRows(_Served, FusedMapRows):
+    kind: ClassVar[type[Fused[Any]]] = FusedMapRows
+
+
+# ----------------------------------------------------------------------------
+# In rewritten trees, `on_workers` stands in the way of no rule, so that states are those without it.
+# ----------------------------------------------------------------------------
+
+
+def as_without(
+    plan: Node, running: Node, fired: list[str], rewrite: Callable[[Node], tuple[Node, list[str]]]
+) -> tuple[Node, list[str]]:
+    """The tree that runs for `plan`, and the rules that fired: another one if states would not be those without `on_workers`.
+
+    Args:
+      plan: the tree as the user described it.
+      running: what the rules make of it.
+      fired: the rules that fired.
+      rewrite: applies the rules to a tree.
+    """
+    services = [step for step in walk(plan) if isinstance(step, OnWorkers)]
+    if not services:
+        return running, fired
+    alone, fired_alone = rewrite(_without(plan))
+    if layout(alone) == layout(running):
+        return running, fired
+    for service in services:  # inner ones first
+        alone = _put_into(alone, service, frozenset(_makers(service.input)))
+    return alone, fired_alone
+
+
+def _without(node: Node) -> Node:
+    return _without(node.input) if isinstance(node, OnWorkers) else _over(node, _without)
+
+
+def _put_into(node: Node, service: OnWorkers, below: frozenset[int]) -> Node:
+    """A tree with a step above the largest parts that come from what stood below it."""
+    if below.issuperset(_makers(node)):
+        return service.with_inputs((node,)).same_as(node)
+    if isinstance(node, FusedMap | FusedMapRows) and below.issuperset(_makers(node.input)):
+        count = sum([id(part.origin) in below for part in node.functions.steps])
+        if count and isinstance(node, _Served):
+            return node.followed_by(service, count)
+        if count:
+            kind = _ServedMap if isinstance(node, FusedMap) else _ServedMapRows
+            return kind(node.input, node.functions, ((count, service),), origin=node.origin).same_as(node)
+    return _over(node, lambda source: _put_into(source, service, below))
+
+
+def _makers(node: Node) -> Iterator[int]:
+    """What tells which steps of the described tree the steps of this one are, or come from: each has an origin of its own."""
+    for step in walk(node):
+        yield id(step.origin)
+        if isinstance(step, Fused):
+            yield from [id(part.origin) for part in step.functions.steps]
+
+
+def _over(node: Node, change: Callable[[Node], Node]) -> Node:
+    """The same step over inputs that are changed."""
+    inputs = tuple([change(source) for source in node.inputs])
+    unchanged = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
+    return node if unchanged else node.with_inputs(inputs).same_as(node)
 
 
 # ----------------------------------------------------------------------------
@@ -268,6 +418,11 @@ class _Divided(SameElements):
     def chain(self) -> list[Node]:
         """The steps, the first one first."""
         return chain_below(self.input, self.depth)
+
+    @property
+    def served(self) -> list[str]:
+        """The steps in words, the lowest one first."""
+        return [str(step) for step in reversed(self.chain)]
 
     @property
     def base(self) -> Node:

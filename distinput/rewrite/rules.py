@@ -8,7 +8,7 @@ better node, or None where it does not apply. Rules change how a pipeline runs, 
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,10 @@ from distinput.plan.node import Node, walk
 from distinput.plan.seeds import placed
 
 if TYPE_CHECKING:
+    from distinput.ops import on_workers
     from distinput.plan import fingerprint as fingerprints
 else:
+    on_workers = later("distinput.ops.on_workers")
     fingerprints = later("distinput.plan.fingerprint")  # layouts are for states
 
 __all__ = ["FIRST", "RULES", "Rule", "Running", "read_for_batches", "register_rule", "rewrite"]
@@ -161,9 +163,12 @@ def rewrite(
       only: names of the rules of these that may fire; None: all.
     """
     fired: list[str] = []
-    if rules is None:
-        node = _first(node, _named(FIRST, only), fired)
-    return _rewritten(node, _named(RULES if rules is None else rules, only), fired), fired
+    if rules is not None:
+        return _rewritten(node, _named(rules, only), fired), fired
+    running = _rewritten(_first(node, _named(FIRST, only), fired), _named(RULES, only), fired)
+    if "distinput.ops.on_workers" in sys.modules:  # without which no tree has such a step
+        return on_workers.as_without(node, running, fired, partial(rewrite, only=only))
+    return running, fired
 
 
 def _named(rules: Sequence[Rule], names: Collection[str] | None) -> Sequence[Rule]:

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,11 @@ from hypothesis import given, settings
 import distinput as di
 from distinput.errors import InvalidArgumentError, UnavailableError
 from distinput.testing import check_nothing_left, check_restart
+from distinput.testing.elements import difference, exact
+from distinput.testing.laws.trace import PassTrace
+from distinput.testing.laws.trace import until_error as until_failure
 from distinput.testing.pipelines import Pipeline, pipelines
+from tests.depth import cases
 from tests.ops.iterating import until_error
 
 RANGE = di.data.Dataset.range
@@ -75,6 +80,89 @@ def test_elements_and_states_are_those_without_it(name: str, service: str) -> No
 @given(pipelines(most_ops=4, last="on_workers"))
 def test_random_pipelines_restart_everywhere(pipeline: Pipeline) -> None:
     check_restart(pipeline.build(), most=60)
+
+
+def check_states(alone: di.data.Dataset[Any], served: di.data.Dataset[Any], most: int = 45, step: int = 1) -> None:
+    """Elements and states are the same, and each state of one, or each `step`-th one, goes on in the other."""
+    without, with_it = PassTrace.of(iter(alone), most), PassTrace.of(iter(served), most)
+    assert difference(with_it.elements, without.elements) is None
+    assert with_it.failure == without.failure
+    for saved, there, here in ((without, alone, served), (with_it, served, alone)):
+        for position, state in [*enumerate(saved.states)][::step]:
+            expected = saved.rest(position)
+            with here.restore(json.loads(json.dumps(state))) as rest:
+                found = [exact(element) for element in until_failure(rest, len(expected))]
+            assert difference(found, expected) is None, (position, there, state)
+
+
+@pytest.mark.timeout(cases(120, 1800))
+@settings(max_examples=cases(12, 500), deadline=None)
+@given(pipelines(most_ops=4))
+def test_random_pipelines_go_on_with_and_without_it_at_every_place(pipeline: Pipeline) -> None:
+    step = ("on_workers", {"most": None})
+    recipes = [
+        (*pipeline.recipe[:place], step, *pipeline.recipe[place:]) for place in range(1, len(pipeline.recipe) + 1)
+    ]
+    recipes.append(tuple([part for made in pipeline.recipe for part in (made, step)]))
+    for recipe in recipes:
+        check_states(replace(pipeline).build(), replace(pipeline, recipe=recipe).build())
+
+
+def process_id(x: Any) -> Any:
+    time.sleep(0.002)
+    return x, os.getpid()
+
+
+def between() -> dict[str, Any]:
+    """Pipelines that run in other steps than they were described in; `put` puts a step at one or more places of each."""
+    slices = di.data.Dataset.from_tensor_slices
+    zipped = di.data.Dataset.zip
+    return {
+        "maps": lambda put: put(RANGE(30).map(double)).map(abs),
+        "maps over each other": lambda put: put(put(RANGE(30).map(double)).map(abs)).map(double).filter(odd),
+        "maps, more of them": lambda put: put(put(RANGE(30).filter(odd).map(double).map(abs)).map(abs).map(double)),
+        "maps of rows": lambda put: put(put(RANGE(30).map_rows(double)).map_rows(abs)).map_rows(double),
+        "maps of what fails": lambda put: put(RANGE(50).map(some)).map(double).ignore_errors(),
+        "maps, one in threads": lambda put: put(RANGE(30).map(double, num_parallel_calls=2)).map(abs),
+        "takes": lambda put: put(RANGE(30).map(double).take(9)).take(7),
+        "skips": lambda put: put(RANGE(30).map(double).skip(2)).skip(3),
+        "a skip of a take": lambda put: put(RANGE(30).map(double).take(20)).skip(3),
+        "a part of a range": lambda put: put(RANGE(30)).take(7),
+        "zips": lambda put: zipped(put(zipped(RANGE(9).map(double), RANGE(9))), RANGE(9).map(abs)),
+        "slices": lambda put: put(slices(np.arange(5))).concatenate(slices(np.arange(5))).map(double),
+        "nothing between": lambda put: put(put(RANGE(30).map(double))),
+    }
+
+
+@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("name", between())
+def test_steps_that_are_one_without_it_have_the_same_states(name: str, service: str) -> None:
+    make = between()[name]
+    alone, served = make(lambda dataset: dataset), make(lambda dataset: dataset.on_workers(service))
+    check_states(alone, served, step=1 if service.startswith("threads") else 7)
+
+
+def test_a_function_above_it_need_not_be_sent() -> None:
+    lock = threading.Lock()
+
+    def here(x: Any) -> Any:
+        with lock:
+            return x, os.getpid()
+
+    def dataset(number: int) -> di.data.Dataset[Any]:
+        made = RANGE(60).map(process_id)
+        return (made if number else made.on_workers("processes:2")).map(lambda x, pid: (*here(x), pid))
+
+    with iter(dataset(1)) as iterator:
+        next(iterator)
+        state = iterator.state()
+    with dataset(0).restore(state) as rest:
+        made = [tuple(map(int, element)) for element in rest]
+    assert [x for x, _, _ in made] == list(range(1, 60))
+    assert {pid for _, pid, _ in made} == {os.getpid()}
+    assert {pid for _, _, pid in made} - {os.getpid()}
+    explained = dataset(0).explain()
+    assert "at workers: map(map_func=process_id)" in explained
 
 
 @pytest.mark.parametrize("service", SERVICES)
