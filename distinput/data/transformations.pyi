@@ -727,7 +727,7 @@ class Transformations(Generic[T_co]):
         what a function returns, the first element of a pass is made here, and decides what the others must look like.
 
         Shapes and order: unchanged. State: that of the input: a state that was saved with this step restores without it, and the
-        other way round. Only between two maps, which are one step without it, a state that was saved without it is refused.
+        other way round.
 
         Args:
           service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine. For a running
