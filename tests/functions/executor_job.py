@@ -57,7 +57,7 @@ def dask() -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(2, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL") as cluster,
+        LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs="CRITICAL") as cluster,
         Client(cluster) as client,
         client.get_executor() as executor,
     ):

@@ -88,7 +88,11 @@ def client() -> Iterator[Any]:
     )
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs="CRITICAL"
+            n_workers=2,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs="CRITICAL",
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as made,
     ):
@@ -234,7 +238,8 @@ import subprocess
 import sys
 from distributed import LocalCluster
 if __name__ == "__main__":
-    with LocalCluster(1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs="CRITICAL") as cluster:
+    own = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": "CRITICAL"}
+    with LocalCluster(1, threads_per_worker=1, **own) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
 """

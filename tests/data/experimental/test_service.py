@@ -148,7 +148,11 @@ def test_a_cluster_of_dask_is_named_by_its_client_address_or_protocol() -> None:
     squares = Dataset.range(10).map(square)
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs="CRITICAL"
+            n_workers=1,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs="CRITICAL",
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
