@@ -19,23 +19,7 @@ import pytest
 import distinput as di
 from distinput.errors import FailedPreconditionError, UnavailableError
 from tests.ops.iterating import until_error
-
-RANGE = di.data.Dataset.range
-INT64 = di.TensorSpec([], "int64")
-
-
-def double(x: Any) -> Any:
-    return x * 2
-
-
-def odd(x: Any) -> Any:
-    return x % 3 != 0
-
-
-def some(x: Any) -> Any:
-    if x in (3, 20, 21, 44):
-        raise ValueError(f"no {x}")
-    return x
+from tests.ops.test_on_workers import INT64, RANGE, double, odd, some
 
 
 def slowly(x: Any) -> Any:
