@@ -156,7 +156,7 @@ def over_counts(points: Sequence[tuple[int, float, float, str]], ends: tuple[str
     """
     left, top, high = 20, 34, 220
     ordered = sorted(points)
-    logs = [log2(max(seconds, 1e-9)) for point in ordered for seconds in point[1:3]] or [0.0]
+    logs = [log2(max(seconds, 1e-9)) for _, taken, hoped, _ in ordered for seconds in (taken, hoped)] or [0.0]
     lowest, most = min(logs), max(logs)
     first, wide = (log2(ordered[0][0]), log2(ordered[-1][0] / ordered[0][0])) if ordered else (0.0, 0.0)
 
@@ -165,21 +165,22 @@ def over_counts(points: Sequence[tuple[int, float, float, str]], ends: tuple[str
         up = (log2(max(seconds, 1e-9)) - lowest) / (most - lowest) if most > lowest else 0.5
         return left + across * (WIDTH - 2 * left - 60), top + (1 - up) * high
 
-    drawn = []
-    for line, name, words in ((1, "di-curve", ends[0]), (2, "di-hoped", ends[1])):
-        corners = "L".join("{:.1f} {:.1f}".format(*place(point[0], point[line])) for point in ordered)
-        x = left + (line - 1) * WIDTH / 2
-        drawn.append(tag("path", d=f"M{corners}" if corners else "", class_=name))
-        drawn.append(tag("path", d=f"M{x:.0f} 8L{x + 24:.0f} 8", class_=name))
-        drawn.append(tag("text", words, x=x + 30, y=12, class_="di-label"))
+    marks = []
+    taken = [place(count, seconds) for count, seconds, _, _ in ordered]
+    hoped = [place(count, seconds) for count, _, seconds, _ in ordered]
+    for x, name, words, line in ((left, "di-curve", ends[0], taken), (WIDTH / 2, "di-hoped", ends[1], hoped)):
+        corners = "L".join(f"{across:.1f} {down:.1f}" for across, down in line)
+        marks.append(tag("path", d=f"M{corners}" if corners else "", class_=name))
+        marks.append(tag("path", d=f"M{x:.0f} 8L{x + 24:.0f} 8", class_=name))
+        marks.append(tag("text", words, x=x + 30, y=12, class_="di-label"))
     for count, seconds, _, word in ordered:
         x, y = place(count, seconds)
-        drawn.append(tag("circle", tag("title", f"{count:,}: {seconds_text(seconds)}, {word}"), cx=x, cy=y, r=4,
+        marks.append(tag("circle", tag("title", f"{count:,}: {seconds_text(seconds)}, {word}"), cx=x, cy=y, r=4,
                          class_="di-column"))  # fmt: skip
-        drawn.append(tag("text", f"{seconds_text(seconds)}, {word}", x=x + 7, y=y - 6, class_="di-label"))
-        drawn.append(tag("text", f"{count:,}", x=x, y=top + high + 28, text_anchor="middle", class_="di-label"))
+        marks.append(tag("text", f"{seconds_text(seconds)}, {word}", x=x + 7, y=y - 6, class_="di-label"))
+        marks.append(tag("text", f"{count:,}", x=x, y=top + high + 28, text_anchor="middle", class_="di-label"))
     axis = tag("line", x1=0, x2=WIDTH, y1=top + high + 14, y2=top + high + 14, class_="di-axis")
-    return _plot(title, top + high + 34, *drawn, axis)
+    return _plot(title, top + high + 34, *marks, axis)
 
 
 def _plot(title: str, height: float, *inside: Markup) -> Markup:
