@@ -103,8 +103,8 @@ def visited(site: Path, **asked: Any) -> Any:
         Thread(target=server.serve_forever, daemon=True).start()
         command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"]
         address = f"http://127.0.0.1:{server.server_port}/visit.html"
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        browser = subprocess.Popen([*command, f"--user-data-dir={profile}", address], **quiet)
+        command += [f"--user-data-dir={profile}", address]
+        browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             return told.get(timeout=120)
         except Empty:
