@@ -224,17 +224,11 @@ def test_small_files_are_read_in_turn_until_that_is_slow(tmp_path: Path, monkeyp
     assert "distinput-prefetch" in threads
 
 
-@pytest.mark.parametrize("harm", ["none", "damaged", "gone", "empty", "a folder"])
-@pytest.mark.parametrize("kind", ["tfrecord", "text", "fixed"])
-@pytest.mark.parametrize("parallel", [1, 2, 4, AUTOTUNE])
-@pytest.mark.parametrize("on_error", [None, "skip", "by options"])
-def test_files_that_are_alike_are_read_as_each_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, kind: str, parallel: int, on_error: Any
-) -> None:
-    """Their records, the states between them, and what an error says."""
-    names = [f"{tmp_path}/{file}" for file in range(7)]
+def _harmed_files(folder: Path, harm: str, kind: str, even: bool) -> list[str]:
+    """Seven files of records, of which the fifth is harmed."""
+    names = [f"{folder}/{file}" for file in range(7)]
     for file, name in enumerate(names):
-        records = [b"%d %03d" % (file, record) for record in range(3 * file % 11)]
+        records = [b"%d %03d" % (file, record) for record in range(6 if even else 3 * file % 11)]
         if kind == "tfrecord":
             with di.io.TFRecordWriter(name) as writer:
                 for record in records:
@@ -252,25 +246,39 @@ def test_files_that_are_alike_are_read_as_each_alone(
         if harm == "a folder":
             harmed.mkdir()
 
-    def told(plain: bool) -> list[Any]:
-        found: list[Any] = []
+    return names
+
+
+@pytest.mark.parametrize("harm", ["none", "damaged", "gone", "empty", "a folder"])
+@pytest.mark.parametrize("even", [False, True])
+@pytest.mark.parametrize("kind", ["tfrecord", "text", "fixed"])
+@pytest.mark.parametrize("parallel", [1, 2, 4, AUTOTUNE])
+@pytest.mark.parametrize("on_error", [None, "skip", "by options"])
+def test_files_that_are_alike_are_read_as_each_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, even: bool, kind: str, parallel: int, on_error: Any
+) -> None:
+    """Their records, what follows the states between them, and what an error says."""
+    names = _harmed_files(tmp_path, harm, kind, even)
+    options: dict[str, Any] = {"num_parallel_reads": parallel, "on_error": "skip" if on_error == "skip" else None}
+    if kind == "fixed":
+        dataset: Any = di.data.FixedLengthRecordDataset(names, 5, **options)
+    else:
+        made: Any = di.data.TFRecordDataset if kind == "tfrecord" else di.data.TextLineDataset
+        dataset = made(names, **options)
+    if on_error == "by options":
+        wanted = di.data.Options()
+        wanted.on_error = "skip"
+        dataset = dataset.with_options(wanted)
+
+    def told(plain: bool, state: Any = None) -> tuple[list[Any], list[Any]]:
+        found, states = [], []
         with monkeypatch.context() as patch, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if not plain:
                 patch.setattr(Reader, "plain", False)
-            options = {"num_parallel_reads": parallel, "on_error": "skip" if on_error == "skip" else None}
-            if kind == "fixed":
-                dataset: Any = di.data.FixedLengthRecordDataset(names, 5, **options)
-            else:
-                made: Any = di.data.TFRecordDataset if kind == "tfrecord" else di.data.TextLineDataset
-                dataset = made(names, **options)
-            if on_error == "by options":
-                wanted = di.data.Options()
-                wanted.on_error = "skip"
-                dataset = dataset.with_options(wanted)
-            iterator = iter(dataset)
+            iterator = iter(dataset) if state is None else dataset.restore(state)
             while True:
-                found.append({**iterator.place(), "seeds": ()})
+                states.append(iterator.state())
                 try:
                     found.append(next(iterator))
                 except StopIteration:
@@ -279,9 +287,15 @@ def test_files_that_are_alike_are_read_as_each_alone(
                     found += [type(error), str(error), getattr(error, "__notes__", [])]
                     break
             iterator.close()
-        return found
+        return found, states
 
-    assert told(plain=True) == told(plain=False)
+    found, states = told(plain=True)
+    assert told(plain=False)[0] == found
+    records = [each for each in found if isinstance(each, bytes)]
+    for place in range(0, len(states), 4):
+        for plain in (True, False):
+            rest = [each for each in told(plain, states[place])[0] if isinstance(each, bytes)]
+            assert rest == records[place:]
 
 
 def test_files_are_read_on_threads_after_several_that_had_to_wait_or_took_much_work() -> None:
