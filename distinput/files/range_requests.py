@@ -22,6 +22,7 @@ __all__ = [
     "FileMetadata",
     "asked",
     "changed",
+    "described_range",
     "described_ranges",
     "facts_in",
     "facts_of",
@@ -143,6 +144,18 @@ def described_ranges(system: Any, url: str, ranges: Sequence[tuple[int, int]]) -
     return found
 
 
+def described_range(system: Any, url: str, start: int, stop: int) -> Any:
+    """One range of a file, as `described_ranges` gives it.
+
+    Raises:
+      Exception: that of the request.
+    """
+    (found,) = described_ranges(system, url, [(start, stop)])
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
 async def _part(system: Any, session: Any, free: Any, url: str, start: int, stop: int) -> Any:
     if start >= stop:
         return {}, b""
@@ -150,7 +163,7 @@ async def _part(system: Any, session: Any, free: Any, url: str, start: int, stop
     options["headers"] = {**options.get("headers", {}), "Range": f"bytes={start}-{stop - 1}"}
     async with free, session.get(system.encode_url(url), **options) as answer:
         system._raise_not_found_for_status(answer, url)
-        if answer.status != 206 and start:
+        if answer.status != 206 and (start or (answer.content_length or 0) > stop):
             raise UnimplementedError(
                 f"{url}: its server sends the whole file when asked for a part; copy the file to this machine"
             )
