@@ -507,7 +507,7 @@ class _Cycle:
         return None
 
     def _even_files(self, like: Reader) -> Stream:
-        """See `_files_together`; nothing where files must be read one by one, be it for what is wrong with one."""
+        """See `_files_together`; nothing where files must be read one by one, or where one cannot be read."""
         parts: list[Block] = []
         for number, name in enumerate(self.queue.peek(self.cycle).elements(), 1):
             with suppress(Exception):  # said where it is read alone

@@ -59,56 +59,14 @@ class ConstantArray(np.ndarray[Any, Any]):
 # ----------------------------------------------------------------------------
 
 
-_HARMLESS = (
-    "BINARY_",
-    "BUILD_",
-    "CACHE",
-    "CALL",
-    "COMPARE_OP",
-    "CONTAINS_OP",
-    "COPY",
-    "DICT_",
-    "END_FOR",
-    "END_SEND",
-    "EXTENDED_ARG",
-    "FOR_ITER",
-    "FORMAT_",
-    "GEN_START",
-    "GET_ITER",
-    "GET_LEN",
-    "JUMP_",
-    "KW_NAMES",
-    "LIST_",
-    "LOAD_ASSERTION_ERROR",
-    "LOAD_ATTR",
-    "LOAD_CLOSURE",
-    "LOAD_COMMON_CONSTANT",
-    "LOAD_CONST",
-    "LOAD_DEREF",
-    "LOAD_FAST",
-    "LOAD_GLOBAL",
-    "LOAD_METHOD",
-    "LOAD_SMALL_INT",
-    "MAKE_CELL",
-    "MAKE_FUNCTION",
-    "NOP",
-    "NOT_TAKEN",
-    "POP_",
-    "PRECALL",
-    "PUSH_NULL",
-    "RAISE_VARARGS",
-    "RERAISE",
-    "RESUME",
-    "RETURN_",
-    "SET_",
-    "STORE_FAST",
-    "STORE_SLICE",
-    "STORE_SUBSCR",
-    "SWAP",
-    "TO_BOOL",
-    "UNARY_",
-    "UNPACK_",
-    "YIELD_VALUE",
+_HARMLESS = tuple(
+    str.split("""
+    BINARY_ BUILD_ CACHE CALL COMPARE_OP CONTAINS_OP COPY DICT_ END_FOR END_SEND EXTENDED_ARG FOR_ITER FORMAT_
+    GEN_START GET_ITER GET_LEN JUMP_ KW_NAMES LIST_ LOAD_ASSERTION_ERROR LOAD_ATTR LOAD_CLOSURE
+    LOAD_COMMON_CONSTANT LOAD_CONST LOAD_DEREF LOAD_FAST LOAD_GLOBAL LOAD_METHOD LOAD_SMALL_INT MAKE_CELL
+    MAKE_FUNCTION NOP NOT_TAKEN POP_ PRECALL PUSH_NULL RAISE_VARARGS RERAISE RESUME RETURN_ SET_ STORE_FAST
+    STORE_SLICE STORE_SUBSCR SWAP TO_BOOL UNARY_ UNPACK_ YIELD_VALUE
+    """)
 )
 """Beginnings of the names of instructions. Whether a subscript may be stored is for stand-ins and read-only arrays to say."""
 
