@@ -139,6 +139,11 @@ def _fan_out(data: Any, count: int) -> Any:
     return data.Dataset.from_tensors(tuple(range(20))).repeat().map(_same).take(count)
 
 
+def _short_passes(data: Any, count: int) -> Any:
+    rows = data.Dataset.from_tensor_slices(np.arange(10.0))
+    return rows.map(lambda x: x + 1).batch(4).repeat().take(count)
+
+
 def _long_cycle(data: Any, count: int) -> Any:
     ranges = data.Dataset.range(1).repeat()
     return ranges.interleave(lambda _: data.Dataset.range(100), cycle_length=1000).take(count)
@@ -154,6 +159,7 @@ SHORT: dict[str, tuple[Callable[[Any, int], Any], int]] = {
     "from_tensors(1024).repeat().batch(8)": (_small_rows, 4096),
     "from_tensors(64K).repeat().batch(64)": (_large_rows, 32),
     "map with a fan-out of 20": (_fan_out, 5000),
+    "10 rows, map, batch(4), repeated": (_short_passes, 3000),
     "interleave, a cycle of 1000": (_long_cycle, 100_000),
     "interleave, a cycle of 1000 in parallel": (_long_parallel_cycle, 20_000),
 }

@@ -7,15 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from threading import Event
-from time import perf_counter_ns, thread_time
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-
-try:
-    import resource
-except ModuleNotFoundError:  # not on every system
-    resource = None  # type: ignore[assignment]
 
 from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.column import Column, Strings
@@ -40,7 +34,7 @@ from distinput.plan.binding import take_functions
 from distinput.plan.check import AUTOTUNE, at_least, integer, parallel_calls
 from distinput.plan.fingerprint import is_mark, misfit, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
-from distinput.run.run import Run
+from distinput.run.run import Run, thread_use
 from distinput.run.threads import cores
 from distinput.streaming.buffered import AGAIN, SELDOM, Buffer, buffered
 from distinput.values.randomness import fresh_seed
@@ -58,8 +52,6 @@ _SMALL_BYTES = 4 << 20
 
 _SLOW_SECONDS, _SLOW_FILES = 0.005, 3
 """A thread costs about a millisecond of work: it is worth that for files that take longer, so many of them in a row."""
-
-_RUSAGE_THREAD = getattr(resource, "RUSAGE_THREAD", None)
 
 _LONG_BYTES = 4096
 """From this mean size on, byte strings are long."""
@@ -249,24 +241,17 @@ class _Pace:
         seconds, worked, waits = 0.0, 0.0, 0
         try:
             while True:
-                begin, work, waited = Run.clock(), thread_time(), _waits()
+                begin, before = Run.clock(), thread_use()
                 item = next(stream, None)
                 seconds += Run.clock() - begin
-                worked += thread_time() - work
-                waits += _waits() - waited
+                used = thread_use() - before
+                worked, waits = worked + used.seconds, waits + used.waits
                 if item is None:
                     self.took(seconds / files, worked / files, waits)
                     return
                 yield item
         finally:
             stream.close()  # type: ignore[attr-defined]
-
-
-def _waits() -> int:
-    """How often this thread has waited for something else than a core; a number that grows, where the system does not tell."""
-    if _RUSAGE_THREAD is None:
-        return perf_counter_ns()
-    return int(resource.getrusage(_RUSAGE_THREAD).ru_nvcsw)
 
 
 class _Slot:
@@ -389,14 +374,18 @@ class _Cycle:
 
     def _file(self, index: int) -> _Slot | None:
         """The next file, if it is small and read in turn as one before it was: its own dataset costs more than it."""
-        like, op = self.like, self.op
-        name = self.queue.peek(1).row(0) if like is not None and self.queue.size and self._in_turn(index) else None
-        if like is None or not isinstance(name, bytes) or not _is_small(name):
+        like, op, name = self.like, self.op, self._small_next(index)
+        if like is None or name is None:
             return None
         made, state = _Made(like, name, self.queue.mark(), None), like.start(0)
         self.queue.skip(1)
         stream = self.run.watch(like, op.pace.timed(self._records(like, name)), state)
         return self._slot(stream, made, {"input": state, "skip": 0}, None, None)
+
+    def _small_next(self, index: int) -> bytes | None:
+        """The name of the next file, if it is read in this place in turn, because it is small."""
+        name = self.queue.peek(1).row(0) if self.like is not None and self.queue.size and self._in_turn(index) else None
+        return name if isinstance(name, bytes) and _is_small(name) else None
 
     @property
     def _whole(self) -> bool:
@@ -432,7 +421,7 @@ class _Cycle:
             last = self.cycle - 1
             if (self.waiting and isinstance(self.waiting[-1].made, Exception)) or not self._reads_ahead(last):
                 return
-            if self.like is not None and self._in_turn(last):  # no thread would begin to read
+            if self._small_next(last) is not None:  # no thread would begin to read
                 return
             self.waiting.append(self._made(last))
 

@@ -84,53 +84,11 @@ _WORDS = {
 }
 
 _METHODS = frozenset(
-    [
-        "all",
-        "any",
-        "append",
-        "argmax",
-        "argmin",
-        "astype",
-        "clip",
-        "copy",
-        "count",
-        "cumsum",
-        "dot",
-        "dtype",
-        "endswith",
-        "extend",
-        "flatten",
-        "get",
-        "index",
-        "items",
-        "keys",
-        "linalg",
-        "max",
-        "mean",
-        "min",
-        "ndim",
-        "norm",
-        "prod",
-        "ravel",
-        "reduce",
-        "replace",
-        "reshape",
-        "round",
-        "shape",
-        "size",
-        "squeeze",
-        "startswith",
-        "std",
-        "sum",
-        "swapaxes",
-        "T",
-        "take",
-        "transpose",
-        "type",
-        "update",
-        "values",
-        "var",
-    ]
+    str.split("""
+    all any append argmax argmin astype clip copy count cumsum dot dtype endswith extend flatten get index items
+    keys linalg max mean min ndim norm prod ravel reduce replace reshape round shape size squeeze startswith std
+    sum swapaxes T take transpose type update values var
+    """)
 )
 """Attributes of arrays, and of the tuples, lists, dicts and texts that a function makes itself."""
 
@@ -197,30 +155,10 @@ def names_read(code: CodeType) -> frozenset[str]:
 # ----------------------------------------------------------------------------
 
 
-_CONSTANTS = [
-    "bool",
-    "bool_",
-    "e",
-    "euler_gamma",
-    "float16",
-    "float32",
-    "float64",
-    "inf",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "intp",
-    "nan",
-    "newaxis",
-    "pi",
-    "single",
-    "double",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uint8",
-]
+_CONSTANTS = str.split("""
+    bool bool_ e euler_gamma float16 float32 float64 inf int16 int32 int64 int8 intp nan newaxis pi single
+    double uint16 uint32 uint64 uint8
+""")
 _MAKERS = ["arange", "eye", "full", "identity", "linspace", "logspace", "ones", "zeros"]
 _READERS = ["dtype", "finfo", "iinfo", "ndim", "shape", "size"]
 _LOADED = vars(np)  # to ask for the other names would import modules
