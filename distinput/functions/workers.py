@@ -151,7 +151,7 @@ def _on_trial(parts: Parts, threads: int, calling: Calling, found: ThreadTrial, 
 def _inline(parts: Parts, threads: int, calling: Calling, found: ThreadTrial) -> Generator[MadeBlock, None, bool]:
     """Results of calls made here, until the parts have ended (returns False) or threads may pay (returns True)."""
     calling.counter.choice = _NOT_FASTER if found.alone else "inline"
-    rows, seconds, used, warm = 0, 0.0, CoreUse(0.0, 0), False
+    rows, seconds, use, warm = 0, 0.0, CoreUse(0.0, 0), False
     while (part := parts.next()) is not None:
         if type(part[0]) is Failure:
             yield part[0], part[1], part[0]
@@ -163,13 +163,13 @@ def _inline(parts: Parts, threads: int, calling: Calling, found: ThreadTrial) ->
         yield from calling.delivered(done, *part)
         if warm:
             rows, seconds = rows + part[0].size, seconds + done.seconds
-            used = CoreUse(used.seconds + now.seconds, used.waits + now.waits)
+            use = CoreUse(use.seconds + now.seconds, use.waits + now.waits)
         warm = True
-        waiting = used.waits > 0 and used.seconds < seconds / 2
+        waiting = use.waits > 0 and use.seconds < seconds / 2
         pays = seconds > max(_BEFORE_TRIAL, _LEAST_CALL * rows) and Run.clock() >= found.not_before
         if pays and (threads > 1 or waiting):
             found.alone = seconds / rows
-            found.threads = int(min(_MOST_WAITING, threads * seconds / max(used.seconds, 1e-9))) if waiting else 0
+            found.threads = int(min(_MOST_WAITING, threads * seconds / max(use.seconds, 1e-9))) if waiting else 0
             return True
     return False
 
