@@ -238,7 +238,7 @@ class _Volumes:
 def _loaded_volumes(folder: Path) -> Work:
     from torch.utils.data import DataLoader
 
-    loader: Any = DataLoader(_Volumes(folder), VOLUME_BATCH, num_workers=2)  # type: ignore[arg-type]
+    loader: Any = DataLoader(_Volumes(folder), VOLUME_BATCH, num_workers=2)
     return delivering(lambda: loader)
 
 

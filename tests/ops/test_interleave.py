@@ -14,6 +14,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.ops.interleave import _Cycle, _Pace
 from distinput.ops.reader import Reader
 from distinput.run.run import Run
+from distinput.testing import check_restart
 from tests.ops.iterating import until_error
 
 Dataset = di.data.Dataset
@@ -345,3 +346,35 @@ def test_no_thread_reads_ahead_what_is_in_memory() -> None:
         before = threading.active_count()
         next(it)
         assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("then", ["elements", "batches", "lengths", "ragged"])
+def test_long_strings_come_as_short_ones_do(tmp_path: Path, then: str) -> None:
+    """Where they are not put side by side: in files that are equally long, and in others, which are longer."""
+    chance = np.random.default_rng(3)
+    files = [[chance.bytes(int(chance.integers(9000, 30000))) for _ in range(5 + (f > 5))] for f in range(8)]
+    names = [f"{tmp_path}/{file}" for file in range(8)]
+    for name, records in zip(names, files, strict=True):
+        with di.io.TFRecordWriter(name) as writer:
+            for record in records:
+                writer.write(record)
+    turns = [
+        records for pair in range(0, 8, 2) for both in zip(*files[pair : pair + 2], strict=True) for records in both
+    ]
+    read: Any = di.data.TFRecordDataset(names, num_parallel_reads=2)
+    made = {
+        "elements": read,
+        "batches": read.batch(3),
+        "lengths": read.map(len, vectorize=False),
+        "ragged": read.map(lambda r: np.frombuffer(r, np.uint8)).ragged_batch(3),
+    }[then]
+    wanted = {
+        "elements": turns,
+        "batches": [turns[at : at + 3] for at in range(0, len(turns), 3)],
+        "lengths": list(map(len, turns)),
+        "ragged": [[list(r) for r in turns[at : at + 3]] for at in range(0, len(turns), 3)],
+    }[then]
+    assert [
+        each.tolist() if then == "batches" else each.to_list() if then == "ragged" else each for each in made
+    ] == wanted
+    check_restart(made)
