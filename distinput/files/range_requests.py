@@ -119,7 +119,9 @@ def is_web(system: Any) -> bool:
     return any(kind.__module__ == "fsspec.implementations.http" for kind in type(system).__mro__)
 
 
-def described_ranges(system: Any, url: str, ranges: Sequence[tuple[int, int]]) -> list[Any]:
+def described_ranges(
+    system: Any, url: str, ranges: Sequence[tuple[int, int]], timeout: float | None = None
+) -> list[Any]:
     """Ranges of a file, several at a time, each as what its answer says of the file, as `info` does, and the bytes.
 
     In the place of a range that failed is its error.
@@ -128,6 +130,7 @@ def described_ranges(system: Any, url: str, ranges: Sequence[tuple[int, int]]) -
       system: of which `is_web` is true.
       url: of the file.
       ranges: the first byte of each, and the byte after it.
+      timeout: seconds after which it is an error that they have not come; None: as the system has it.
     """
     import asyncio  # takes long, and only the web needs it
 
@@ -140,17 +143,17 @@ def described_ranges(system: Any, url: str, ranges: Sequence[tuple[int, int]]) -
             *(_part(system, session, free, url, *each) for each in ranges), return_exceptions=True
         )
 
-    found: list[Any] = sync(system.loop, ask)
+    found: list[Any] = sync(system.loop, ask, timeout=timeout)
     return found
 
 
-def described_range(system: Any, url: str, start: int, stop: int) -> Any:
+def described_range(system: Any, timeout: float, url: str, start: int, stop: int) -> Any:
     """One range of a file, as `described_ranges` gives it.
 
     Raises:
       Exception: that of the request.
     """
-    (found,) = described_ranges(system, url, [(start, stop)])
+    (found,) = described_ranges(system, url, [(start, stop)], timeout)
     if isinstance(found, BaseException):
         raise found
     return found
