@@ -49,7 +49,7 @@ __all__ = ["from_delta", "from_iceberg", "from_lance"]
 # ----------------------------------------------------------------------------
 
 
-class TableFile(NamedTuple):
+class _ListedFile(NamedTuple):
     """What a table says of one of its files.
 
     Args:
@@ -64,7 +64,7 @@ class TableFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TableColumns(Conforming):
+class _SnapshotColumns(Conforming):
     """The schema of a version, to which its files are brought.
 
     Args:
@@ -77,7 +77,7 @@ class TableColumns(Conforming):
 
     fields: Any = field(default=None, repr=False, compare=False)
     mapped: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    files: Mapping[str, TableFile] = field(default_factory=dict, repr=False, compare=False)
+    files: Mapping[str, _ListedFile] = field(default_factory=dict, repr=False, compare=False)
 
     def names_in(self, path: str, schema: Any) -> dict[str, str]:
         """The columns of a file of this schema, and what each is called in the file.
@@ -187,7 +187,7 @@ def _named(schema: Any, names: Mapping[str, str]) -> Any:
 
 
 @dataclass(frozen=True)
-class SnapshotParquet(ConformingParquet):
+class _SnapshotParquet(ConformingParquet):
     """Rows of the Parquet files of one version of a table.
 
     Args:
@@ -200,7 +200,7 @@ class SnapshotParquet(ConformingParquet):
     """
 
     spec_from_file: ClassVar[bool] = False
-    conforming: TableColumns = field(default_factory=TableColumns)
+    conforming: _SnapshotColumns = field(default_factory=_SnapshotColumns)
     snapshot: str = field(default="", repr=False)
     term: Any = None
 
@@ -234,7 +234,7 @@ class SnapshotParquet(ConformingParquet):
             raise DataLossError(f"{path}: has {rows} rows, and the table says {told}: it was changed")
         return super()._spec(path, stamp)
 
-    def where(self, term: Any) -> "SnapshotParquet | None":  # type: ignore[override]
+    def where(self, term: Any) -> "_SnapshotParquet | None":  # type: ignore[override]
         return replace(self, term=term) if self.term is None else None
 
     def wants(self, path: str) -> bool:
@@ -263,7 +263,7 @@ def _snapshot(
     who: str,
     snapshot: str,
     schema: Any,
-    files: Mapping[str, TableFile],
+    files: Mapping[str, _ListedFile],
     *,
     fields: Any = None,
     mapped: Mapping[str, str] | None = None,
@@ -277,26 +277,27 @@ def _snapshot(
 
     paths = sorted(files)
     names, storage = stored(paths, None, filesystem)
-    told = {name: files[path] for name, path in zip(names, paths, strict=True)}
+    listed = {name: files[path] for name, path in zip(names, paths, strict=True)}
     stated = Conforming.of(who, pa.schema(schema), valid)
-    brought = TableColumns(stated.schema, stated.valid, fields, mapped or {}, told)
-    assert isinstance(brought.schema, RowSchema)
+    brought = _SnapshotColumns(stated.schema, stated.valid, fields, mapped or {}, listed)
+    row_schema = brought.schema
+    assert isinstance(row_schema, RowSchema)
     wanted = as_columns(who, columns)
     if nulls == "valid":
         paths = list(dict.fromkeys([path for found in ask_each(brought.nulls_in, names) for path in found]))
         paths = [path for path in paths if wanted is None or re.split(r"[.\[]", path)[0] in wanted]
-        marked = told_nulls(brought.schema.arrow, wanted, paths)
+        marked = told_nulls(row_schema.arrow, wanted, paths)
         brought, nulls = replace(brought, valid=marked[0].valid if marked else ()), "error"
         wanted = marked[1] if marked else wanted
-    format = SnapshotParquet(wanted, nulls=as_nulls(who, nulls), conforming=brought, snapshot=snapshot)
+    format = _SnapshotParquet(wanted, nulls=as_nulls(who, nulls), conforming=brought, snapshot=snapshot)
     for name in wanted or ():
-        _check_column(who, name, [*brought.schema.names, *[mark for _, mark in brought.valid]])
+        _check_column(who, name, [*row_schema.names, *[mark for _, mark in brought.valid]])
     for name, _ in () if format.nulls == "error" else format.nulls:
-        _check_column(f"{who}: nulls", name.partition(".")[0], brought.schema.names)
+        _check_column(f"{who}: nulls", name.partition(".")[0], row_schema.names)
     if not names:
         reading = Reading(() if format.nulls == "error" else format.nulls, brought.valid, who)
-        return Dataset(rows_of_table(brought.schema.only(wanted).arrow.empty_table(), reading))
-    table = FileTable.of(names, [told[name].nbytes for name in names])
+        return Dataset(rows_of_table(row_schema.only(wanted).arrow.empty_table(), reading))
+    table = FileTable.of(names, [listed[name].nbytes for name in names])
     return Dataset(Reader(replace(FileNames.of(table), storage=storage), format, table))
 
 
@@ -414,47 +415,49 @@ def from_delta(
         from deltalake.exceptions import DeltaError, TableNotFoundError
     options = dict(storage_options or getattr(table, "_storage_options", None) or {}) or None
     uri = table.table_uri if isinstance(table, DeltaTable) else table
-    shown = without_secrets(str(uri))
+    printed_uri = without_secrets(str(uri))
     try:
-        opened = table if isinstance(table, DeltaTable) else DeltaTable(table, storage_options=options)
-        of_table = f"Delta table {opened.metadata().id}"
+        at_version = table if isinstance(table, DeltaTable) else DeltaTable(table, storage_options=options)
+        of_table = f"Delta table {at_version.metadata().id}"
         wanted = _pinned("from_delta", of_table, version)
-        if wanted not in (None, opened.version()):
-            opened = DeltaTable(uri, wanted, options)
-        _check_protocol(shown, opened)
-        added = pa.table(opened.get_add_actions(flatten=False)).to_pylist()
-        schema, uris = pa.schema(opened.schema().to_arrow()), opened.file_uris()
+        if wanted not in (None, at_version.version()):
+            at_version = DeltaTable(uri, wanted, options)
+        _check_protocol(printed_uri, at_version)
+        added = pa.table(at_version.get_add_actions(flatten=False)).to_pylist()
+        schema, uris = pa.schema(at_version.schema().to_arrow()), at_version.file_uris()
     except TableNotFoundError as error:
-        raise NotFoundError(f"from_delta: {shown}: there is no table: {error}") from error
+        raise NotFoundError(f"from_delta: {printed_uri}: there is no table: {error}") from error
     except DeltaError as error:
-        raise InvalidArgumentError(f"from_delta: {shown}: cannot open it at this version: {error}") from error
+        raise InvalidArgumentError(f"from_delta: {printed_uri}: cannot open it at this version: {error}") from error
     files = {}
     for path, each in zip(uris, added, strict=True):
         assert path.endswith(each["path"].rpartition("/")[2]), f"{path} is not {each['path']}"
-        files[path] = TableFile(each["num_records"], each["size_bytes"], each.get("partition") or {})
-    snapshot = f"version {opened.version()} of the {of_table}"
+        files[path] = _ListedFile(each["num_records"], each["size_bytes"], each.get("partition") or {})
+    snapshot = f"version {at_version.version()} of the {of_table}"
     return _snapshot(
         "from_delta", snapshot, schema, files, columns=columns, nulls=nulls, valid=valid, filesystem=filesystem
     )
 
 
-def _check_protocol(shown: str, table: Any) -> None:
+def _check_protocol(printed_uri: str, table: Any) -> None:
     """Refuse a table whose files do not hold its rows as they are."""
     features = set(table.protocol().reader_features or ())
     mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     cure = "let the library give the rows: Dataset.from_arrow(lambda: deltalake.DeltaTable(uri, version).scan())"
     if mode != "none":
-        raise UnimplementedError(f"from_delta: {shown}: its columns are mapped by {mode}, which is not read; {cure}")
+        raise UnimplementedError(
+            f"from_delta: {printed_uri}: its columns are mapped by {mode}, which is not read; {cure}"
+        )
     if "deletionVectors" in features:
         for batch in table.deletion_vectors():
             if batch.num_rows:
                 raise UnimplementedError(
-                    f"from_delta: {shown}: {batch.num_rows} or more of its files have deletion vectors, which are not read; "
-                    f"rewrite these files (REORG TABLE ... APPLY (PURGE)), or {cure}"
+                    f"from_delta: {printed_uri}: {batch.num_rows} or more of its files have deletion vectors, which are "
+                    f"not read; rewrite these files (REORG TABLE ... APPLY (PURGE)), or {cure}"
                 )
     unknown = sorted(features - {*_READ, "columnMapping", "deletionVectors"})
     if unknown:
-        raise UnimplementedError(f"from_delta: {shown}: it needs readers that know {', '.join(unknown)}; {cure}")
+        raise UnimplementedError(f"from_delta: {printed_uri}: it needs readers that know {', '.join(unknown)}; {cure}")
 
 
 # ----------------------------------------------------------------------------
@@ -524,23 +527,23 @@ def from_iceberg(
     except (ValueError, NotImplementedError) as error:  # such as deletes by equality
         raise UnimplementedError(f"from_iceberg: the {of_table}: {error}; rewrite its data files") from error
     for task in tasks:
-        told = task.file
+        data_file = task.file
         if task.delete_files:
             raise UnimplementedError(
-                f"from_iceberg: {told.file_path}: {len(task.delete_files)} delete files say which of its rows are gone, which "
-                f"is not read; rewrite the data files (rewrite_data_files), or {_LET_ICEBERG}"
+                f"from_iceberg: {data_file.file_path}: {len(task.delete_files)} delete files say which of its rows are gone, "
+                f"which is not read; rewrite the data files (rewrite_data_files), or {_LET_ICEBERG}"
             )
-        if told.file_format.value.upper() != "PARQUET":
+        if data_file.file_format.value.upper() != "PARQUET":
             raise UnimplementedError(
-                f"from_iceberg: {told.file_path}: is {told.file_format.value}, and Parquet is read"
+                f"from_iceberg: {data_file.file_path}: is {data_file.file_format.value}, and Parquet is read"
             )
         values = {each.name: each.initial_default for each in logical.fields if each.initial_default is not None}
-        for place, part in enumerate(table.specs()[told.spec_id].fields):
+        for place, part in enumerate(table.specs()[data_file.spec_id].fields):
             name = logical.find_column_name(part.source_id)
             if str(part.transform) == "identity" and name in fields.names:
-                values[name] = told.partition[place]
-        path = local_path(told.file_path) or told.file_path
-        files[path] = TableFile(told.record_count, told.file_size_in_bytes, values)
+                values[name] = data_file.partition[place]
+        path = local_path(data_file.file_path) or data_file.file_path
+        files[path] = _ListedFile(data_file.record_count, data_file.file_size_in_bytes, values)
     snapshot = f"snapshot {number} of the {of_table}"
     return _snapshot(
         "from_iceberg",
@@ -716,8 +719,8 @@ def from_lance(
     >>> import lance
     >>> import pyarrow as pa
     >>> _ = lance.write_dataset(pa.table({"x": [1, 2, 3]}), "numbers.lance")
-    >>> di.interop.tables.from_lance("numbers.lance")[1]
-    {'x': 2}
+    >>> di.interop.tables.from_lance("numbers.lance").to_list()
+    [{'x': 1}, {'x': 2}, {'x': 3}]
 
     Source: distinput's own; the format is that of Lance.
     """
