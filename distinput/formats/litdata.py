@@ -359,7 +359,7 @@ def _parsed(format: LitData, path: str, index: str, stamp: str, indexed: _ChunkI
         end = read_range(path, there - 12, there) if content is None else content[-12:].tobytes()
         if end[4:] == _ARROW_MAGIC:
             table = _table(path, chunk, int.from_bytes(end[:4], "little"), content)
-            return _Chunk(path, stamp, np.zeros(chunk.items + 1, np.int64), None, format, indexed, (), table, 0)
+            return _Chunk(path, stamp, np.zeros(chunk.items + 1, np.int64), None, format, indexed, (), table)
     codings = tuple([_coding(index, number, each) for number, each in enumerate(indexed.encodings)])
     if indexed.packing == "batch":
         bounds, content = _of_frames(path, chunk, read_range(path, 0, there))
@@ -374,7 +374,7 @@ def _parsed(format: LitData, path: str, index: str, stamp: str, indexed: _ChunkI
     if indexed.packing == "sample":
         parts = [_inflated(path, read_range(path, a, b), None) for a, b in pairwise(bounds.tolist())]
         bounds, content = np.cumsum([0, *map(len, parts)]), np.frombuffer(b"".join(parts), np.uint8)
-    tokens = 0
+    blocks, block_bytes = 0, 0
     if format.block_size is not None:
         (coding,) = codings if len(codings) == 1 else (None,)
         if not indexed.tokens or coding is None or coding.dtype is None or chunk.tokens is None:
@@ -384,7 +384,8 @@ def _parsed(format: LitData, path: str, index: str, stamp: str, indexed: _ChunkI
         tokens = int(bounds[-1] - bounds[0]) // coding.dtype.itemsize
         if tokens != chunk.tokens:
             raise DataLossError(f"{path}: has {tokens} tokens, but {index} says {chunk.tokens}")
-    return _Chunk(path, stamp, bounds, content, format, indexed, codings, None, tokens)
+        blocks, block_bytes = tokens // format.block_size, coding.dtype.itemsize * format.block_size
+    return _Chunk(path, stamp, bounds, content, format, indexed, codings, None, blocks, block_bytes)
 
 
 def _bounds(path: str, index: str, chunk: _IndexedChunk, numbers: Any, head: int, end: int) -> Ints:
@@ -477,19 +478,20 @@ class _Chunk(PackedSamples):
       index: of its folder.
       codings: of the values of an item.
       table: the rows as a pyarrow Table; None: they are not kept so.
-      tokens: in all, where blocks of them are read.
+      blocks: of tokens, where these are read.
+      block_bytes: in each of them; 0: items are read.
     """
 
     format: LitData
     index: _ChunkIndex
     codings: tuple[_ItemCoding, ...]
     table: Any = field(repr=False)
-    tokens: int
+    blocks: int = 0
+    block_bytes: int = 0
 
     @property
     def rows(self) -> int:
-        block = self.format.block_size
-        return super().rows if block is None else self.tokens // block
+        return self.blocks if self.block_bytes else super().rows
 
     @property
     def nbytes(self) -> int:
@@ -497,9 +499,8 @@ class _Chunk(PackedSamples):
 
     def ends(self, row: int) -> Ints:
         """The bytes from the beginning of a row to its end, and to the ends of the rows behind it."""
-        if self.format.block_size is not None or self.table is not None:
-            each = self.bounds[-1] // max(1, self.tokens) * (self.format.block_size or 0)
-            each = each or self.nbytes // max(1, self.rows)
+        if self.block_bytes or self.table is not None:
+            each = self.block_bytes or max(1, self.nbytes // self.rows)
             return np.arange(1, min(BLOCK_ROWS, self.rows - row) + 1) * each
         behind: Ints = self.bounds[row + 1 : row + 1 + BLOCK_ROWS] - self.bounds[row]
         return behind
@@ -534,12 +535,10 @@ class _Chunk(PackedSamples):
     def _values(self, rows: Ints) -> tuple[np.ndarray[Any, Any], list[Ints], list[Ints]]:
         if not self.index.tokens:
             return self.values(rows, [None] * len(self.codings))
-        starts, sizes = self.bounds[rows], self.bounds[rows + 1] - self.bounds[rows]
-        if self.format.block_size is not None:
-            (coding,) = self.codings
-            assert coding.dtype is not None
-            each = coding.dtype.itemsize * self.format.block_size
-            starts, sizes = self.bounds[0] + rows * each, np.full(len(rows), each, np.int64)
+        if self.block_bytes:
+            starts, sizes = self.bounds[0] + rows * self.block_bytes, np.full(len(rows), self.block_bytes, np.int64)
+        else:
+            starts, sizes = self.bounds[rows], self.bounds[rows + 1] - self.bounds[rows]
         data, starts = self.bytes_of(starts, sizes)
         return data, [starts], [sizes]
 
@@ -574,9 +573,8 @@ class _Chunk(PackedSamples):
             if coding.kind in _SCALARS:
                 flat = gathered(data, starts, dtype.itemsize).view(dtype).astype(native, copy=False)
                 return Dense(flat.reshape(len(rows)))
-            if self.format.block_size is not None:
-                blocks = gathered(data, starts, dtype.itemsize * self.format.block_size)
-                return Dense(blocks.view(dtype).astype(native, copy=False))
+            if self.block_bytes:
+                return Dense(gathered(data, starts, self.block_bytes).view(dtype).astype(native, copy=False))
             parts = [data[a : a + n] for a, n in zip(starts.tolist(), sizes.tolist(), strict=True)]
             joined = np.concatenate(parts) if parts else np.empty(0, np.uint8)
             lengths = sizes // dtype.itemsize
