@@ -512,8 +512,12 @@ class _Chunk(PackedSamples):
             if self.format.nulls != "error":
                 check_nulls(self.path, self.format.nulls, self.table.schema)
             return table_spec(self.path, self.table.schema, None)
-        leaves = [self._spec(number, coding) for number, coding in enumerate(self.codings)]
-        return Spec.of(_filled(self.index.nest, leaves))
+        return Spec.of(_filled(self.index.nest, self.specs))
+
+    @cached_property
+    def specs(self) -> list[TensorSpec]:
+        """Those of the values of an item."""
+        return [self._spec(number, coding) for number, coding in enumerate(self.codings)]
 
     def _spec(self, number: int, coding: _ItemCoding) -> TensorSpec:
         if coding.kind in _BYTES:
@@ -579,7 +583,7 @@ class _Chunk(PackedSamples):
             joined = np.concatenate(parts) if parts else np.empty(0, np.uint8)
             lengths = sizes // dtype.itemsize
             return Ragged(Dense(joined.view(dtype).astype(native, copy=False)), np.cumsum(lengths) - lengths, lengths)
-        expected = np.dtype(self.spec.leaves[self._leaf_places[number]].dtype)
+        expected = self.specs[number].dtype
         arrays: list[np.ndarray[Any, Any]] = []
         for row, start, size in zip(rows.tolist(), starts.tolist(), sizes.tolist(), strict=True):
             content, where = data[start : start + size].tobytes(), self._at(row, number)
@@ -590,12 +594,6 @@ class _Chunk(PackedSamples):
                     f"{expected}; arrays of a column must have one dtype"
                 )
         return column_of_arrays(arrays, expected)
-
-    @cached_property
-    def _leaf_places(self) -> dict[int, int]:
-        """Where the leaf of each number is among those of the spec."""
-        numbers = self.spec.structure.flatten(self.index.nest)
-        return {number: place for place, number in enumerate(numbers)}
 
 
 def _filled(nest: Any, leaves: list[Any]) -> Any:

@@ -34,10 +34,9 @@ from distinput.formats.format import Fragment, Portion, Position, cut_rows
 from distinput.formats.parquet import ConformingParquet, null_paths_of, ranges_of
 from distinput.formats.parquet_file import rows_of, schema_of
 from distinput.formats.row_schema import RowSchema
-from distinput.formats.tables import Conforming, CountedTable, as_columns, as_nulls, told_nulls
+from distinput.formats.tables import Conforming, CountedTable, as_columns, as_nulls, table_spec, told_nulls
 from distinput.interop.rank_steps import ShardNames
 from distinput.ops.reader import FileNames, Reader
-from distinput.ops.tables import rows_of_table
 from distinput.url_secrets import without_secrets
 from distinput.values.spec import Spec
 
@@ -220,9 +219,9 @@ class _SnapshotParquet(ConformingParquet):
         return self.term is None
 
     def spec(self, path: str | None) -> Spec:
-        del path
         assert isinstance(self.conforming.schema, RowSchema)
-        return Reading(valid=self.conforming.valid).spec(self.conforming.schema.only(self._columns).arrow)
+        stated = Conforming(self.conforming.schema, self.conforming.valid)
+        return table_spec("the table", stated.rows_of("the table", self.conforming.schema.arrow, self._columns), None)
 
     def rows(self, path: str) -> int | None:
         told = self.conforming.files[path].rows
@@ -277,9 +276,9 @@ def _snapshot(
 
     paths = sorted(files)
     names, storage = stored(paths, None, filesystem)
-    listed = {name: files[path] for name, path in zip(names, paths, strict=True)}
+    files_by_name = {name: files[path] for name, path in zip(names, paths, strict=True)}
     stated = Conforming.of(who, pa.schema(schema), valid)
-    brought = _SnapshotColumns(stated.schema, stated.valid, fields, mapped or {}, listed)
+    brought = _SnapshotColumns(stated.schema, stated.valid, fields, mapped or {}, files_by_name)
     row_schema = brought.schema
     assert isinstance(row_schema, RowSchema)
     wanted = as_columns(who, columns)
@@ -294,10 +293,7 @@ def _snapshot(
         _check_column(who, name, [*row_schema.names, *[mark for _, mark in brought.valid]])
     for name, _ in () if format.nulls == "error" else format.nulls:
         _check_column(f"{who}: nulls", name.partition(".")[0], row_schema.names)
-    if not names:
-        reading = Reading(() if format.nulls == "error" else format.nulls, brought.valid, who)
-        return Dataset(rows_of_table(row_schema.only(wanted).arrow.empty_table(), reading))
-    table = FileTable.of(names, [listed[name].nbytes for name in names])
+    table = FileTable.of(names, [files_by_name[name].nbytes for name in names])
     return Dataset(Reader(replace(FileNames.of(table), storage=storage), format, table))
 
 

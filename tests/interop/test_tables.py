@@ -238,6 +238,8 @@ def test_values_of_partitions_come_from_the_log(tmp_path: Path) -> None:
     deltalake.write_deltalake(at, rows, partition_by=["n", "p"])
     found = by_x(from_delta(at, nulls={"n": -1, "p": "none"}).to_list())
     assert found == [{"x": 1, "n": 7, "p": b"a"}, {"x": 2, "n": -1, "p": b"a"}, {"x": 3, "n": 8, "p": b"none"}]
+    marks = from_delta(at, valid={"n": "there"}, nulls={"p": ""}).select(["there"])
+    assert sorted(row["there"] for row in marks.to_list()) == [False, True, True]
     told = by_x(from_delta(at, nulls="valid").to_list())
     assert [(row["n_valid"], row["p_valid"]) for row in told] == [(True, True), (False, True), (True, False)]
     assert by_x(from_delta(at, valid={"n": "there"}, nulls={"p": ""}).to_list())[1]["there"] is False
@@ -265,6 +267,8 @@ def test_an_empty_table(tmp_path: Path) -> None:
     deltalake.DeltaTable(at).delete()
     dataset = from_delta(at, columns=["t"])
     assert dataset.to_list() == []
+    assert len(dataset) == 0
+    check_dataset(lambda: from_delta(at))
     assert dataset.element_spec == {"t": di.TensorSpec([], bytes)}
 
 
