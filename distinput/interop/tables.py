@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
+from urllib.parse import unquote
 
 from distinput.arrow.arrow import has_missing
 from distinput.arrow.expression import ColumnBounds, possible
@@ -420,15 +421,17 @@ def from_delta(
             at_version = DeltaTable(uri, wanted, options)
         _check_protocol(printed_uri, at_version)
         added = pa.table(at_version.get_add_actions(flatten=False)).to_pylist()
-        schema, uris = pa.schema(at_version.schema().to_arrow()), at_version.file_uris()
+        schema, root = pa.schema(at_version.schema().to_arrow()), at_version.table_uri
     except TableNotFoundError as error:
         raise NotFoundError(f"from_delta: {printed_uri}: there is no table: {error}") from error
     except DeltaError as error:
         raise InvalidArgumentError(f"from_delta: {printed_uri}: cannot open it at this version: {error}") from error
     files = {}
-    for path, each in zip(uris, added, strict=True):
-        assert path.endswith(each["path"].rpartition("/")[2]), f"{path} is not {each['path']}"
-        files[path] = _ListedFile(each["num_records"], each["size_bytes"], each.get("partition") or {})
+    for each in added:
+        location = unquote(each["path"] if "://" in each["path"] else f"{root.rstrip('/')}/{each['path']}")
+        files[local_path(location) or location] = _ListedFile(
+            each["num_records"], each["size_bytes"], each.get("partition") or {}
+        )
     snapshot = f"version {at_version.version()} of the {of_table}"
     return _snapshot(
         "from_delta", snapshot, schema, files, columns=columns, nulls=nulls, valid=valid, filesystem=filesystem

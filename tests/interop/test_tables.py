@@ -202,7 +202,7 @@ def delta_rows(table: str, version: int | None = None) -> Rows:
 @pytest.fixture
 def grown(tmp_path: Path) -> str:
     """A table of five versions: partitions, an added column, deleted rows, other rows."""
-    at = str(tmp_path / "grown")
+    at = str(tmp_path / "grown é#?")
     days = [date(2024, 1, 1), date(2024, 1, 2), date(2024, 1, 2)]
     first = pa.table({"x": [1, 2, 3], "p": ["a", "b c/é%", "a"], "day": days})
     deltalake.write_deltalake(at, first, partition_by=["p", "day"])
