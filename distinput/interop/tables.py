@@ -244,10 +244,8 @@ class _SnapshotParquet(ConformingParquet):
         if self.term is None:
             return True
         names = self.conforming.names_in(path, schema_of(path, stamp))
-        nulls = (
-            self.nulls if self.nulls == "error" else tuple([(names.get(name, name), fill) for name, fill in self.nulls])
-        )
-        ranges = ranges_of(path, stamp, nulls)
+        replaced = [*([] if self.nulls == "error" else self.nulls), *self.conforming.valid]
+        ranges = ranges_of(path, stamp, tuple([(names.get(name, name), "") for name, _ in replaced]))
         there = ranges[group] if group < len(ranges) else {}
         known = {name: there[theirs] for name, theirs in names.items() if theirs in there}
         return possible(self.term, {**self.conforming.bounds(path, self.nulls), **known})[0]

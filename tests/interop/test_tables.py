@@ -261,6 +261,18 @@ def test_a_filter_leaves_out_files_and_row_groups(tmp_path: Path) -> None:
     assert from_delta(at).filter(compute.field("p") == "c").to_list() == []
 
 
+def test_a_filter_sees_what_stands_for_nulls(tmp_path: Path) -> None:
+    at = str(tmp_path / "t")
+    deltalake.write_deltalake(at, pa.table({"x": [5, None], "y": [5.0, None], "n": [1, 2]}))
+    zero = compute.field("y") == 0
+    assert from_delta(at, nulls={"x": 0, "y": 0}).filter(zero).to_list() == [{"x": 0, "y": 0, "n": 2}]
+    assert from_delta(at, nulls={"x": 0, "y": 0}).filter(compute.field("x") < 5).select(["n"]).to_list() == [{"n": 2}]
+    marked = from_delta(at, nulls={"x": 0}, valid={"y": "there"})
+    for condition, holds in ((zero, lambda y: y == 0), (compute.field("y") > 1, lambda y: y > 1)):
+        want = [row["n"] for row in marked.to_list() if holds(row["y"])]
+        assert [row["n"] for row in marked.filter(condition).to_list()] == want
+
+
 def test_an_empty_table(tmp_path: Path) -> None:
     at = str(tmp_path / "t")
     deltalake.write_deltalake(at, pa.table({"x": [1], "t": ["a"]}))
