@@ -66,6 +66,7 @@ _BYTES = ("audio", "bytes", "file", "image", "jpeg", "mesh", "nifti", "pdf", "st
 
 _MOST_CHUNK = (1 << 32) - 1  # bytes that its offsets can reach
 _MOST_DEPTH = 32
+_MOST_EMPTY = 1 << 16  # rows of an array that has no values
 _MOST_INFLATED, _MOST_RATIO = 256 << 20, 100
 _KEPT_BYTES = 256 << 20
 
@@ -460,8 +461,10 @@ def _table(path: str, chunk: _IndexedChunk, size: int, content: np.ndarray[Any, 
         table = opened.read_all()
     for batch in table.to_batches():
         checked_batch(path, "the table at its end", batch)
-    if table.num_rows != chunk.items:
-        raise DataLossError(f"{path}: its table has {table.num_rows} rows, but its index says {chunk.items}")
+    if table.num_rows != chunk.items or not table.num_columns:
+        raise DataLossError(
+            f"{path}: its table has {table.num_rows} rows of {table.num_columns} columns, but its index says {chunk.items} rows"
+        )
     return table
 
 
@@ -612,6 +615,10 @@ def _array(kind: str, content: bytes, where: str) -> np.ndarray[Any, Any]:
         raise DataLossError(f"{where}: ends within its shape")
     dtype = _dtype(where, _NUMPY if kind == "numpy" else _TORCH, first)
     shape = tuple(int.from_bytes(content[i : i + 4], order) for i in range(8, at, 4))
+    if not len(content) - at and prod(axis or 1 for axis in shape) > _MOST_EMPTY:
+        raise DataLossError(
+            f"{where}: is an array {list(shape)} without values, whose rows would take memory all the same"
+        )
     if prod(shape) * dtype.itemsize != len(content) - at:
         raise DataLossError(f"{where}: has {len(content) - at} bytes of values, which is no {dtype.name} {list(shape)}")
     return np.frombuffer(content, dtype, offset=at).astype(dtype.newbyteorder("=")).reshape(shape)

@@ -241,6 +241,11 @@ def test_a_tree_that_is_too_deep(tmp_path: Path) -> None:
         (["numpy"], [struct.pack("<3I", 3, 1, 9) + b"12345678"], r"has 8 bytes of values, which is no int64 \[9\]"),
         (["numpy"], [struct.pack("<2I", 3, 1 << 31)], "ends within its shape"),
         (["tensor"], [b"ab"], "ends within its shape"),
+        (
+            ["tensor"],
+            [struct.pack(">4I", 17, 2, 1 << 31, 0)],
+            "without values, whose rows would take memory all the same",
+        ),
         (["pil"], [b"ab"], "ends within the size of its image"),
     ],
 )
@@ -296,6 +301,8 @@ def test_nulls_in_the_table_of_a_chunk(tmp_path: Path) -> None:
     assert filled.to_list() == [{"t": b"a", "n": 1}, {"t": b"-", "n": 0}]
     with pytest.raises(InvalidArgumentError, match="nulls: has no column 'x'"):
         di.data.LitDataDataset(with_table(rows, 0), nulls={"x": 0}).to_list()
+    with pytest.raises(DataLossError, match="its table has . rows of 0 columns"):
+        di.data.LitDataDataset(with_table([{}, {}], 0)).to_list()
     with pytest.raises(DataLossError, match="its table would have 4000000000 bytes"):
         di.data.LitDataDataset(with_table(rows, 4_000_000_000)).to_list()
 
