@@ -55,7 +55,7 @@ from distinput.formats.tables import (
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
 
-__all__ = ["ConformingParquet", "Parquet", "PrunedParquet", "ranges_of", "write_parquet"]
+__all__ = ["ConformingParquet", "Parquet", "PrunedParquet", "null_paths_of", "ranges_of", "write_parquet"]
 
 
 # ----------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class Parquet(TableFormat):
         if path is None:
             return self
         try:
-            told = told_nulls(schema_of(path), self._columns, _null_paths(path, self._columns))
+            told = told_nulls(schema_of(path), self._columns, null_paths_of(path, self._columns))
         except (DistinputError, OSError):
             return self  # it is reading that fails
         return self if told is None else ConformingParquet(told[1], self.batch_rows, conforming=told[0])
@@ -414,7 +414,7 @@ _LOOKED_AT = 16 << 20
 """Bytes of the row groups that are read to see where in nested columns nulls are, and in those without statistics."""
 
 
-def _null_paths(path: str, columns: Sequence[str] | None) -> list[str]:
+def null_paths_of(path: str, columns: Sequence[str] | None) -> list[str]:
     """The paths at which a file holds nulls that NumPy has no value for.
 
     The statistics of the footer tell it of plain columns; of others only whether there may be some, and the first row groups
