@@ -16,6 +16,7 @@ from distinput.arrow.arrow import (
     NullsError,
     UnsupportedTypeError,
     columns_of,
+    takeable,
     to_column,
     without_rows,
     without_views,
@@ -418,7 +419,7 @@ def rows_of_table(table: Any, reading: Reading, order: Ints | None = None) -> No
     """
     import pyarrow as pa
 
-    reading = reading.of_table(table.to_batches(), table.schema)
+    reading = reading.of_table(_looked_at(table, reading, order), table.schema)
     spec = reading.spec(table.schema)
     single = all(column.num_chunks <= 1 for column in table.columns)
     if not single:
@@ -433,6 +434,16 @@ def rows_of_table(table: Any, reading: Reading, order: Ints | None = None) -> No
         batches = [without_rows(table.schema)]
     block = reading.block(batches[0], spec, 0)
     return slices_of(block, f"{block.size} rows of {', '.join(table.column_names)}", spec.leaves, others=True)
+
+
+def _looked_at(table: Any, reading: Reading, order: Ints | None) -> Sequence[Any]:
+    """The batches in which nulls are looked for: those of the rows that are given, if others have some."""
+    import pyarrow as pa
+
+    batches: Sequence[Any] = table.to_batches()
+    if order is None or not reading.tells or not any(_has_nulls(column) for batch in batches for column in batch.columns):
+        return batches
+    return takeable(table).take(pa.array(order)).to_batches() if len(order) else ()
 
 
 def _check_nulls(batches: Sequence[Any], spec: Spec, reading: Reading) -> None:
