@@ -32,6 +32,7 @@ from distinput.formats.tables import (
     check_nulls,
     rows_block,
     table_spec,
+    telling,
     told_nulls,
 )
 from distinput.plan.check import normalized
@@ -56,16 +57,18 @@ class ArrowIpc(TableFormat):
 
     Args:
       columns: names of the columns wanted; all when None.
-      nulls: a dict with what to put in the place of nulls, by column; a null list becomes an empty one. "error": a null that
-        NumPy has no value for is an error. "valid": where the first file holds such nulls, `x_valid` beside `x` tells them.
+      nulls: what becomes of nulls for which NumPy has no value: it has NaN and NaT. None: where the first file holds some,
+        there stand a value and a mark, see `Nullable`; a null at another place, in a later file, is an error. "error": each is
+        one. "valid": `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list becomes an
+        empty one.
       trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and
         indices stay within it. A damaged file may then end the process, or yield values that it does not contain.
       memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
         while it is read is a `DataLossError` and not the end of the process; random access reads whole record batches.
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
         What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
-      valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
-        "s.a" is field a of a struct, and "x[]" are the items of lists.
+      valid: where nulls are told, in all files: a list of columns, whose values and marks are a `Nullable`, or a dict from
+        columns to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
 
     Raises:
       NotFoundError: a file is not there.
@@ -89,7 +92,7 @@ class ArrowIpc(TableFormat):
     nulls: Any = "error"
     trusted: bool = False
     memory_map: bool = field(default=True, repr=False)  # no part of what a state is compared with
-    tells_nulls: bool = field(default=False, repr=False)  # of files that hold some, another format is made
+    tells: str = field(default="", repr=False)  # how the nulls of the first file are told, by another format
 
     def __post_init__(self) -> None:
         normalized(self, "columns", as_columns("arrow", self.columns))
@@ -97,26 +100,35 @@ class ArrowIpc(TableFormat):
 
     @classmethod
     def of_options(
-        cls, schema: Any = None, valid: Mapping[str, str] | None = None, nulls: Any = "error", **options: Any
+        cls,
+        schema: Any = None,
+        valid: Mapping[str, str] | Sequence[str] | None = None,
+        nulls: Any = None,
+        **options: Any,
     ) -> "ArrowIpc":
-        tells_nulls = nulls == "valid"
-        options["nulls"] = "error" if tells_nulls else nulls
+        tells, options["nulls"] = telling(nulls, schema is not None or valid is not None)
         if schema is None and not valid:
-            return cls(**options, tells_nulls=tells_nulls)
+            return cls(**options, tells=tells)
         return ConformingArrow(**options, conforming=Conforming.of("arrow", schema, valid))
 
     def held(self, paths: Iterable[str]) -> "ArrowIpc":
-        path = next(iter(paths), None) if self.tells_nulls else None
+        path = next(iter(paths), None) if self.tells else None
         if path is None:
             return self
         try:
             file = self._file(path)
-            told = told_nulls(file.schema, self.columns, _null_paths(file))
+            told = told_nulls(
+                file.schema, self.columns, _null_paths(file, structs=self.tells == "in place"), self.tells
+            )
         except (DistinputError, OSError):
             return self  # it is reading that fails
         if told is None:
             return self
         return ConformingArrow(told[1], trusted=self.trusted, memory_map=self.memory_map, conforming=told[0])
+
+    def null_paths(self, path: str) -> list[str]:
+        """The paths at which a file holds any nulls; reads all of it."""
+        return _null_paths(self._file(path), structs=True, every=True)
 
     def with_columns(self, columns: Sequence[str]) -> "ArrowIpc":
         return replace(self, columns=columns)
@@ -239,14 +251,20 @@ class ArrowIpc(TableFormat):
 
     def _kept(self, file: ArrowFile, number: int) -> ColumnBlock:
         """All rows of a batch, cached; values are decoded only if they are not views of the file."""
-        key = file, number, self.nulls
+        key = file, number, self.nulls, self._form
         block = _DECODED.get(key)
         if block is None:
             batch = file.batch(number)
             block = self._block(file, number, batch, range(batch.num_rows))
-            own = sum(_own_bytes(column) if file.views else column.nbytes for column in block.columns)
+            views = file.views and self._form is None
+            own = sum(_own_bytes(column) if views else column.nbytes for column in block.columns)
             _DECODED.put(key, block, own + 1024)
         return block
+
+    @property
+    def _form(self) -> Any:
+        """What decoded batches are known by, beside their file; None: they are as they are in it."""
+        return None
 
     def _block(self, file: ArrowFile, number: int, batch: Any, rows: range) -> ColumnBlock:
         part = f"record batch {number}"
@@ -275,6 +293,21 @@ class ConformingArrow(ArrowIpc):
     maps: ClassVar[bool] = False
     conforming: Conforming = field(default_factory=Conforming)
 
+    def __repr__(self) -> str:
+        plain = repr(self._plain)
+        if self.conforming.told:
+            return plain
+        return f"{type(self).__name__}{plain[plain.index('(') : -1]}, conforming={self.conforming!r})"
+
+    @property
+    def _plain(self) -> ArrowIpc:
+        """The format without what the first file told, as states know it."""
+        return ArrowIpc(self.columns, self.nulls, self.trusted, self.memory_map)
+
+    def with_columns(self, columns: Sequence[str]) -> ArrowIpc:
+        left = self.conforming.only(columns)
+        return replace(self._plain if left is None else replace(self, conforming=left), columns=columns)
+
     def held(self, paths: Iterable[str]) -> "ConformingArrow":
         return replace(self, conforming=self.conforming.held(paths, self._schema))
 
@@ -295,9 +328,9 @@ class ConformingArrow(ArrowIpc):
     def _straight(self, file: ArrowFile, batches: Batches, rows: Ints) -> list[Column | None]:
         return [None] * len(self._spec(file).leaves)
 
-    def _kept(self, file: ArrowFile, number: int) -> ColumnBlock:
-        batch = file.batch(number)
-        return self._block(file, number, batch, range(batch.num_rows))
+    @property
+    def _form(self) -> Any:
+        return self.columns, self.conforming
 
     def _converted(self, file: ArrowFile, part: str, batch: Any, rows: range) -> ColumnBlock:
         wanted = self.conforming.rows_of(file.path, file.schema, self.columns)
@@ -316,14 +349,14 @@ _LOOKED_AT = 16 << 20
 """Bytes of the record batches in which nulls are looked for where a file is not mapped, and each must be read for it."""
 
 
-def _null_paths(file: ArrowFile) -> list[str]:
-    """The paths at which a file holds nulls that NumPy has no value for."""
+def _null_paths(file: ArrowFile, *, structs: bool, every: bool = False) -> list[str]:
+    """The paths at which a file holds nulls; `structs` and `every` as for `null_paths`, which then looks at all of the file."""
     found: dict[str, None] = {}
     size = 0
     for _, batch in file.each(0):
-        found.update(dict.fromkeys(null_paths(batch)))
+        found.update(dict.fromkeys(null_paths(batch, structs=structs, every=every)))
         size += batch.nbytes
-        if not file.views and size >= _LOOKED_AT:
+        if not file.views and not every and size >= _LOOKED_AT:
             break
     return list(found)
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What formats of tables share: options, rows as blocks, one schema for all files, and files that state or count their rows."""
 
+import dataclasses
 import re
 import threading
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from distinput.arrow.arrow import (
     schema_spec,
 )
 from distinput.arrow.record_batches import column_to_arrow
-from distinput.arrow.validity import default_marks, marked, marked_schema
+from distinput.arrow.validity import as_marks, default_marks, marked, marked_schema, marks_in_place
 from distinput.columns.block import MOST_BYTES, Block, ColumnBlock
 from distinput.columns.column import Column, Ints
 from distinput.columns.picked import check_rows
@@ -51,6 +52,7 @@ __all__ = [
     "naming_damage",
     "rows_block",
     "table_spec",
+    "telling",
     "told_nulls",
 ]
 
@@ -126,8 +128,22 @@ def as_nulls(who: str, nulls: Any) -> Any:
     if isinstance(nulls, Mapping):
         return tuple(sorted(nulls.items()))
     if nulls != "error" and not isinstance(nulls, tuple):
-        raise InvalidArgumentError(f'{who}: nulls must be "error" or a dict of values by column, got {nulls!r}')
+        raise InvalidArgumentError(
+            f'{who}: nulls must be "error" or a dict of values by column, or "valid", or None, got {nulls!r}'
+        )
     return nulls
+
+
+def telling(nulls: Any, asked: bool) -> tuple[str, Any]:
+    """How nulls are to be told that the first file holds, and the option `nulls` of a format.
+
+    Args:
+      nulls: as users give it: None, "error", "valid" or a dict.
+      asked: whether other options say what becomes of nulls.
+    """
+    if nulls is None or (isinstance(nulls, str) and nulls == "valid"):
+        return ("" if asked else "in place" if nulls is None else "beside"), "error"
+    return "", nulls
 
 
 def check_nulls(path: str, nulls: Any, schema: Any) -> None:
@@ -279,8 +295,8 @@ def rows_block(
     except NullsError as error:
         raise InvalidArgumentError(
             f"{path}: column {error.column!r} has nulls in {part} (first in its row "
-            f"{rows[error.row]}), and NumPy has no null of type {error.kind}; say what to put in their place with "
-            f"{error.cure}, or name the columns to read without this one"
+            f"{rows[error.row]}), and NumPy has no null of type {error.kind}; {error.cure}, or name the columns to read "
+            "without this one"
         ) from None
     except UnsupportedTypeError as error:
         raise _unsupported(path, error) from None
@@ -478,7 +494,9 @@ class Conforming:
 
     Args:
       schema: of the rows; "union": that of all files, once they are known; None: each file has its own.
-      valid: (path, name) pairs: a column of truth values with this name says what is not null there.
+      valid: (path, name) pairs: a column of truth values with this name says what is not null there; "": in place.
+      told: the columns of these marks, if nobody has asked for them: the first file has nulls there. States do not compare
+        them.
 
     Raises:
       InvalidArgumentError: an option has an invalid value.
@@ -486,14 +504,25 @@ class Conforming:
 
     schema: RowSchema | str | None = None
     valid: tuple[tuple[str, str], ...] = ()
+    told: tuple[str, ...] = dataclasses.field(default=(), repr=False)
 
     @staticmethod
     def of(who: str, schema: Any, valid: Any) -> "Conforming":
         """From the arguments of users."""
-        if not (valid is None or isinstance(valid, dict)):
-            raise InvalidArgumentError(f"{who}: valid must be a dict of names by column, got {valid!r}")
-        stated = schema if schema == UNION else RowSchema.of(who, schema)
-        return Conforming(stated, tuple((valid or {}).items()))
+        marks = as_marks(valid)
+        if marks is None:
+            raise InvalidArgumentError(
+                f"{who}: valid must be a dict of names by column, or a list of columns, got {valid!r}"
+            )
+        return Conforming(schema if schema == UNION else RowSchema.of(who, schema), marks)
+
+    def only(self, columns: Sequence[str]) -> "Conforming | None":
+        """The same for some of the columns of files; None: these need nothing, so files are read as they are."""
+        if not self.told:
+            return self
+        kept = [(mark, column) for mark, column in zip(self.valid, self.told, strict=True) if column in columns]
+        valid, told = tuple([mark for mark, _ in kept]), tuple([column for _, column in kept])
+        return replace(self, valid=valid, told=told) if kept else None
 
     def held(self, paths: Iterable[str], schema_of: Callable[[str], Any]) -> "Conforming":
         """The same with the union of the schemas of files stated.
@@ -596,24 +625,34 @@ class Conforming:
     def _marks(self, names: Collection[str]) -> dict[str, str]:
         """The marks that stand beside columns, and what they are about; others stand inside of structs."""
         roots = {mark: (_root(path, names), path) for path, mark in self.valid}
-        return {mark: root for mark, (root, path) in roots.items() if root and set(path[len(root) :]) <= {"[", "]"}}
+        return {
+            mark: root for mark, (root, path) in roots.items() if mark and root and set(path[len(root) :]) <= {"[", "]"}
+        }
 
 
 def _root(path: str, names: Collection[str]) -> str:
     """The column with which the path of a mark begins; empty if there is none."""
-    return next((name for name in names if path == name or path.startswith((f"{name}.", f"{name}[]"))), "")
+    found = [name for name in names if path == name or path.startswith((f"{name}.", f"{name}[]"))]
+    return max(found, key=len, default="")
 
 
 def told_nulls(
-    schema: Any, columns: Sequence[str] | None, nulls: Sequence[str]
+    schema: Any, given: Sequence[str] | None, nulls: Sequence[str], how: str
 ) -> tuple[Conforming, tuple[str, ...] | None] | None:
     """How a file is read whose nulls are to be told by marks, and which columns. None: it holds none.
 
     Args:
       schema: of the first file.
-      columns: that are wanted; None: all.
+      given: the columns that are wanted; None: all.
       nulls: the paths at which it holds some that NumPy has no value for.
+      how: "in place" or "beside".
     """
+    columns = None if given is None else tuple(given)
+    if how == "in place":
+        marks = marks_in_place(nulls, schema)
+        told = Conforming(None, marks, tuple([_root(path, schema.names) for path, _ in marks]))
+        kept = told.only(schema.names if columns is None else columns) if marks else None
+        return None if kept is None else (kept, columns)
     valid = default_marks(nulls, schema)
     if not valid:
         return None

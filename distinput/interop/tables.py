@@ -142,7 +142,7 @@ class _SnapshotColumns(Conforming):
         names = self.names_in(path, schema_of(path))
         back, values = {theirs: name for name, theirs in names.items()}, self.files[path].values
         found = []
-        for each in null_paths_of(path, tuple(names.values())):
+        for each in null_paths_of(path, tuple(names.values()), structs=False):
             root = next(theirs for theirs in back if re.match(rf"{re.escape(theirs)}(\.|\[|$)", each))
             found.append(back[root] + each[len(root) :])
         absent = [each for each in self.schema.arrow if each.name not in names and values.get(each.name) is None]
@@ -284,7 +284,7 @@ def _snapshot(
     if nulls == "valid":
         paths = list(dict.fromkeys([path for found in ask_each(brought.nulls_in, names) for path in found]))
         paths = [path for path in paths if wanted is None or re.split(r"[.\[]", path)[0] in wanted]
-        marked = told_nulls(row_schema.arrow, wanted, paths)
+        marked = told_nulls(row_schema.arrow, wanted, paths, "beside")
         brought, nulls = replace(brought, valid=marked[0].valid if marked else ()), "error"
         wanted = marked[1] if marked else wanted
     format = _SnapshotParquet(wanted, nulls=as_nulls(who, nulls), conforming=brought, snapshot=snapshot)
