@@ -277,7 +277,7 @@ def _snapshot(
     names, storage = stored(paths, None, filesystem)
     files_by_name = {name: files[path] for name, path in zip(names, paths, strict=True)}
     stated = Conforming.of(who, pa.schema(schema), valid)
-    brought = _SnapshotColumns(stated.schema, stated.valid, fields, mapped or {}, files_by_name)
+    brought = _SnapshotColumns(stated.schema, stated.valid, fields=fields, mapped=mapped or {}, files=files_by_name)
     row_schema = brought.schema
     assert isinstance(row_schema, RowSchema)
     wanted = as_columns(who, columns)
