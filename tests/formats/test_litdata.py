@@ -301,7 +301,7 @@ def test_nulls_in_the_table_of_a_chunk(tmp_path: Path) -> None:
     assert filled.to_list() == [{"t": b"a", "n": 1}, {"t": b"-", "n": 0}]
     with pytest.raises(InvalidArgumentError, match="nulls: has no column 'x'"):
         di.data.LitDataDataset(with_table(rows, 0), nulls={"x": 0}).to_list()
-    with pytest.raises(DataLossError, match="its table has . rows of 0 columns"):
+    with pytest.raises(DataLossError, match="rows of 0 columns"):
         di.data.LitDataDataset(with_table([{}, {}], 0)).to_list()
     with pytest.raises(DataLossError, match="its table would have 4000000000 bytes"):
         di.data.LitDataDataset(with_table(rows, 4_000_000_000)).to_list()

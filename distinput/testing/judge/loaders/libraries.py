@@ -19,7 +19,6 @@ __all__ = [
     "huggingface_split_by_node",
     "index_loader",
     "lance_batches",
-    "litdata_stream",
     "map_slices",
     "padding_sampler",
     "prepared",
@@ -217,32 +216,6 @@ def streaming(records: int, batch: int, seed: int, workers: int) -> Any:
     folder = once(f"mds-{records}", write)
     dataset = StreamingDataset(local=str(folder), shuffle=True, shuffle_seed=seed, batch_size=batch)
     return StreamingDataLoader(dataset, batch_size=batch, num_workers=workers)
-
-
-# ----------------------------------------------------------------------------
-# Loaders of LitData, whose ranks are processes that are told their rank by the environment.
-# ----------------------------------------------------------------------------
-
-
-def litdata_stream(records: int, batch: int, seed: int, workers: int) -> Any:
-    """A folder of chunks, shuffled, through the library's own loader, which has states."""
-    import torch.distributed
-    from litdata import StreamingDataLoader, StreamingDataset
-    from litdata.streaming import Cache
-
-    def write(folder: Path) -> None:
-        cache = Cache(str(folder), chunk_size=20)
-        for record in range(records):
-            cache[record] = {"id": record}
-        cache.done()
-        cache.merge()
-
-    folder = once(f"litdata-{records}", write)
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("gloo")  # which tells it the rank
-    return StreamingDataLoader(
-        StreamingDataset(str(folder), shuffle=True, seed=seed), batch_size=batch, num_workers=workers
-    )
 
 
 # ----------------------------------------------------------------------------
