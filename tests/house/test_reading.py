@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 491,
-    "lines of code": 88800,
+    "lines of code": 88825,
     "files that OneDeviceStrategy imports": 26,
     "lines of code that OneDeviceStrategy imports": 4911,
     "modules that a MirroredStrategy loads": 35,
