@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`balance_replicas`: the rows of each global batch in another order, so that the parts of replicas cost equally much."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -52,7 +52,7 @@ class BalanceRows(OneForOne):
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     indifferent: ClassVar[frozenset[str]] = OneForOne.indifferent | {"pieces"}
-    cost: Callable[..., Any] | tuple[str, ...]
+    cost: Callable[..., Any] | str | Sequence[str]
     pieces: int
 
     @property
@@ -104,7 +104,7 @@ class BalanceRows(OneForOne):
     def _costs(self, batch: Any, count: int) -> Ints:
         """The costs of a batch as whole numbers; those of several modules sum to the same."""
         try:
-            costs = np.asarray(_named(self.cost, batch) if isinstance(self.cost, tuple) else calling(self.cost)(batch))
+            costs = np.asarray(calling(self.cost)(batch) if callable(self.cost) else _named(self.cost, batch))
             if costs.dtype.kind not in "iuf" or costs.shape[:1] != (count,) or costs.ndim > 2 or not costs.size:
                 raise InvalidArgumentError(
                     f"InputOptions(balance_replicas): cost must return one number for each of the {count} rows of a batch, or "
@@ -126,8 +126,9 @@ class BalanceRows(OneForOne):
         return (costs / (total or 1.0) * _UNITS).astype(np.int64)
 
 
-def _named(names: tuple[str, ...], batch: Any) -> Any:
+def _named(given: str | Sequence[str], batch: Any) -> Any:
     """The numbers that components of a batch hold; [rows, names] where there are several names."""
+    names = [given] if isinstance(given, str) else given
     for name in names:
         if not isinstance(batch, dict) or name not in batch:
             has = f"it has {', '.join(map(repr, batch))}" if isinstance(batch, dict) else "elements are no dicts"

@@ -75,7 +75,7 @@ class InputOptions:
     experimental_per_replica_buffer_size: int
     balanced_split: bool
     tail: str
-    balance_replicas: Callable[..., Any] | tuple[str, ...] | None
+    balance_replicas: Callable[..., Any] | str | Sequence[str] | None
 
     def __init__(
         self,
@@ -89,13 +89,8 @@ class InputOptions:
     ) -> None:
         if tail not in TAILS:
             raise ValueError(f"InputOptions: tail must be one of {', '.join(TAILS)}, got {tail!r}")
-        names = (balance_replicas,) if isinstance(balance_replicas, str) else balance_replicas
-        if names is not None and not callable(names):
-            if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
-                raise TypeError(
-                    f"InputOptions: balance_replicas must be a function, or names of components, got {balance_replicas!r}"
-                )
-            balance_replicas = tuple(names)
+        if not isinstance(balance_replicas, Callable | str | list | tuple | None) or balance_replicas in ("", [], ()):  # type: ignore[arg-type]
+            raise TypeError(f"InputOptions: balance_replicas must be a function, or names, got {balance_replicas!r}")
         fetch = True if experimental_fetch_to_device is None else experimental_fetch_to_device
         put = object.__setattr__
         put(self, "experimental_fetch_to_device", fetch)
