@@ -123,9 +123,10 @@ def test_costs_that_are_none(cost: Any, message: str) -> None:
 
 
 def test_where_it_does_not_apply() -> None:
+    wrong: Any
     for wrong in (3, []):
         with pytest.raises(TypeError, match="balance_replicas must be a function, or names, got"):
-            InputOptions(balance_replicas=wrong)  # type: ignore[arg-type]
+            InputOptions(balance_replicas=wrong)
     with pytest.raises(ValueError, match=r"balance_replicas=.* is for global batches"):
         mirrored(2).distribute_datasets_from_function(lambda _: D.range(3).batch(2), BALANCED)
 
