@@ -32,6 +32,7 @@ BENCHMARKS = (
     "sequence_example",
     "shuffle",
     "shuffle_memory",
+    "mixture_memory",
     "random_access",
     "text_lines",
     "csv_jsonl",

@@ -59,7 +59,7 @@ DIFFERS = {
     "data.IteratorSpec": "a dataclass of the spec of the elements",
     "data.NumpyIterator": "`save` gives bytes, which other processes restore as well",
     "data.Options": "`autotune_algorithm`, `initial_parallelism`, `min_parallelism`, `experimental_service` and "
-    "`experimental_external_state_policy` are accepted; `run_ahead` is distinput's own",
+    "`experimental_external_state_policy` are accepted; `run_ahead`, `memory_budget` and `on_error` are its own",
     "data.TFRecordDataset": "checksums are always checked; also more codecs, `index` and remote files",
     "data.TextLineDataset": "a carriage return inside of a line stays; also more codecs, `index` and remote files",
     "data.FixedLengthRecordDataset": "also more codecs and remote files",

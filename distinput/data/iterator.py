@@ -621,7 +621,7 @@ def run_of(node: Node, make_run: Callable[..., Run] = Run) -> Run:
     steps = list(walk(node))
     if any(step.own_options is not None for step in steps):
         options = plan_options.options_of(node)
-        run = make_run(steps, run_ahead=options.run_ahead)
+        run = make_run(steps, run_ahead=options.run_ahead, memory_budget=options.memory_budget)
         run.ram_budget = options.autotune.ram_budget or run.ram_budget
         return run
     return make_run(steps)

@@ -758,6 +758,7 @@ class Transformations(Generic[T_co]):
         on_longer: str = 'raise',
         window: int | None = None,
         padding_values: Any = None,
+        cu_seqlens: bool = False,
         name: str | None = None,
     ) -> Dataset[T_co]:
         """Put sequences side by side into rows of `length` tokens, so that little of a row is padding.
@@ -768,8 +769,10 @@ class Transformations(Generic[T_co]):
 
         Shapes: each component [n, ...] becomes [length, ...]. A dict gets two more components, `segment_ids` and `positions`,
         int32 [length]; anything else becomes a tuple (packed, segment_ids, positions). `segment_ids` numbers the sequences of a row
-        from 1, and is 0 where there is padding; `positions` counts the tokens of each sequence from 0. State: where the first
-        sequence of the window stands, and how many of the window's rows were sent; a restart plans the window again.
+        from 1, and is 0 where there is padding; `positions` counts the tokens of each sequence from 0. With `cu_seqlens=True`
+        another component of that name follows, int32 [sequences + 1]: where each sequence begins, and `length`; padding counts as
+        the last one. Kernels of attention over sequences of many lengths take it as it is (`flash_attn_varlen_func`). State: where
+        the first sequence of the window stands, and how many of its rows were sent; a restart plans the window again.
 
         Args:
           length: tokens in a row.
@@ -780,6 +783,7 @@ class Transformations(Generic[T_co]):
           window: rows planned together, at least 1; None: about a million tokens, from 64 to 512 rows. More rows leave less
             padding and need more memory.
           padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0.
+          cu_seqlens: also give the places in each row at which its sequences begin and the last one ends.
 
         Raises:
           InvalidArgumentError: an argument is none of these; a component has no first dimension, or other unknown dimensions; at
@@ -793,6 +797,8 @@ class Transformations(Generic[T_co]):
         ...     print(tokens, segment_ids, positions)
         [1 3 3 3 0 0] [1 2 2 2 0 0] [0 0 1 2 0 0]
         [2 2 4 4 4 4] [1 1 2 2 2 2] [0 1 0 1 2 3]
+        >>> [cu_seqlens.tolist() for *_, cu_seqlens in ds.pack(6, cu_seqlens=True)]
+        [[0, 1, 4, 6], [0, 2, 6]]
 
         Source: the rule is that of Johnson, Demers, Ullman, Garey and Graham (SIAM Journal on Computing 3, 1974); segment ids and
         positions are those of T5X and Grain.

@@ -317,7 +317,7 @@ class BalancedSample(Node):
         return any(weight > 0 and index not in over for index, weight in enumerate(weights))
 
     def _queue(self, node: Node, mark: Mark, run: Run) -> RowQueue:
-        return RowQueue(in_one_order(node.open(mark["input"], run), lambda: self.spec), mark)
+        return RowQueue(in_one_order(node.open(mark["input"], run.sharing(len(self.sources))), lambda: self.spec), mark)
 
     def _goes_on(self, step: int, passes: Sequence[int], over: set[int]) -> bool:
         if not self._active(step, over):

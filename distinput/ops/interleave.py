@@ -311,7 +311,8 @@ class _Cycle:
     def __init__(self, op: Interleave, state: State, run: Run) -> None:
         self.singly = run.by_element
         run = run.one_by_one().by_block()
-        self.op, self.run, self.epoch = op, run, state["epoch"]
+        few = state["cycle"] <= _COMMON_CYCLE and run.asked.room is None  # each of them is read as one alone
+        self.op, self.run, self.epoch = op, run if few else run.sharing(state["cycle"]), state["epoch"]
         self.turn, self.done = state["turn"], state["done"]
         self.block_length = int(op.block_length or 1)
         self.queue = RowQueue(op.input.open(state["input"], run), state)
@@ -361,7 +362,8 @@ class _Cycle:
         stream = self._quickly_read(index, node, state)
         requested = buffer = None
         if stream is None and node.may_fail and self._reads_ahead(index):  # the others neither read nor call anything
-            ahead, buffer = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin), Buffer(_READ_AHEAD_ROWS, MOST_BYTES)
+            most = min(MOST_BYTES, run.asked.room or MOST_BYTES)
+            ahead, buffer = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin), Buffer(_READ_AHEAD_ROWS, most)
             requested = Event()
             rows = node.open(state, run.telling(requested.set))
             stream = run.watch(ahead, buffered(rows, buffer, run, run.counter(ahead), at_once=True), state)
