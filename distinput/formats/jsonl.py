@@ -16,8 +16,8 @@ from distinput.columns.column import Column
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, FileStream, refuse_pipe
-from distinput.formats.row_schema import INFERRED, RowSchema, may_change
-from distinput.formats.tables import as_columns, as_nulls
+from distinput.formats.row_schema import INFERRED, Path, RowSchema, may_change, null_places
+from distinput.formats.tables import as_columns
 from distinput.formats.text_records import MARK, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import json_lines
@@ -305,7 +305,7 @@ def arrow_type(kind: Any, key: str) -> Any:
 
     match kind:
         case None:
-            raise TypeConflict(f"the first records have no value at key {key!r}, so its type is unknown")
+            return pa.binary()  # of text, all of which is null
         case list():
             return pa.list_(arrow_type(kind[0], key))
         case dict():
@@ -432,7 +432,8 @@ class JsonLines(TextTable):
         this shape.
       columns: the keys to read; others are passed over. All when None, and a key that the schema does not have is an error.
       compression_type: "" for none, "GZIP" or another codec; None and "AUTO" go by the suffix of each name.
-      nulls: "error", or a dict with what to put in the place of missing values, by key.
+      nulls: a dict with what to put in the place of missing values, by key; "error": one is an error. None: where the first
+        megabyte has some, other than numbers that become float64, values are dicts of `value` and `valid`.
 
     Raises:
       InvalidArgumentError: an option has an invalid value; at iteration, an object does not fit.
@@ -450,13 +451,13 @@ class JsonLines(TextTable):
     name: ClassVar[str] = "jsonl"
     schema: Any = None
     columns: Any = None
-    nulls: Any = "error"
+    nulls: Any = None
     compression_type: str | None = None
 
     def __post_init__(self) -> None:
         normalized(self, "schema", RowSchema.of("jsonl", self.schema))
         normalized(self, "columns", as_columns("jsonl", self.columns))
-        normalized(self, "nulls", as_nulls("jsonl", self.nulls))
+        self._check_nulls()
         as_compression(self.compression_type)
         if self.schema is not None:
             self._check_types(self.schema)
@@ -533,6 +534,7 @@ class JsonLines(TextTable):
 
         field_types = {} if stated is None else {field.name: field.type for field in stated.arrow}
         common: Any = NO_TYPE
+        good: list[bytes] = []
         bad: DataLossError | None = None  # the first line that is no object; the reader says what is wrong there
         for number, line in enumerate(data.tobytes().split(b"\n"), head.lines + 1):
             if not line.strip():
@@ -541,6 +543,7 @@ class JsonLines(TextTable):
             if reason is not None:
                 bad = bad or DataLossError(f"{path}: line {number}: {reason}")
                 continue
+            good.append(line)
             try:
                 common = merged(common, type_of({key: item for key, item in value.items() if key not in field_types}))
             except TypeConflict as error:
@@ -560,7 +563,19 @@ class JsonLines(TextTable):
             types = {key: arrow_type(kind, key) for key, kind in wanted.items()}
         except TypeConflict as error:
             raise InvalidArgumentError(f"{path}: {error}; {_STATE}") from None
-        return RowSchema(pa.schema([*field_types.items(), *types.items()]), frozenset(types))
+        nulls = self._null_places(b"\n".join([*good, b""]), pa.schema(list(types.items())))
+        return RowSchema(pa.schema([*field_types.items(), *types.items()]), frozenset(types), nulls=nulls)
+
+    def _null_places(self, data: bytes, schema: Any) -> tuple[Path, ...]:
+        """Where there are nulls in some objects that the schema was inferred from."""
+        import pyarrow as pa
+
+        try:
+            batch = self._read(data, schema, "ignore")
+        except (pa.ArrowException, UnicodeDecodeError):  # the reader says what is wrong
+            return ()
+        found = (place for name in schema.names for place in null_places(batch.column(name), (name,)))
+        return tuple(dict.fromkeys(found))
 
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
         import pyarrow as pa

@@ -76,7 +76,6 @@ def test_errors_say_where_and_what_to_do(tmp_path: Path, bad: str, error: type[E
     "lines, says",
     [
         ([{"a": 1}, {"a": "x"}], "line 2: key 'a' has values of several types, int64 and text; .*schema="),
-        ([{"a": []}], "no value at key 'a', so its type is unknown; .*schema="),
         (['{"a": '], "line 1: expected an object"),
         (['{"a": x}'], "line 1: not a JSON object: "),
         (['{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"], "line 1: not a JSON object: "),
@@ -85,6 +84,35 @@ def test_errors_say_where_and_what_to_do(tmp_path: Path, bad: str, error: type[E
 def test_a_schema_that_cannot_be_inferred(tmp_path: Path, lines: list[Any], says: str) -> None:
     with pytest.raises((InvalidArgumentError, DataLossError), match=says):
         di.data.FileDataset(write(tmp_path / "a.jsonl", *lines), "jsonl")
+
+
+def test_nulls_are_told_where_they_are_at_any_depth(tmp_path: Path) -> None:
+    rows = [
+        {
+            "m": [{"role": "user", "n": None}, {"role": None, "n": 3}],
+            "t": [None, "x"],
+            "s": {"q": 1},
+            "e": [],
+            "z": None,
+        },
+        {"m": [], "t": None, "s": None, "e": []},
+    ]
+    path = write(tmp_path / "a.jsonl", *rows)
+    first, second = di.data.JsonLinesDataset(path).to_list()
+    assert first == {
+        "m": {
+            "role": {"value": [b"user", b""], "valid": [True, False]},
+            "n": {"value": [0, 3], "valid": [False, True]},
+        },
+        "t": {"value": {"value": [b"", b"x"], "valid": [False, True]}, "valid": True},
+        "s": {"q": {"value": 1, "valid": True}},
+        "e": [],
+        "z": {"value": b"", "valid": False},
+    }
+    assert second["t"] == {"value": {"value": [], "valid": []}, "valid": False}
+    assert second["s"] == {"q": {"value": 0, "valid": False}}
+    filled = di.data.JsonLinesDataset(path, nulls={"m.role": b"?"}).to_list()
+    assert filled[0]["m"]["role"] == [b"user", b"?"]
 
 
 def test_other_keys_are_passed_over_where_columns_are_named(tmp_path: Path) -> None:
