@@ -12,7 +12,7 @@ from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.values.buffers import empty
-from distinput.values.nest import Structure
+from distinput.values.nest import Nullable, Structure
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 __all__ = [
@@ -26,6 +26,8 @@ __all__ = [
     "columns_of",
     "fields_of_map",
     "has_missing",
+    "in_place",
+    "is_in_place",
     "is_list",
     "names_of",
     "nested",
@@ -201,23 +203,27 @@ class NullsError(Exception):
     count: int = 0
     row: int = 0
     kind: str = ""
+    path: str = ""
 
     @staticmethod
-    def of(column: str, count: int, row: int, kind: str) -> "NullsError":
-        """The error about a column."""
+    def of(column: str, count: int, row: int, kind: str, path: str = "") -> "NullsError":
+        """The error about a column, or about what is at a path of `arrow.validity`."""
         error = NullsError(f"column {column!r} has {count} nulls, the first in row {row}")
-        error.column, error.count, error.row, error.kind = column, count, row, kind
+        error.column, error.count, error.row, error.kind, error.path = column, count, row, kind, path or column
         return error
 
     @property
     def cure(self) -> str:
-        """The option that replaces these nulls. The fields of objects in lists differ in type: an empty list fits them all.
+        """The options that tell or replace these nulls. Fields of objects in lists differ in type: an empty list fits them all.
 
-        >>> NullsError.of("x", 1, 0, "int64").cure, NullsError.of("m", 1, 0, "list<item: struct<a: int64>>").cure
-        ("nulls={'x': value}", "nulls={'m': ()}")
+        >>> print(NullsError.of("m", 1, 0, "list<item: struct<a: int64>>").cure)
+        have them told where they are with valid=['m'], or say what to put in their place with nulls={'m': ()}
         """
         of_fields = not self.kind.startswith("fixed_size") and ("struct<" in self.kind or "map<" in self.kind)
-        return f"nulls={{{self.column!r}: {'()' if of_fields else 'value'}}}"
+        return (
+            f"have them told where they are with valid=[{self.path!r}], or say what to put in their place with "
+            f"nulls={{{self.column!r}: {'()' if of_fields else 'value'}}}"
+        )
 
 
 def schema_spec(schema: Any) -> Spec:
@@ -407,7 +413,8 @@ def _nest_of(kind: Any, name: str) -> Any:
     if types.is_interval(kind):
         return {part: TensorSpec((), _INTERVAL[part]) for part in _INTERVAL.names or ()}
     if types.is_struct(kind):
-        return {field.name: _nest_of(field.type, f"{name}.{field.name}") for field in _fields_of(kind, name)}
+        nest = {field.name: _nest_of(field.type, f"{name}.{field.name}") for field in _fields_of(kind, name)}
+        return Nullable(nest) if is_in_place(kind) else nest
     if _is_text(kind) or types.is_decimal(kind) or types.is_null(kind):
         return TensorSpec((), object)
     if types.is_map(kind):
@@ -420,6 +427,23 @@ def _nest_of(kind: Any, name: str) -> Any:
     if (dtype := _dtype_of(kind)) is not None:
         return TensorSpec((), dtype)
     raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
+
+
+_MARK = {b"distinput": b"valid"}
+"""What a field of an Arrow struct is known by that says where the other one holds nulls."""
+
+
+def in_place(array: Any, valid: Any) -> Any:
+    """An array as a struct of its values and of what says which of them are valid; elements hold a `Nullable` for it."""
+    import pyarrow as pa
+
+    fields = [pa.field("value", array.type), pa.field("valid", pa.bool_(), metadata=_MARK)]
+    return pa.StructArray.from_arrays([array, valid], fields=fields)
+
+
+def is_in_place(kind: Any) -> bool:
+    """Whether a type is that of an array that `in_place` made."""
+    return kind.num_fields == 2 and kind.field(1).metadata == _MARK
 
 
 def _fields_of(kind: Any, name: str) -> list[Any]:
@@ -442,7 +466,7 @@ def fields_of_map(kind: Any) -> list[Any]:
 def _lists_of(inner: Any, size: int | None, kind: Any, name: str) -> Any:
     """The spec nest of lists of `inner`; of lists of structs it is the struct of the lists of each field."""
     if isinstance(inner, dict):
-        return {field: _lists_of(part, size, kind, name) for field, part in inner.items()}
+        return type(inner)({field: _lists_of(part, size, kind, name) for field, part in inner.items()})
     if isinstance(inner, RaggedTensorSpec):
         return inner.with_shape((size, *inner.shape))
     if isinstance(inner, TensorSpec) and (inner.shape is None or None not in inner.shape):
@@ -515,14 +539,20 @@ class _Place:
       fill: what replaces nulls in it.
       fills: the same by name, for the fields below.
       above: which lists hold one of some items, from the innermost lists to those of the rows.
+      path: of `arrow.validity`: its name, and brackets for each list that it is in.
     """
 
-    __slots__ = ("above", "column", "fill", "fills")
+    __slots__ = ("above", "column", "fill", "fills", "path")
 
     def __init__(
-        self, column: str, fill: Any, fills: Mapping[str, Any] | None = None, above: tuple[_Holding, ...] = ()
+        self,
+        column: str,
+        fill: Any,
+        fills: Mapping[str, Any] | None = None,
+        above: tuple[_Holding, ...] = (),
+        path: str = "",
     ) -> None:
-        self.column, self.fill, self.fills, self.above = column, fill, fills or {}, above
+        self.column, self.fill, self.fills, self.above, self.path = column, fill, fills or {}, above, path or column
 
     def field(self, name: str) -> "_Place":
         """A field of a struct."""
@@ -534,7 +564,7 @@ class _Place:
 
     def items(self, holding: _Holding) -> "_Place":
         """The items of lists."""
-        return _Place(self.column, self.fill, self.fills, (holding, *self.above))
+        return _Place(self.column, self.fill, self.fills, (holding, *self.above), f"{self.path}[]")
 
     def rows(self, items: Mask) -> Ints:
         """The rows of the column that hold one of these items: none if they are in no list, or in one that is null."""
@@ -550,7 +580,7 @@ class _Place:
         """
         where = self.rows(_is_null(array))
         if len(where):
-            raise NullsError.of(self.column, len(where), int(where[0]), str(array.type))
+            raise NullsError.of(self.column, len(where), int(where[0]), str(array.type), self.path)
 
 
 def _is_null(array: Any) -> Mask:
@@ -584,6 +614,9 @@ def _to_columns(array: Any, place: _Place) -> Any:
     if types.is_interval(kind):
         return {part: _to_columns(values, place.field(part)) for part, values in _parts_of_intervals(array).items()}
     if types.is_struct(kind):
+        if is_in_place(kind):
+            value, valid = array.field(0), array.field(1)
+            return Nullable(value=_to_columns(value, place), valid=_to_columns(valid, place))
         # `flatten` makes each field of a null struct a null.
         return {
             field.name: _to_columns(part, place.field(field.name))
@@ -705,7 +738,7 @@ def _of_each(array: Any, place: _Place, lists: Callable[[_Flat], Column]) -> Any
 
     def made(values: Any) -> Any:
         if isinstance(values, dict):
-            return {name: made(part) for name, part in values.items()}
+            return type(values)({name: made(part) for name, part in values.items()})
         if not isinstance(values, Dense | Strings | Ragged | RaggedBatches):
             raise UnsupportedTypeError(f"column {place.column!r} holds lists of {array.type}")
         return lists(values)

@@ -16,7 +16,7 @@ from distinput.values.nest import Structure
 from distinput.values.ragged_tensor import arrow_rows, fixed_size_lists
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
-__all__ = ["arrow_schema", "column_to_arrow", "record_batch", "to_arrow"]
+__all__ = ["NULLS", "arrow_schema", "column_to_arrow", "record_batch", "to_arrow"]
 
 
 # ----------------------------------------------------------------------------
@@ -85,23 +85,28 @@ def _binary(column: Strings) -> Any:
 # The schema depends on the spec alone, so all batches of a dataset have the same. A dict, a namedtuple or a dataclass
 # becomes columns with the names of its items, a tuple columns "0", "1", ..., a bare leaf the column "value"; what is nested
 # below becomes a struct. Dimensions of known size become fixed-size lists, other dimensions lists. Byte strings are binary
-# unless the caller says that they are text. NaN stays NaN, and NaT becomes null, for which Arrow has no other value.
+# unless the caller says that they are text. NaN stays NaN, and NaT becomes null, for which Arrow has no other value. A
+# `Nullable` becomes its value with nulls where the mark says so, and the schema keeps at which paths there may be some.
 # `core.arrow` is the way back.
 #
 # pyarrow is imported when the first function is called.
 # ----------------------------------------------------------------------------
 
 
+NULLS = b"distinput.nulls"
+"""What a schema keeps under this name: the paths of `arrow.validity` at which there may be nulls, on lines."""
+
 Text = bool | Collection[str]
 """Columns whose byte strings are UTF-8: all of them, none, or those with these names."""
 
 
-def arrow_schema(spec: Spec, text: Text = False) -> Any:
+def arrow_schema(spec: Spec, text: Text = False, *, nulls: bool = True) -> Any:
     """The pyarrow Schema of a table with an element in each row.
 
     Args:
       spec: of the elements.
       text: columns that become strings instead of binary.
+      nulls: a `Nullable` becomes values and nulls; otherwise a struct, as other dicts do.
 
     Raises:
       InvalidArgumentError: a leaf has no Arrow type, two columns would have the same name, or `text` names no column.
@@ -117,10 +122,12 @@ def arrow_schema(spec: Spec, text: Text = False) -> Any:
     names, children = _columns(spec.structure)
     wanted = _text(text, names)
     leaves = iter(spec.leaves)
+    paths: list[str] | None = [] if nulls else None
     by_name = {}
     for name, child in zip(names, children, strict=True):  # in the order of the leaves
-        by_name[name] = _type_of(child, leaves, name, name in wanted)
-    return pa.schema([(name, by_name[name]) for name in _in_order(spec.structure, names)])
+        by_name[name] = _type_of(child, leaves, name, name in wanted, paths)
+    schema = pa.schema([(name, by_name[name]) for name in _in_order(spec.structure, names)])
+    return schema.with_metadata({NULLS: "\n".join(paths)}) if paths else schema
 
 
 def record_batch(block: Block, schema: Any) -> Any:
@@ -178,13 +185,21 @@ def _text(text: Text, names: Sequence[str]) -> Collection[str]:
     return text
 
 
-def _type_of(structure: Structure, leaves: Any, name: str, text: bool) -> Any:
+def _type_of(structure: Structure, leaves: Any, name: str, text: bool, paths: list[str] | None) -> Any:
+    """The type of a column or a field; the paths at which it may hold nulls are added to `paths`, if those are wanted."""
     import pyarrow as pa
 
     if structure.is_leaf:
         return _leaf_type(next(leaves), name, text)
     names, children = _fields(structure, f"column {name!r}")
-    by_name = {key: _type_of(child, leaves, f"{name}.{key}", text) for key, child in zip(names, children, strict=True)}
+    told = paths is not None and structure.is_nullable
+    by_name = {
+        key: _type_of(child, leaves, name if told else f"{name}.{key}", text, paths)
+        for key, child in zip(names, children, strict=True)
+    }
+    if paths is not None and told and (depth := _depth(by_name["value"], by_name["valid"])) is not None:
+        paths.append(name + "[]" * depth)
+        return by_name["value"]
     return pa.struct([(key, by_name[key]) for key in _in_order(structure, names)])
 
 
@@ -205,6 +220,26 @@ def _leaf_type(leaf: LeafSpec, name: str, text: bool) -> Any:
     return kind
 
 
+def _depth(value: Any, valid: Any) -> int | None:
+    """In how many lists the values are that a mark of this type is about; None: a struct keeps both."""
+    from pyarrow import types
+
+    if _is_both(value):
+        return None  # `_array_of` could not tell it from the struct
+    depth = 0
+    while types.is_large_list(valid) or types.is_fixed_size_list(valid):
+        if not (types.is_large_list(value) or types.is_fixed_size_list(value)):
+            return None
+        value, valid, depth = value.value_type, valid.value_type, depth + 1
+    return depth if types.is_boolean(valid) else None
+
+
+def _is_both(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_struct(kind)) and {field.name for field in kind} == {"value", "valid"}
+
+
 def _value_type(dtype: np.dtype[Any], name: str, text: bool) -> Any:
     import pyarrow as pa
 
@@ -223,6 +258,11 @@ def _array_of(structure: Structure, leaves: Any, kind: Any, name: str, size: int
 
     if structure.is_leaf:
         return _leaf_array(next(leaves), kind, name)
+    if structure.is_nullable and not _is_both(kind):
+        mark, child = structure.children
+        assert mark.is_leaf  # of a type that says of each value whether it is there
+        valid = column_to_arrow(next(leaves))
+        return _with_nulls(_array_of(child, leaves, kind, name, size), valid, name)
     names, children = _fields(structure, f"column {name!r}")
     arrays = {
         key: _array_of(child, leaves, kind.field(key).type, f"{name}.{key}", size)
@@ -231,6 +271,24 @@ def _array_of(structure: Structure, leaves: Any, kind: Any, name: str, size: int
     if not arrays:
         return pa.array([{}] * size, kind)
     return pa.StructArray.from_arrays([arrays[field.name] for field in kind], fields=list(kind))
+
+
+def _with_nulls(array: Any, valid: Any, name: str) -> Any:
+    """The array with nulls where a mark of its values, or of the items of its lists, is false."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    if types.is_boolean(valid.type):
+        if valid.true_count == len(valid):
+            return array
+        return compute.if_else(valid, array, pa.scalar(None, array.type))
+    items = array.flatten()
+    if len(array) and not array.value_lengths().cast("int64").equals(valid.value_lengths().cast("int64")):
+        raise InvalidArgumentError(f"to_arrow: column {name!r}: the lists of its values and of its marks differ in length")
+    items = _with_nulls(items, valid.flatten(), name)
+    if types.is_fixed_size_list(array.type):
+        return pa.FixedSizeListArray.from_arrays(items, array.type.list_size)
+    return pa.LargeListArray.from_arrays(compute.subtract(array.offsets, array.offsets[0]), items)
 
 
 def _leaf_array(column: Column, kind: Any, name: str) -> Any:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the columns of Arrow become columns of elements: the options of users, and what becomes of nulls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from distinput.arrow.arrow import (
     names_of,
     schema_spec,
 )
-from distinput.arrow.validity import default_marks, marked, marked_schema, null_paths
+from distinput.arrow.validity import as_marks, default_marks, marked, marked_schema, marks_in_place, null_paths
 from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Ints
 from distinput.errors import DataLossError, InvalidArgumentError
@@ -30,15 +30,15 @@ class Reading:
 
     Args:
       nulls: (column, value) pairs: what to put in the place of nulls.
-      valid: (path, name) pairs: a column of truth values with this name says what is not null there.
+      valid: (path, name) pairs: a column of truth values with this name says what is not null there; "": in place.
       who: the caller, for error messages.
-      tells_nulls: `valid` is as the nulls of the table are.
+      tells: `valid` is to be as the nulls of the table are, "in place" or "beside"; "": it is as it is.
     """
 
     nulls: tuple[tuple[str, Any], ...] = ()
     valid: tuple[tuple[str, str], ...] = ()
     who: str = "from_arrow"
-    tells_nulls: bool = field(default=False, repr=False)
+    tells: str = field(default="", repr=False)
 
     @staticmethod
     def of(nulls: Any, valid: Any, who: str = "from_arrow") -> "Reading":
@@ -47,13 +47,15 @@ class Reading:
         Raises:
           InvalidArgumentError: one is not a dict.
         """
-        tells = nulls == "valid" and not valid
+        marks = as_marks(valid)
+        tells = "" if valid is not None else "in place" if nulls is None else "beside" if nulls == "valid" else ""
         if nulls is None or nulls in ("error", "valid"):
             nulls = {}
-        for name, given in (("nulls", nulls), ("valid", valid or {})):
-            if not isinstance(given, Mapping):
-                raise InvalidArgumentError(f"{who}: {name} must be a dict by column, got {given!r}")
-        return Reading(tuple(nulls.items()), tuple((valid or {}).items()), who, tells)
+        if not isinstance(nulls, Mapping):
+            raise InvalidArgumentError(f"{who}: nulls must be a dict by column, got {nulls!r}")
+        if marks is None:
+            raise InvalidArgumentError(f"{who}: valid must be a dict by column, or a list of columns, got {valid!r}")
+        return Reading(tuple(nulls.items()), marks, who, tells)
 
     def schema(self, schema: Any) -> Any:
         """The schema with the columns that say what is not null.
@@ -74,12 +76,16 @@ class Reading:
         except ValueError as error:
             raise InvalidArgumentError(f"{self.who}: valid: {error}") from None
 
-    def of_table(self, batches: Sequence[Any], schema: Any) -> "Reading":
+    def of_table(self, batches: Iterable[Any], schema: Any) -> "Reading":
         """How a table is read whose nulls are to be told: as they are in it."""
-        if not self.tells_nulls:
+        if not self.tells:
             return self
-        paths = dict.fromkeys([path for batch in batches for path in null_paths(batch)])
-        return Reading(self.nulls, default_marks(paths, schema), self.who)
+        structs = self.tells == "in place"
+        paths = dict.fromkeys([path for batch in batches for path in null_paths(batch, structs=structs)])
+        for name, _ in self.nulls:  # what stands for them is stated
+            paths = {path: None for path in paths if path != name and not path.startswith((f"{name}.", f"{name}[]"))}
+        marks = marks_in_place(paths, schema) if structs else default_marks(paths, schema)
+        return Reading(self.nulls, marks, self.who)
 
     def spec(self, schema: Any) -> Spec:
         """The spec of a row.
@@ -87,7 +93,7 @@ class Reading:
         Raises:
           InvalidArgumentError: a column has a type that no array can hold; nulls are to be told of what is no table.
         """
-        if self.tells_nulls:
+        if self.tells == "beside":
             raise InvalidArgumentError(
                 f'{self.who}: nulls="valid" looks for nulls in all of a table, and this is read in parts; name the columns '
                 "with valid={column: name}"
@@ -117,12 +123,10 @@ class Reading:
         except ArrowDamageError as error:
             raise DataLossError(f"{self.who}: damaged: {error}") from error
         except NullsError as error:
-            top = error.column if error.column in batch.schema.names else error.column.partition(".")[0]
             row = rows + error.row if isinstance(rows, int) else int(rows[error.row])
             raise InvalidArgumentError(
                 f"{self.who}: column {error.column!r} has nulls, the first in row {row}, and NumPy has no "
-                f"null of type {error.kind}; say what to put in their place with {error.cure}, ask for a "
-                f"column that says where they are with valid={{{top!r}: {top + '_valid'!r}}}, or drop these rows"
+                f"null of type {error.kind}; {error.cure}, or drop these rows"
             ) from None
         except UnsupportedTypeError as error:
             raise InvalidArgumentError(f"{self.who}: {error}; cast it to another type, or leave it out") from None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where Arrow arrays hold nulls, told by columns of truth values beside them: marks.
+"""Where Arrow arrays hold nulls, told by truth values: marks.
 
 A mark is told by the path of what it is about: "x" is a column, "s.a" a field of a struct, also of structs in lists, and
-"x[]" the items of lists. It stands beside the column or the field that the path begins with; that of "x[]" holds lists.
+"x[]" the items of lists. One with a name stands beside the column or the field that the path begins with; that of "x[]" holds
+lists. One without a name stands in place: it makes a struct of what is at the path, of which elements have a `Nullable`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,13 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import fields_of_map, has_missing, is_list, with_offsets, without_rows
+from distinput.arrow.arrow import fields_of_map, has_missing, in_place, is_list, with_offsets, without_rows
+from distinput.arrow.record_batches import NULLS
 
-__all__ = ["default_marks", "marked", "marked_schema", "null_paths", "zero_of"]
+__all__ = ["as_marks", "default_marks", "marked", "marked_schema", "marks_in_place", "null_paths", "zero_of"]
 
 
-def null_paths(batch: Any) -> list[str]:
+def null_paths(batch: Any, *, structs: bool = False) -> list[str]:
     """The paths of a record batch at which there are nulls that NumPy has no value for.
+
+    Args:
+      batch: a pyarrow RecordBatch.
+      structs: true: a null struct is one; false: each of its fields is.
 
     >>> import pyarrow as pa
     >>> null_paths(pa.RecordBatch.from_pydict({"x": [1, None], "f": [0.5, None], "l": [[1, None], None]}))
@@ -24,8 +30,19 @@ def null_paths(batch: Any) -> list[str]:
     """
     found: dict[str, None] = {}
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
-        _find(array, name, found)
+        _find(array, name, found, structs)
     return list(found)
+
+
+def as_marks(valid: Any) -> tuple[tuple[str, str], ...] | None:
+    """(path, name) of the marks that users ask for: a dict of names by path, or a list of paths, in place; None: neither.
+
+    >>> as_marks({"x": "known"}), as_marks(["x", "s.a"]), as_marks(None), as_marks("x")
+    ((('x', 'known'),), (('x', ''), ('s.a', '')), (), None)
+    """
+    if valid is None or isinstance(valid, Mapping):
+        return tuple((valid or {}).items())
+    return tuple((path, "") for path in valid) if isinstance(valid, list | tuple) else None
 
 
 def default_marks(paths: Iterable[str], schema: Any) -> tuple[tuple[str, str], ...]:
@@ -47,6 +64,19 @@ def default_marks(paths: Iterable[str], schema: Any) -> tuple[tuple[str, str], .
     return tuple(marks)
 
 
+def marks_in_place(paths: Iterable[str], schema: Any) -> tuple[tuple[str, str], ...]:
+    """The marks of nulls at these paths, and at those that a table of our own has them at, which its schema keeps."""
+    marks = [(path, "") for path in paths]
+    for path in ((schema.metadata or {}).get(NULLS) or b"").decode().splitlines():
+        if (path, "") not in marks:
+            try:
+                marked_schema(schema, [*marks, (path, "")])
+            except ValueError:  # others have changed the table
+                continue
+            marks.append((path, ""))
+    return tuple(marks)
+
+
 def marked_schema(schema: Any, marks: Sequence[tuple[str, str]]) -> Any:
     """The schema of `marked` batches.
 
@@ -61,7 +91,7 @@ def marked(batch: Any, marks: Sequence[tuple[str, str]], fill: Mapping[str, Any]
 
     Args:
       batch: a pyarrow RecordBatch.
-      marks: (path, name) pairs.
+      marks: (path, name) pairs; an empty name: in place.
       fill: what to put in the place of nulls, by column or field.
 
     Raises:
@@ -124,19 +154,31 @@ def _stored(array: Any) -> Any:
     return array.dictionary.take(array.indices) if pa.types.is_dictionary(array.type) else array
 
 
-def _find(array: Any, path: str, found: dict[str, None]) -> None:
+def _find(array: Any, path: str, found: dict[str, None], structs: bool) -> None:
     from pyarrow import types
 
     array = _stored(array)
     kind = array.type
     if types.is_struct(kind):
-        for field, part in zip(kind, array.flatten(), strict=True):
-            _find(part, f"{_owner(path)}.{field.name}", found)
+        parts = array.flatten()
+        if structs and array.null_count and not _all_missing(kind):
+            found[path] = None
+            places = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+            parts = [_stored(part).take(places) for part in parts]
+        for field, part in zip(kind, parts, strict=True):
+            _find(part, f"{_owner(path)}.{field.name}", found, structs)
         return
     if array.null_count and not has_missing(kind):
         found[path] = None
     if is_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind):
-        _find(_items(array)[0], f"{path}[]", found)
+        _find(_items(array)[0], f"{path}[]", found, structs)
+
+
+def _all_missing(kind: Any) -> bool:
+    """Whether NumPy has values for a null of this type: in the place of a null struct, one for each of its fields."""
+    from pyarrow import types
+
+    return all(_all_missing(field.type) for field in kind) if types.is_struct(kind) else has_missing(kind)
 
 
 def _items(array: Any) -> tuple[Any, Any]:
@@ -167,6 +209,17 @@ def _marked(
     array: Any, path: str, names_of_marks: dict[str, str], fill: Mapping[str, Any]
 ) -> tuple[Any, list[tuple[str, Any]]]:
     """An array without its marked nulls, and the marks beside it; `names_of_marks` loses those that are made."""
+    mark = names_of_marks.pop(path, None)
+    whole, beside = _without_nulls(array, path, mark, names_of_marks, fill)
+    if mark is None:
+        return whole, beside
+    valid = _stored(array).is_valid()
+    return (whole, [(mark, valid), *beside]) if mark else (in_place(whole, valid), beside)
+
+
+def _without_nulls(
+    array: Any, path: str, mark: str | None, names_of_marks: dict[str, str], fill: Mapping[str, Any]
+) -> tuple[Any, list[tuple[str, Any]]]:
     import pyarrow as pa
     from pyarrow import types
 
@@ -177,12 +230,16 @@ def _marked(
         arrays: list[Any] = []
         inside: list[tuple[str, Any]] = []
         for field, part in zip(kind, array.flatten(), strict=True):
-            whole, marks = _marked(part, f"{_owner(path)}.{field.name}", names_of_marks, fill)
+            below = f"{_owner(path)}.{field.name}"
+            if mark is not None:
+                part = _zeros_at_nulls(part, array, below in names_of_marks)
+            whole, marks = _marked(part, below, names_of_marks, fill)
             names, arrays, inside = [*names, field.name], [*arrays, whole], [*inside, *marks]
         names, arrays = _joined(names, arrays, inside)
-        return (pa.StructArray.from_arrays(arrays, names) if arrays else array), []
-    mark = names_of_marks.pop(path, None)
-    beside = [] if mark is None else [(mark, array.is_valid())]
+        if arrays or mark is None:
+            return (pa.StructArray.from_arrays(arrays, names) if arrays else array), []
+        return pa.array([{}] * len(array), kind), []
+    beside: list[tuple[str, Any]] = []
     nulls = array.is_null() if array.null_count else None
     if is_list(kind) or types.is_map(kind):
         items, offsets = _items(array)
@@ -201,9 +258,27 @@ def _marked(
         value = fill.get(_owner(path), zero_of(kind))
         if types.is_null(kind):
             array = pa.repeat(pa.scalar(b""), len(array))
+        elif types.is_interval(kind):
+            array = _zeros_at_nulls(array, array, False)
         elif value is not None:
             array = array.fill_null(pa.scalar(value, kind))
     return array, beside
+
+
+def _zeros_at_nulls(part: Any, whole: Any, marked: bool) -> Any:
+    """What a struct holds, or anything, with zeros where the whole is null; a column of nothing but null only if it is marked."""
+    import pyarrow as pa
+
+    if isinstance(part, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(part.type, _zeros_at_nulls(part.storage, whole, marked))
+    part = _stored(part)
+    if pa.types.is_null(part.type):
+        return part if marked else pa.repeat(pa.scalar(b""), len(part))
+    if not whole.null_count:
+        return part
+    valid = whole.is_valid().to_numpy(zero_copy_only=False)
+    places = np.where(valid, np.arange(len(part)), len(part))
+    return pa.concat_arrays([part, _zeros(part.type)]).take(pa.array(places))
 
 
 def _fixed(items: Any, size: int, valid: np.ndarray[Any, Any], nulls: Any) -> Any:
@@ -232,6 +307,8 @@ def _zeros(kind: Any) -> Any:
         )
     if is_list(kind) or types.is_map(kind):
         return pa.array([[]], kind)
+    if types.is_interval(kind):
+        return pa.array([pa.MonthDayNano([0, 0, 0])], kind)
     return pa.array([zero_of(kind)], kind)
 
 

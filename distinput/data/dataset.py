@@ -348,7 +348,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         source: Any,
         *,
         nulls: Mapping[str, Any] | str | None = None,
-        valid: Mapping[str, str] | None = None,
+        valid: Mapping[str, str] | Sequence[str] | None = None,
         name: str | None = None,
     ) -> "Dataset[Any]":
         """The rows of a table or an Arrow stream, as dicts from column name to value.
@@ -366,23 +366,26 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
           source: a table of pyarrow, pandas, polars, DuckDB or Hugging Face, anything with `__arrow_c_stream__` or
             `__arrow_c_array__`, a dict of columns (arrays, Series, lists), a single such column, whose values are the
             elements then, or a function that opens a stream.
-          nulls: what to put in the place of nulls, by column; a null list becomes an empty one. Nulls of other columns become
-            NaN among floats and NaT among dates and times, and are errors in columns of any other type. "valid": where a
-            table in memory holds such nulls, a column `x_valid` beside `x` tells them.
-          valid: by column, the name of a further column of truth values that says which rows are not null; nulls of these
-            columns then become 0, False or b"" unless `nulls` says otherwise. "s.a" is a field of a struct, "x[]" are the items
-            of lists.
+          nulls: what becomes of nulls. Among floats they are NaN, among dates and times NaT; others are told. None: where a table
+            in memory holds some, there stand a value and a mark, see `Nullable`; those of a stream are errors. "error": each
+            is one. "valid": a column `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null
+            list becomes an empty one.
+          valid: where nulls are told: a list of columns, whose values and marks are a `Nullable`, or a dict from columns to the
+            names of their marks. Nulls of these columns become 0, False or b"" unless `nulls` says otherwise. "s.a" is a field
+            of a struct, "x[]" are the items of lists.
           name: a label.
 
         Raises:
-          InvalidArgumentError: nothing of the above; a column that no array can hold; nulls that have no replacement, while
-            the dataset is made, or at iteration if it is a stream; a stream that can be read once is read again.
+          InvalidArgumentError: nothing of the above; a column that no array can hold; nulls that are neither told nor replaced,
+            while the dataset is made, or at iteration if it is a stream; a stream that can be read once is read again.
 
         >>> import distinput as di
         >>> import pyarrow as pa
         >>> di.data.Dataset.from_arrow(pa.table({"x": [1, 2], "t": ["a", "b"]})).to_list()
         [{'x': 1, 't': b'a'}, {'x': 2, 't': b'b'}]
         >>> table = pa.table({"age": [30, None]})
+        >>> di.data.Dataset.from_arrow(table).to_list()
+        [{'age': {'value': 30, 'valid': True}}, {'age': {'value': 0, 'valid': False}}]
         >>> di.data.Dataset.from_arrow(table, valid={"age": "age_known"}).to_list()
         [{'age': 30, 'age_known': True}, {'age': 0, 'age_known': False}]
 
@@ -399,7 +402,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         order_by: str | None = None,
         nulls: Mapping[str, Any] | None = None,
-        valid: Mapping[str, str] | None = None,
+        valid: Mapping[str, str] | Sequence[str] | None = None,
         paramstyle: str | None = None,
         fetch_size: int | None = None,
         name: str | None = None,
@@ -420,8 +423,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
           parameters: values for the placeholders of the query.
           order_by: the name of a column of integers or text without NULL, in which each value is there once. Rows come in its
             order, whatever order the query has.
-          nulls: what to put in the place of NULL, by column; see `from_arrow`.
-          valid: by column, the name of a further column of truth values that says which rows are not NULL; see `from_arrow`.
+          nulls: what becomes of NULL; see `from_arrow`. Without a schema it is told where the first rows have one.
+          valid: where NULL is told; see `from_arrow`.
           paramstyle: how the driver writes placeholders, as in the DB-API; that of its module when None.
           fetch_size: rows that are fetched at a time; when None 1,024, and then up to 32,768 by their size.
           name: a label.

@@ -32,6 +32,7 @@ from distinput.formats.tables import (
     check_nulls,
     rows_block,
     table_spec,
+    telling,
     told_nulls,
 )
 from distinput.plan.check import normalized
@@ -56,16 +57,17 @@ class ArrowIpc(TableFormat):
 
     Args:
       columns: names of the columns wanted; all when None.
-      nulls: a dict with what to put in the place of nulls, by column; a null list becomes an empty one. "error": a null that
-        NumPy has no value for is an error. "valid": where the first file holds such nulls, `x_valid` beside `x` tells them.
+      nulls: what becomes of nulls for which NumPy has no value: it has NaN and NaT. None: where the first file holds some, there
+        stand a value and a mark, see `Nullable`; a null at another place, in a later file, is an error. "error": each is one.
+        "valid": `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list becomes an empty one.
       trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and
         indices stay within it. A damaged file may then end the process, or yield values that it does not contain.
       memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
         while it is read is a `DataLossError` and not the end of the process; random access reads whole record batches.
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
         What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
-      valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
-        "s.a" is field a of a struct, and "x[]" are the items of lists.
+      valid: where nulls are told, in all files: a list of columns, whose values and marks are a `Nullable`, or a dict from columns
+        to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
 
     Raises:
       NotFoundError: a file is not there.
@@ -89,7 +91,7 @@ class ArrowIpc(TableFormat):
     nulls: Any = "error"
     trusted: bool = False
     memory_map: bool = field(default=True, repr=False)  # no part of what a state is compared with
-    tells_nulls: bool = field(default=False, repr=False)  # of files that hold some, another format is made
+    tells: str = field(default="", repr=False)  # how the nulls of the first file are told, by another format
 
     def __post_init__(self) -> None:
         normalized(self, "columns", as_columns("arrow", self.columns))
@@ -97,21 +99,24 @@ class ArrowIpc(TableFormat):
 
     @classmethod
     def of_options(
-        cls, schema: Any = None, valid: Mapping[str, str] | None = None, nulls: Any = "error", **options: Any
+        cls,
+        schema: Any = None,
+        valid: Mapping[str, str] | Sequence[str] | None = None,
+        nulls: Any = None,
+        **options: Any,
     ) -> "ArrowIpc":
-        tells_nulls = nulls == "valid"
-        options["nulls"] = "error" if tells_nulls else nulls
+        tells, options["nulls"] = telling(nulls, schema is not None or valid is not None)
         if schema is None and not valid:
-            return cls(**options, tells_nulls=tells_nulls)
+            return cls(**options, tells=tells)
         return ConformingArrow(**options, conforming=Conforming.of("arrow", schema, valid))
 
     def held(self, paths: Iterable[str]) -> "ArrowIpc":
-        path = next(iter(paths), None) if self.tells_nulls else None
+        path = next(iter(paths), None) if self.tells else None
         if path is None:
             return self
         try:
             file = self._file(path)
-            told = told_nulls(file.schema, self.columns, _null_paths(file))
+            told = told_nulls(file.schema, self.columns, _null_paths(file, self.tells == "in place"), self.tells)
         except (DistinputError, OSError):
             return self  # it is reading that fails
         if told is None:
@@ -275,6 +280,21 @@ class ConformingArrow(ArrowIpc):
     maps: ClassVar[bool] = False
     conforming: Conforming = field(default_factory=Conforming)
 
+    def __repr__(self) -> str:
+        plain = repr(self._plain)
+        if self.conforming.told:
+            return plain
+        return f"{type(self).__name__}{plain[plain.index('('):-1]}, conforming={self.conforming!r})"
+
+    @property
+    def _plain(self) -> ArrowIpc:
+        """The format without what the first file told, as states know it."""
+        return ArrowIpc(self.columns, self.nulls, self.trusted, self.memory_map)
+
+    def with_columns(self, columns: Sequence[str]) -> ArrowIpc:
+        left = self.conforming.only(columns)
+        return replace(self._plain if left is None else replace(self, conforming=left), columns=columns)
+
     def held(self, paths: Iterable[str]) -> "ConformingArrow":
         return replace(self, conforming=self.conforming.held(paths, self._schema))
 
@@ -316,12 +336,12 @@ _LOOKED_AT = 16 << 20
 """Bytes of the record batches in which nulls are looked for where a file is not mapped, and each must be read for it."""
 
 
-def _null_paths(file: ArrowFile) -> list[str]:
-    """The paths at which a file holds nulls that NumPy has no value for."""
+def _null_paths(file: ArrowFile, structs: bool) -> list[str]:
+    """The paths at which a file holds nulls that NumPy has no value for; those of structs are such ones, or those of fields."""
     found: dict[str, None] = {}
     size = 0
     for _, batch in file.each(0):
-        found.update(dict.fromkeys(null_paths(batch)))
+        found.update(dict.fromkeys(null_paths(batch, structs=structs)))
         size += batch.nbytes
         if not file.views and size >= _LOOKED_AT:
             break

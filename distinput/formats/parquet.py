@@ -50,6 +50,7 @@ from distinput.formats.tables import (
     checked_batch,
     rows_block,
     table_spec,
+    telling,
     told_nulls,
 )
 from distinput.plan.check import normalized
@@ -162,12 +163,13 @@ class Parquet(TableFormat):
     Args:
       columns: names of the columns wanted; all when None.
       batch_rows: the most rows in a block; None: as many as take about four megabytes.
-      nulls: a dict with what to put in the place of nulls, by column; a null list becomes an empty one. "error": a null that
-        NumPy has no value for is an error. "valid": where the first file holds such nulls, `x_valid` beside `x` tells them.
+      nulls: what becomes of nulls for which NumPy has no value: it has NaN and NaT. None: where the first file holds some, there
+        stand a value and a mark, see `Nullable`; a null at another place, in a later file, is an error. "error": each is one.
+        "valid": `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list becomes an empty one.
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
         What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
-      valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
-        "s.a" is field a of a struct, and "x[]" are the items of lists.
+      valid: where nulls are told, in all files: a list of columns, whose values and marks are a `Nullable`, or a dict from columns
+        to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
 
     Raises:
       NotFoundError: a file is not there.
@@ -189,7 +191,7 @@ class Parquet(TableFormat):
     columns: Sequence[str] | None = None
     batch_rows: int | None = None
     nulls: Any = "error"
-    tells_nulls: bool = field(default=False, repr=False)  # of files that hold some, another format is made
+    tells: str = field(default="", repr=False)  # how the nulls of the first file are told, by another format
 
     def __post_init__(self) -> None:
         normalized(self, "columns", as_columns("parquet", self.columns))
@@ -199,20 +201,24 @@ class Parquet(TableFormat):
 
     @classmethod
     def of_options(
-        cls, schema: Any = None, valid: Mapping[str, str] | None = None, nulls: Any = "error", **options: Any
+        cls,
+        schema: Any = None,
+        valid: Mapping[str, str] | Sequence[str] | None = None,
+        nulls: Any = None,
+        **options: Any,
     ) -> "Parquet":
-        tells_nulls = nulls == "valid"
-        options["nulls"] = "error" if tells_nulls else nulls
+        tells, options["nulls"] = telling(nulls, schema is not None or valid is not None)
         if schema is None and not valid:
-            return cls(**options, tells_nulls=tells_nulls)
+            return cls(**options, tells=tells)
         return ConformingParquet(**options, conforming=Conforming.of("parquet", schema, valid))
 
     def held(self, paths: Iterable[str]) -> "Parquet":
-        path = next(iter(paths), None) if self.tells_nulls else None
+        path = next(iter(paths), None) if self.tells else None
         if path is None:
             return self
         try:
-            told = told_nulls(schema_of(path), self._columns, _null_paths(path, self._columns))
+            found = _null_paths(path, self._columns, structs=self.tells == "in place")
+            told = told_nulls(schema_of(path), self._columns, found, self.tells)
         except (DistinputError, OSError):
             return self  # it is reading that fails
         return self if told is None else ConformingParquet(told[1], self.batch_rows, conforming=told[0])
@@ -387,6 +393,21 @@ class ConformingParquet(Parquet):
 
     conforming: Conforming = field(default_factory=Conforming)
 
+    def __repr__(self) -> str:
+        plain = repr(self._plain)
+        if self.conforming.told:
+            return plain
+        return f"{type(self).__name__}{plain[plain.index('('):-1]}, conforming={self.conforming!r})"
+
+    @property
+    def _plain(self) -> Parquet:
+        """The format without what the first file told, as states know it."""
+        return Parquet(self.columns, self.batch_rows, self.nulls)
+
+    def with_columns(self, columns: Sequence[str]) -> Parquet:
+        left = self.conforming.only(columns)
+        return replace(self._plain if left is None else replace(self, conforming=left), columns=columns)
+
     def where(self, term: Any) -> None:
         """Nothing: statistics are those of the files, and not of what their values become."""
 
@@ -410,12 +431,13 @@ class ConformingParquet(Parquet):
         return rows_block(path, f"row group {group}", brought, spec.structure, self.nulls, rows)
 
 
+_ROWS_LOOKED_AT = 8192
 _LOOKED_AT = 16 << 20
 """Bytes of the row groups that are read to see where in nested columns nulls are, and in those without statistics."""
 
 
-def _null_paths(path: str, columns: Sequence[str] | None) -> list[str]:
-    """The paths at which a file holds nulls that NumPy has no value for.
+def _null_paths(path: str, columns: Sequence[str] | None, *, structs: bool) -> list[str]:
+    """The paths at which a file holds nulls that NumPy has no value for; those of structs are such ones, or those of fields.
 
     The statistics of the footer tell it of plain columns; of others only whether there may be some, and the first row groups
     say where.
@@ -440,10 +462,16 @@ def _null_paths(path: str, columns: Sequence[str] | None) -> list[str]:
             if size >= _LOOKED_AT:
                 break
             with reading(path, group):
-                table = checked_batch(path, f"row group {group}", reader.row_group(group, unclear))
-            size += max(1, table.nbytes)
-            for batch in table.to_batches():
-                found += null_paths(batch)
+                batches = (
+                    reader.file.iter_batches(_ROWS_LOOKED_AT, row_groups=[group], columns=unclear)
+                    if reader.remote is None
+                    else reader.row_group(group, unclear).to_batches()
+                )
+                for batch in batches:
+                    found += null_paths(checked_batch(path, f"row group {group}", batch), structs=structs)
+                    size += max(1, batch.nbytes)
+                    if size >= _LOOKED_AT:
+                        break
     return list(dict.fromkeys(found))
 
 

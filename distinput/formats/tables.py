@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from distinput.arrow.arrow import (
     schema_spec,
 )
 from distinput.arrow.record_batches import column_to_arrow
-from distinput.arrow.validity import default_marks, marked, marked_schema
+from distinput.arrow.validity import as_marks, default_marks, marked, marked_schema, marks_in_place
 from distinput.columns.block import MOST_BYTES, Block, ColumnBlock
 from distinput.columns.column import Column, Ints
 from distinput.columns.picked import check_rows
@@ -51,6 +51,7 @@ __all__ = [
     "naming_damage",
     "rows_block",
     "table_spec",
+    "telling",
     "told_nulls",
 ]
 
@@ -126,8 +127,22 @@ def as_nulls(who: str, nulls: Any) -> Any:
     if isinstance(nulls, Mapping):
         return tuple(sorted(nulls.items()))
     if nulls != "error" and not isinstance(nulls, tuple):
-        raise InvalidArgumentError(f'{who}: nulls must be "error" or a dict of values by column, got {nulls!r}')
+        raise InvalidArgumentError(
+            f'{who}: nulls must be "error" or a dict of values by column, or "valid", or None, got {nulls!r}'
+        )
     return nulls
+
+
+def telling(nulls: Any, asked: bool) -> tuple[str, Any]:
+    """How nulls are to be told that the first file holds, and the option `nulls` of a format.
+
+    Args:
+      nulls: as users give it: None, "error", "valid" or a dict.
+      asked: whether other options say what becomes of nulls.
+    """
+    if nulls is None or (isinstance(nulls, str) and nulls == "valid"):
+        return ("" if asked else "in place" if nulls is None else "beside"), "error"
+    return "", nulls
 
 
 def check_nulls(path: str, nulls: Any, schema: Any) -> None:
@@ -279,8 +294,8 @@ def rows_block(
     except NullsError as error:
         raise InvalidArgumentError(
             f"{path}: column {error.column!r} has nulls in {part} (first in its row "
-            f"{rows[error.row]}), and NumPy has no null of type {error.kind}; say what to put in their place with "
-            f"{error.cure}, or name the columns to read without this one"
+            f"{rows[error.row]}), and NumPy has no null of type {error.kind}; {error.cure}, or name the columns to read "
+            "without this one"
         ) from None
     except UnsupportedTypeError as error:
         raise _unsupported(path, error) from None
@@ -478,7 +493,8 @@ class Conforming:
 
     Args:
       schema: of the rows; "union": that of all files, once they are known; None: each file has its own.
-      valid: (path, name) pairs: a column of truth values with this name says what is not null there.
+      valid: (path, name) pairs: a column of truth values with this name says what is not null there; "": in place.
+      told: nobody has asked for these marks: the first file has nulls there. States do not compare them.
 
     Raises:
       InvalidArgumentError: an option has an invalid value.
@@ -486,14 +502,22 @@ class Conforming:
 
     schema: RowSchema | str | None = None
     valid: tuple[tuple[str, str], ...] = ()
+    told: bool = field(default=False, repr=False)
 
     @staticmethod
     def of(who: str, schema: Any, valid: Any) -> "Conforming":
         """From the arguments of users."""
-        if not (valid is None or isinstance(valid, dict)):
-            raise InvalidArgumentError(f"{who}: valid must be a dict of names by column, got {valid!r}")
-        stated = schema if schema == UNION else RowSchema.of(who, schema)
-        return Conforming(stated, tuple((valid or {}).items()))
+        marks = as_marks(valid)
+        if marks is None:
+            raise InvalidArgumentError(f"{who}: valid must be a dict of names by column, or a list of columns, got {valid!r}")
+        return Conforming(schema if schema == UNION else RowSchema.of(who, schema), marks)
+
+    def only(self, columns: Sequence[str]) -> "Conforming | None":
+        """The same for some of the columns of files; None: these need nothing, so files are read as they are."""
+        if not self.told:
+            return self
+        valid = tuple([(path, mark) for path, mark in self.valid if _root(path, columns)])
+        return replace(self, valid=valid) if valid else None
 
     def held(self, paths: Iterable[str], schema_of: Callable[[str], Any]) -> "Conforming":
         """The same with the union of the schemas of files stated.
@@ -596,7 +620,9 @@ class Conforming:
     def _marks(self, names: Collection[str]) -> dict[str, str]:
         """The marks that stand beside columns, and what they are about; others stand inside of structs."""
         roots = {mark: (_root(path, names), path) for path, mark in self.valid}
-        return {mark: root for mark, (root, path) in roots.items() if root and set(path[len(root) :]) <= {"[", "]"}}
+        return {
+            mark: root for mark, (root, path) in roots.items() if mark and root and set(path[len(root) :]) <= {"[", "]"}
+        }
 
 
 def _root(path: str, names: Collection[str]) -> str:
@@ -605,7 +631,7 @@ def _root(path: str, names: Collection[str]) -> str:
 
 
 def told_nulls(
-    schema: Any, columns: Sequence[str] | None, nulls: Sequence[str]
+    schema: Any, columns: Sequence[str] | None, nulls: Sequence[str], how: str
 ) -> tuple[Conforming, tuple[str, ...] | None] | None:
     """How a file is read whose nulls are to be told by marks, and which columns. None: it holds none.
 
@@ -613,7 +639,12 @@ def told_nulls(
       schema: of the first file.
       columns: that are wanted; None: all.
       nulls: the paths at which it holds some that NumPy has no value for.
+      how: "in place" or "beside".
     """
+    if how == "in place":
+        marks = marks_in_place(nulls, schema)
+        told = Conforming(None, marks, told=True).only(schema.names if columns is None else columns)
+        return None if told is None else (told, columns)
     valid = default_marks(nulls, schema)
     if not valid:
         return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face `datasets`: their tables and streams as datasets of this library, and back."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -91,7 +91,7 @@ def from_hf(
     dataset: Any,
     *,
     nulls: Mapping[str, Any] | str | None = None,
-    valid: Mapping[str, str] | None = None,
+    valid: Mapping[str, str] | Sequence[str] | None = None,
     features: Any = None,
 ) -> Dataset[dict[str, Any]]:
     """The rows of a Hugging Face `Dataset` or `IterableDataset`, as dicts from column name to value.
@@ -113,8 +113,8 @@ def from_hf(
     Args:
       dataset: a `datasets.Dataset` or `datasets.IterableDataset`. Of `with_format`, the columns are respected; formats of
         tensors and transforms are refused, since elements are NumPy arrays here.
-      nulls: what to put in the place of nulls, by column, as for `Dataset.from_arrow`.
-      valid: by column, the name of a column that says which rows are not null, as for `Dataset.from_arrow`.
+      nulls: what becomes of nulls, as for `Dataset.from_arrow`; an `IterableDataset` is a stream.
+      valid: where nulls are told, as for `Dataset.from_arrow`.
       features: the `datasets.Features` of an `IterableDataset` that does not know its own; None: as its first rows show.
 
     Raises:

@@ -251,11 +251,14 @@ def from_sql(
         fetch_size = integer(who, "fetch_size", fetch_size)
         if fetch_size < 1:
             raise InvalidArgumentError(f"{who}: fetch_size must be at least 1, got {fetch_size}")
-    held = RowSchema.of(who, schema)
+    held, reading = RowSchema.of(who, schema), Reading.of(nulls, valid, who)
     if held is None:
         with query.open() as rows:
             check_names(who, rows.names)
-            held = inferred_schema(who, rows.names, rows.fetch(_FIRST_ROWS))
-    node = Sql(query, held, Reading.of(nulls, valid, who), False, fetch_size)
+            first = rows.fetch(_FIRST_ROWS)
+        held = inferred_schema(who, rows.names, first)
+        if reading.tells == "in place":
+            reading = reading.of_table([record_batch_of(who, held, first, 0)], held.arrow)
+    node = Sql(query, held, reading, False, fetch_size)
     node.check()
     return node

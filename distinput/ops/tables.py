@@ -2,7 +2,7 @@
 """`from_arrow`: the rows of a table in memory, or of a stream that is opened in each pass."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import Any, ClassVar
@@ -11,9 +11,18 @@ from weakref import WeakSet
 import numpy as np
 
 from distinput.arrow.adopt import arrow_array_of, frozen, is_arrow_array, is_stream, is_table, library_of, table_of
-from distinput.arrow.arrow import FillError, NullsError, UnsupportedTypeError, to_column, without_rows, without_views
+from distinput.arrow.arrow import (
+    FillError,
+    NullsError,
+    UnsupportedTypeError,
+    columns_of,
+    takeable,
+    to_column,
+    without_rows,
+    without_views,
+)
 from distinput.arrow.tabular import Reading
-from distinput.arrow.validity import zero_of
+from distinput.arrow.validity import marked, zero_of
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, block_rows
 from distinput.columns.column import Ints
 from distinput.columns.picked import put_in_order
@@ -410,7 +419,7 @@ def rows_of_table(table: Any, reading: Reading, order: Ints | None = None) -> No
     """
     import pyarrow as pa
 
-    reading = reading.of_table(table.to_batches(), table.schema)
+    reading = reading.of_table(_looked_at(table, reading, order), table.schema)
     spec = reading.spec(table.schema)
     single = all(column.num_chunks <= 1 for column in table.columns)
     if not single:
@@ -425,6 +434,16 @@ def rows_of_table(table: Any, reading: Reading, order: Ints | None = None) -> No
         batches = [without_rows(table.schema)]
     block = reading.block(batches[0], spec, 0)
     return slices_of(block, f"{block.size} rows of {', '.join(table.column_names)}", spec.leaves, others=True)
+
+
+def _looked_at(table: Any, reading: Reading, order: Ints | None) -> Sequence[Any]:
+    """The batches in which nulls are looked for: those of the rows that are given, if others have some."""
+    import pyarrow as pa
+
+    batches: Sequence[Any] = table.to_batches()
+    if order is None or not reading.tells or not any(_has_nulls(column) for batch in batches for column in batch.columns):
+        return batches
+    return takeable(table).take(pa.array(order)).to_batches() if len(order) else ()
 
 
 def _check_nulls(batches: Sequence[Any], spec: Spec, reading: Reading) -> None:
@@ -457,7 +476,7 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
     """The rows of a dict of columns, each of any kind."""
     if not columns:
         raise InvalidArgumentError(f"{reading.who}: there must be at least one column")
-    if reading.tells_nulls:
+    if reading.tells == "beside":
         raise InvalidArgumentError(f'{reading.who}: nulls="valid" is for tables; name the columns with valid={{...}}')
     arrays: dict[Any, Any] = {}
     marks: dict[str, Any] = {}
@@ -472,6 +491,10 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
         arrays[name] = values
         if is_arrow_array(values):
             array = arrow_array_of(values)
+            told = _told_in_place(array, name, reading)
+            if told is not None:
+                arrays[name] = told
+                continue
             if name in valid:
                 fill.setdefault(name, zero_of(array.type))
                 marks[valid[name]] = array.is_valid()
@@ -480,9 +503,22 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
                     arrays[name] = to_column(array, name, fill[name])
                 except (FillError, NullsError, UnsupportedTypeError) as error:
                     raise InvalidArgumentError(f"{reading.who}: {error}") from None
-        elif name in valid:
+        elif valid.get(name):
             marks[valid[name]] = np.ones(len(values), bool)
     return from_tensor_slices({**arrays, **marks}, reading.who)
+
+
+def _told_in_place(array: Any, name: str, reading: Reading) -> Any:
+    """The columns of a named array whose nulls are told where they are; None: others are asked for, or there are none."""
+    import pyarrow as pa
+
+    batch = pa.table({name: array}).combine_chunks().to_batches()[:1] or [without_rows(pa.schema([(name, array.type)]))]
+    nulls, valid = [tuple([each for each in option if each[0] == name]) for option in (reading.nulls, reading.valid)]
+    own = replace(reading, nulls=nulls, valid=valid).of_table(batch, batch[0].schema)
+    if not own.valid or own.valid[0][1]:
+        return None
+    own.block(batch[0], own.spec(batch[0].schema), 0)  # what cannot be read is refused
+    return columns_of(marked(batch[0], own.valid, dict(nulls)), dict(nulls))[name]
 
 
 def _of_array(array: Any, reading: Reading) -> Node:

@@ -13,7 +13,7 @@ import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.values.leaves import STRING, dtype_code
-from distinput.values.nest import LEAF, NONE, Structure, component, structure_of
+from distinput.values.nest import LEAF, NONE, Nullable, Structure, component, structure_of
 from distinput.values.spec import (
     DatasetSpec,
     LeafSpec,
@@ -260,6 +260,10 @@ def _leaf(value: dict[str, Any]) -> LeafSpec:
     return RaggedTensorSpec(shape, dtype, rank)
 
 
+_MAPPINGS = (OrderedDict, Nullable)
+"""Dicts of which readers make the same again."""
+
+
 def _structure_json(structure: Structure, leaf: Callable[[], Any], who: str) -> Any:
     if structure.kind == "leaf":
         return leaf()
@@ -271,8 +275,8 @@ def _structure_json(structure: Structure, leaf: Callable[[], Any], who: str) -> 
     if structure.kind == "dict":
         by_key = dict(zip(structure.keys, children, strict=True))
         made: dict[str, Any] = {"dict": [[_key_json(key, who), by_key[key]] for key in structure.order or by_key]}
-        if structure.mapping is not None and structure.mapping.cls is OrderedDict:
-            made["class"] = "OrderedDict"
+        if structure.mapping is not None and structure.mapping.cls in _MAPPINGS:
+            made["class"] = structure.mapping.cls.__name__
         return made
     cls = structure.cls
     assert cls is not None
@@ -292,7 +296,8 @@ def _structure(value: Any, leaves: list[LeafSpec]) -> Structure:
     if kind == "dict":
         children = {_key(key): child for key, child in parts}
         order = tuple(children)
-        like: Any = (OrderedDict if value.get("class") == "OrderedDict" else dict)((key, None) for key in order)
+        cls = next((each for each in _MAPPINGS if each.__name__ == value.get("class")), dict)
+        like: Any = cls((key, None) for key in order)
         form = structure_of(like)
         made = tuple([_structure(children[key], leaves) for key in form.keys])
         return Structure("dict", form.keys, made, order=order, mapping=form.mapping)

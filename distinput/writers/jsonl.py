@@ -48,7 +48,7 @@ class JsonlWriter(Writer):
         return as_compression(self.compression_type)
 
     def reading(self, spec: Spec) -> dict[str, Any]:
-        schema = {field.name: _told(field.type) for field in check_table(spec, True)}
+        schema = {field.name: _told(field.type) for field in check_table(spec, True, nulls=False)}
         return {"schema": schema} | ({"compression_type": self.compression_type} if self.compression_type else {})
 
     def check(self, spec: Spec) -> None:
@@ -58,12 +58,12 @@ class JsonlWriter(Writer):
                 raise InvalidArgumentError(
                     f"write: JSON has no durations, and {component(path)} is {leaf}; cast it with map"
                 )
-        check_table(spec, True)
+        check_table(spec, True, nulls=False)
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
         floats = any(leaf.dtype.kind == "f" for leaf in spec.tensors("write"))
         times = any(leaf.dtype.kind == "M" for leaf in spec.tensors("write"))
-        return _File(sink, check_table(spec, True), floats, times)
+        return _File(sink, check_table(spec, True, nulls=False), floats, times)
 
 
 def _told(kind: Any) -> Any:

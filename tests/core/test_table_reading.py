@@ -27,12 +27,12 @@ def test_the_rule_for_nulls() -> None:
     assert np.isnan(first["l"][1])
     assert np.isnan(second["s"]["f"])
     for column in ([1, None], ["a", None], [True, None], [[1], None], [[1], [None]], [{"a": 1}, None]):
-        with pytest.raises(InvalidArgumentError, match=r"column 'c.*has nulls, the first in row [12].*valid=\{'c'"):
-            Dataset.from_arrow(pa.table({"c": [column[0], *column]}))
+        with pytest.raises(InvalidArgumentError, match=r"column 'c.*has nulls, the first in row [12].*valid=\['c"):
+            Dataset.from_arrow(pa.table({"c": [column[0], *column]}), nulls="error")
     with pytest.raises(InvalidArgumentError, match=r"from_tensor_slices: column 'c' has nulls, the first in row 1"):
         Dataset.from_tensor_slices(pa.table({"c": [1, None]}))
     with pytest.raises(InvalidArgumentError, match=r"column 'c' has nulls, the first in row 4, and .* of type int64"):
-        Dataset.from_arrow(pa.table({"c": pa.chunked_array([[1, 2, 3], [4, None]])}))
+        Dataset.from_arrow(pa.table({"c": pa.chunked_array([[1, 2, 3], [4, None]])}), nulls="error")
 
 
 def test_files_follow_the_same_rule(tmp_path: Any) -> None:

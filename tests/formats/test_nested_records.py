@@ -102,7 +102,7 @@ def test_a_map_is_a_list_of_pairs() -> None:
 def test_a_null_inside_is_named_by_its_field_and_replaced_by_it(tmp_path: Path) -> None:
     pq.write_table(pa.table({"m": pa.array([[{"role": "u"}, {"role": None}]])}), tmp_path / "n.parquet")
     with pytest.raises(di.errors.InvalidArgumentError, match=r"m\.role"):
-        di.data.ParquetDataset(str(tmp_path / "n.parquet")).to_list()
+        di.data.ParquetDataset(str(tmp_path / "n.parquet"), nulls="error").to_list()
     filled = di.data.ParquetDataset(str(tmp_path / "n.parquet"), nulls={"m.role": b"?"})
     assert filled.to_list() == [{"m": {"role": [b"u", b"?"]}}]
 

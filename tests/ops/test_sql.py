@@ -145,7 +145,8 @@ def test_null_follows_the_one_rule(path: str) -> None:
     run(path, "UPDATE people SET x = NULL WHERE id = 2")
     query = "SELECT x FROM people WHERE id < 5 ORDER BY id"
     with pytest.raises(InvalidArgumentError, match=r"column 'x' has nulls, the first in row 1, .*nulls=\{'x': value\}"):
-        Dataset.from_sql(query, opens(path)).to_list()
+        Dataset.from_sql(query, opens(path), nulls="error").to_list()
+    assert Dataset.from_sql(query, opens(path)).to_list()[1] == {"x": {"value": 0, "valid": False}}
     assert Dataset.from_sql(query, opens(path), nulls={"x": -1}).to_list() == [{"x": 0}, {"x": -1}, {"x": 2}]
     known = Dataset.from_sql(query, opens(path), valid={"x": "known"}).to_list()
     assert known[1] == {"x": 0, "known": False}

@@ -174,7 +174,6 @@ def test_times_are_times_of_numpy_and_utc() -> None:
             pa.table({"x": pa.RunEndEncodedArray.from_arrays([1], [5])}),
             r"column 'x' is of type run_end_encoded.*cast it to another type, or leave it out",
         ),
-        (pa.table({"x": pa.nulls(2)}), "column 'x' has nulls, the first in row 0"),
         (pa.table([[1], [2]], names=["a", "a"]), "several columns have the same name"),
         (pl.DataFrame({"o": [{1, 2}]}), "column 'o' holds Python objects"),
         (pl.Series("o", [{1, 2}]), "column 'o' holds Python objects"),

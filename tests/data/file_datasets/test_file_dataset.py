@@ -29,8 +29,8 @@ def test_every_argument_is_documented_and_every_option_has_an_order(name: str) -
     for argument in inspect.signature(made).parameters:
         assert f"\n  {argument}: " in (inspect.getdoc(made) or "")
     inner: Any = FORMATS.find(file_datasets.DATASETS[name].format)
-    # The one is for FileDataset alone, the other is what `nulls="valid"` sets.
-    options = set(inspect.signature(inner).parameters) - {"batch_rows", "tells_nulls"}
+    # The one is for FileDataset alone, the other is how `nulls` is kept.
+    options = set(inspect.signature(inner).parameters) - {"batch_rows", "tells"}
     assert options <= set(inspect.signature(made).parameters)
 
 
