@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import has_missing, is_list, without_rows
+from distinput.arrow.arrow import has_missing, in_place, is_list, without_rows
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
 from distinput.values.spec import TensorSpec
@@ -208,7 +208,7 @@ def _told(array: Any, path: Path, nulls: tuple[Path, ...]) -> Any:
         made = pa.LargeListArray.from_arrays(pa.array(offsets), items, mask=mask)
     elif array.null_count:
         made = array.fill_null(b"" if types.is_binary(kind) else pa.scalar(0).cast(kind))
-    return pa.StructArray.from_arrays([made, array.is_valid()], ["value", "valid"]) if path in nulls else made
+    return in_place(made, array.is_valid()) if path in nulls else made
 
 
 # ----------------------------------------------------------------------------
