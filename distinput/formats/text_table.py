@@ -354,9 +354,14 @@ class TextTable(TextRecords):
             return ColumnBlock(structure, [], count)
         columns = self.quick(data, count, self.wanted, head)
         if columns is not None:
-            for name, *_ in self.wanted.nulls:  # which none of these is
-                columns[name] = {"value": columns[name], "valid": Dense(np.ones(count, np.bool_))}
-            return ColumnBlock(structure, structure.flatten(columns), count)
+            valid, named = (
+                Dense(np.ones(count, np.bool_)),
+                {path[0] for path in self.wanted.nulls},
+            )  # none of these is null
+            nest = {
+                name: {"value": column, "valid": valid} if name in named else column for name, column in columns.items()
+            }
+            return ColumnBlock(structure, structure.flatten(nest), count)
         batch = self._batch(data, count, head)
         try:
             return self.block_of(batch)
@@ -404,7 +409,7 @@ class TextTable(TextRecords):
             as_float = ", or state the column as float64" if "int" in error.kind.partition("<")[0] else ""
             return InvalidArgumentError(
                 f"{where}: column {error.column!r} has no value, and NumPy has no null of type {error.kind}; say what to "
-                f"put in the place of missing values with {error.cure}{as_float}"
+                f"put in the place of missing values with {error.cure.rpartition(' with ')[2]}{as_float}"
             )
         except (FillError, pa.ArrowException, UnicodeDecodeError, OverflowError):
             pass  # the record is looked at below

@@ -72,9 +72,9 @@ class Rows:
     form: Any
 
     def __call__(self, items: dict[str, Any]) -> Any:
-        first = items
+        first: Any = items
         while isinstance(first, dict):
-            first = next(iter(first.values()), None)  # type: ignore[assignment]
+            first = next(iter(first.values()), None)
         if not isinstance(first, np.ndarray | RaggedTensor):
             return items
         return self._made(self.form, _listed(items), first.ndim - self.rank)

@@ -115,6 +115,34 @@ def test_nulls_are_told_where_they_are_at_any_depth(tmp_path: Path) -> None:
     assert filled[0]["m"]["role"] == [b"user", b"?"]
 
 
+def test_a_schema_may_leave_out_what_is_inside_of_objects(tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "at": {"x": 1, "y": "q", "z": {"u": 1}}, "m": [{"role": "u", "n": 1}, {"role": "v", "n": None}]},
+        {"id": 2, "at": {"x": 2, "y": None, "z": {"u": 2}}, "m": []},
+    ]
+    path = write(tmp_path / "a.jsonl", *rows)
+    schema = {"at": {"x": "float32", "z": {"u": float}}, "m": [{"role": str}]}
+    told = di.data.JsonLinesDataset(path, schema).to_list()
+    assert told[1]["at"] == {"x": 2.0, "z": {"u": 2.0}, "y": {"value": b"", "valid": False}}
+    assert told[0]["m"] == {"role": [b"u", b"v"], "n": {"value": [1, 0], "valid": [True, False]}}
+    chats = pa.list_(pa.struct({"role": pa.string(), "n": pa.float64()}))
+    found = di.data.JsonLinesDataset(path, schema, nulls={"at.y": b"", "m.n": 0})
+    assert found.to_list()[0] == {
+        "at": {"x": 1.0, "z": {"u": 1.0}, "y": b"q"},
+        "m": {"role": [b"u", b"v"], "n": [1, 0]},
+        "id": 1,
+    }
+    assert found.element_spec["at"]["x"].dtype == np.float32
+    for stated in (
+        pa.schema({"at": pa.struct({"x": pa.int64()}), "m": chats, "id": pa.int64()}),
+        pa.schema({"m": chats}),
+    ):
+        with pytest.raises(InvalidArgumentError, match=r"column '(at\.y|id)': the schema has no such key"):
+            di.data.JsonLinesDataset(path, stated).to_list()
+    chosen = di.data.JsonLinesDataset(path, {"at": {"x": float}}, columns=["at"])
+    assert chosen.to_list() == [{"at": {"x": 1.0}}, {"at": {"x": 2.0}}]
+
+
 def test_other_keys_are_passed_over_where_columns_are_named(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", {"a": 1, "b": {"c": [1, "x"]}}, {"b": 2, "a": 2})
     assert records(JsonLines(columns=["a"], schema={"a": int, "b": int}), path) == [{"a": 1}, {"a": 2}]
