@@ -12,7 +12,8 @@ from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.values.buffers import empty
-from distinput.values.nest import Nullable, Structure
+from distinput.values.nest import Structure
+from distinput.values.nullable import Nullable
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "FillError",
     "NullsError",
     "UnsupportedTypeError",
+    "all_missing",
     "block_of",
     "check_array",
     "check_batch",
@@ -656,6 +658,13 @@ def nested(kind: Any) -> bool:
 def has_missing(kind: Any) -> bool:
     """Whether NumPy has a value for nulls of this type: NaN, or NaT."""
     return _missing(kind) is not None
+
+
+def all_missing(kind: Any) -> bool:
+    """Whether NumPy has values for a null of this type: in the place of a null struct, one for each of its fields."""
+    from pyarrow import types
+
+    return all(all_missing(field.type) for field in kind) if types.is_struct(kind) else has_missing(kind)
 
 
 def _missing(kind: Any) -> Any:

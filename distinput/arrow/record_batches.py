@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from distinput.arrow.arrow import all_missing
 from distinput.columns.block import Block
 from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import STRING, is_ragged, shape_of
 from distinput.values.nest import Structure
+from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import arrow_rows, fixed_size_lists
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
@@ -86,7 +88,8 @@ def _binary(column: Strings) -> Any:
 # becomes columns with the names of its items, a tuple columns "0", "1", ..., a bare leaf the column "value"; what is nested
 # below becomes a struct. Dimensions of known size become fixed-size lists, other dimensions lists. Byte strings are binary
 # unless the caller says that they are text. NaN stays NaN, and NaT becomes null, for which Arrow has no other value. A
-# `Nullable` becomes its value with nulls where the mark says so, and the schema keeps at which paths there may be some.
+# `Nullable` becomes its value with nulls where the mark says so; the schema keeps the paths of those for which NumPy has no
+# value.
 # `core.arrow` is the way back.
 #
 # pyarrow is imported when the first function is called.
@@ -192,13 +195,17 @@ def _type_of(structure: Structure, leaves: Any, name: str, text: bool, paths: li
     if structure.is_leaf:
         return _leaf_type(next(leaves), name, text)
     names, children = _fields(structure, f"column {name!r}")
-    told = paths is not None and structure.is_nullable
+    told = paths is not None and is_nullable(structure)
     by_name = {
         key: _type_of(child, leaves, name if told else f"{name}.{key}", text, paths)
         for key, child in zip(names, children, strict=True)
     }
     if paths is not None and told and (depth := _depth(by_name["value"], by_name["valid"])) is not None:
-        paths.append(name + "[]" * depth)
+        kind = by_name["value"]
+        for _ in range(depth):
+            kind = kind.value_type
+        if not all_missing(kind):
+            paths.append(name + "[]" * depth)
         return by_name["value"]
     return pa.struct([(key, by_name[key]) for key in _in_order(structure, names)])
 
@@ -258,7 +265,7 @@ def _array_of(structure: Structure, leaves: Any, kind: Any, name: str, size: int
 
     if structure.is_leaf:
         return _leaf_array(next(leaves), kind, name)
-    if structure.is_nullable and not _is_both(kind):
+    if is_nullable(structure) and not _is_both(kind):
         mark, child = structure.children
         assert mark.is_leaf  # of a type that says of each value whether it is there
         valid = column_to_arrow(next(leaves))
@@ -284,7 +291,9 @@ def _with_nulls(array: Any, valid: Any, name: str) -> Any:
         return compute.if_else(valid, array, pa.scalar(None, array.type))
     items = array.flatten()
     if len(array) and not array.value_lengths().cast("int64").equals(valid.value_lengths().cast("int64")):
-        raise InvalidArgumentError(f"to_arrow: column {name!r}: the lists of its values and of its marks differ in length")
+        raise InvalidArgumentError(
+            f"to_arrow: column {name!r}: the lists of its values and of its marks differ in length"
+        )
     items = _with_nulls(items, valid.flatten(), name)
     if types.is_fixed_size_list(array.type):
         return pa.FixedSizeListArray.from_arrays(items, array.type.list_size)

@@ -11,18 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import fields_of_map, has_missing, in_place, is_list, with_offsets, without_rows
+from distinput.arrow.arrow import all_missing, fields_of_map, has_missing, in_place, is_list, with_offsets, without_rows
 from distinput.arrow.record_batches import NULLS
 
 __all__ = ["as_marks", "default_marks", "marked", "marked_schema", "marks_in_place", "null_paths", "zero_of"]
 
 
-def null_paths(batch: Any, *, structs: bool = False) -> list[str]:
+def null_paths(batch: Any, *, structs: bool = False, every: bool = False) -> list[str]:
     """The paths of a record batch at which there are nulls that NumPy has no value for.
 
     Args:
       batch: a pyarrow RecordBatch.
       structs: true: a null struct is one; false: each of its fields is.
+      every: all nulls, also those for which it has a value.
 
     >>> import pyarrow as pa
     >>> null_paths(pa.RecordBatch.from_pydict({"x": [1, None], "f": [0.5, None], "l": [[1, None], None]}))
@@ -30,7 +31,7 @@ def null_paths(batch: Any, *, structs: bool = False) -> list[str]:
     """
     found: dict[str, None] = {}
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
-        _find(array, name, found, structs)
+        _find(array, name, found, structs, every)
     return list(found)
 
 
@@ -154,31 +155,24 @@ def _stored(array: Any) -> Any:
     return array.dictionary.take(array.indices) if pa.types.is_dictionary(array.type) else array
 
 
-def _find(array: Any, path: str, found: dict[str, None], structs: bool) -> None:
+def _find(array: Any, path: str, found: dict[str, None], structs: bool, every: bool) -> None:
     from pyarrow import types
 
     array = _stored(array)
     kind = array.type
     if types.is_struct(kind):
         parts = array.flatten()
-        if structs and array.null_count and not _all_missing(kind):
+        if structs and array.null_count and (every or not all_missing(kind)):
             found[path] = None
             places = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
             parts = [_stored(part).take(places) for part in parts]
         for field, part in zip(kind, parts, strict=True):
-            _find(part, f"{_owner(path)}.{field.name}", found, structs)
+            _find(part, f"{_owner(path)}.{field.name}", found, structs, every)
         return
-    if array.null_count and not has_missing(kind):
+    if array.null_count and (every or not has_missing(kind)):
         found[path] = None
     if is_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind):
-        _find(_items(array)[0], f"{path}[]", found, structs)
-
-
-def _all_missing(kind: Any) -> bool:
-    """Whether NumPy has values for a null of this type: in the place of a null struct, one for each of its fields."""
-    from pyarrow import types
-
-    return all(_all_missing(field.type) for field in kind) if types.is_struct(kind) else has_missing(kind)
+        _find(_items(array)[0], f"{path}[]", found, structs, every)
 
 
 def _items(array: Any) -> tuple[Any, Any]:
@@ -266,7 +260,7 @@ def _without_nulls(
 
 
 def _zeros_at_nulls(part: Any, whole: Any, marked: bool) -> Any:
-    """What a struct holds, or anything, with zeros where the whole is null; a column of nothing but null only if it is marked."""
+    """What a struct holds with zeros where the struct is null; what is nothing but null stays so if it is marked itself."""
     import pyarrow as pa
 
     if isinstance(part, pa.ExtensionArray):

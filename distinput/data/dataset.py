@@ -366,10 +366,10 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
           source: a table of pyarrow, pandas, polars, DuckDB or Hugging Face, anything with `__arrow_c_stream__` or
             `__arrow_c_array__`, a dict of columns (arrays, Series, lists), a single such column, whose values are the
             elements then, or a function that opens a stream.
-          nulls: what becomes of nulls. Among floats they are NaN, among dates and times NaT; others are told. None: where a table
-            in memory holds some, there stand a value and a mark, see `Nullable`; those of a stream are errors. "error": each
-            is one. "valid": a column `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null
-            list becomes an empty one.
+          nulls: what becomes of nulls; among floats they are NaN, among dates and times NaT. None: where a table in memory
+            holds others, there stand a value and a mark, see `Nullable`; those of a stream are errors. "error": each is one.
+            "valid": a column `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list
+            becomes an empty one.
           valid: where nulls are told: a list of columns, whose values and marks are a `Nullable`, or a dict from columns to the
             names of their marks. Nulls of these columns become 0, False or b"" unless `nulls` says otherwise. "s.a" is a field
             of a struct, "x[]" are the items of lists.

@@ -57,17 +57,18 @@ class ArrowIpc(TableFormat):
 
     Args:
       columns: names of the columns wanted; all when None.
-      nulls: what becomes of nulls for which NumPy has no value: it has NaN and NaT. None: where the first file holds some, there
-        stand a value and a mark, see `Nullable`; a null at another place, in a later file, is an error. "error": each is one.
-        "valid": `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list becomes an empty one.
+      nulls: what becomes of nulls for which NumPy has no value: it has NaN and NaT. None: where the first file holds some,
+        there stand a value and a mark, see `Nullable`; a null at another place, in a later file, is an error. "error": each is
+        one. "valid": `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list becomes an
+        empty one.
       trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and
         indices stay within it. A damaged file may then end the process, or yield values that it does not contain.
       memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
         while it is read is a `DataLossError` and not the end of the process; random access reads whole record batches.
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
         What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
-      valid: where nulls are told, in all files: a list of columns, whose values and marks are a `Nullable`, or a dict from columns
-        to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
+      valid: where nulls are told, in all files: a list of columns, whose values and marks are a `Nullable`, or a dict from
+        columns to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
 
     Raises:
       NotFoundError: a file is not there.
@@ -116,12 +117,18 @@ class ArrowIpc(TableFormat):
             return self
         try:
             file = self._file(path)
-            told = told_nulls(file.schema, self.columns, _null_paths(file, self.tells == "in place"), self.tells)
+            told = told_nulls(
+                file.schema, self.columns, _null_paths(file, structs=self.tells == "in place"), self.tells
+            )
         except (DistinputError, OSError):
             return self  # it is reading that fails
         if told is None:
             return self
         return ConformingArrow(told[1], trusted=self.trusted, memory_map=self.memory_map, conforming=told[0])
+
+    def null_paths(self, path: str) -> list[str]:
+        """The paths at which a file holds any nulls; reads all of it."""
+        return _null_paths(self._file(path), structs=True, every=True)
 
     def with_columns(self, columns: Sequence[str]) -> "ArrowIpc":
         return replace(self, columns=columns)
@@ -284,7 +291,7 @@ class ConformingArrow(ArrowIpc):
         plain = repr(self._plain)
         if self.conforming.told:
             return plain
-        return f"{type(self).__name__}{plain[plain.index('('):-1]}, conforming={self.conforming!r})"
+        return f"{type(self).__name__}{plain[plain.index('(') : -1]}, conforming={self.conforming!r})"
 
     @property
     def _plain(self) -> ArrowIpc:
@@ -336,14 +343,14 @@ _LOOKED_AT = 16 << 20
 """Bytes of the record batches in which nulls are looked for where a file is not mapped, and each must be read for it."""
 
 
-def _null_paths(file: ArrowFile, structs: bool) -> list[str]:
-    """The paths at which a file holds nulls that NumPy has no value for; those of structs are such ones, or those of fields."""
+def _null_paths(file: ArrowFile, *, structs: bool, every: bool = False) -> list[str]:
+    """The paths at which a file holds nulls; `structs` and `every` as for `null_paths`, which then looks at all of the file."""
     found: dict[str, None] = {}
     size = 0
     for _, batch in file.each(0):
-        found.update(dict.fromkeys(null_paths(batch, structs=structs)))
+        found.update(dict.fromkeys(null_paths(batch, structs=structs, every=every)))
         size += batch.nbytes
-        if not file.views and size >= _LOOKED_AT:
+        if not file.views and not every and size >= _LOOKED_AT:
             break
     return list(found)
 

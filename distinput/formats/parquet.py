@@ -163,13 +163,14 @@ class Parquet(TableFormat):
     Args:
       columns: names of the columns wanted; all when None.
       batch_rows: the most rows in a block; None: as many as take about four megabytes.
-      nulls: what becomes of nulls for which NumPy has no value: it has NaN and NaT. None: where the first file holds some, there
-        stand a value and a mark, see `Nullable`; a null at another place, in a later file, is an error. "error": each is one.
-        "valid": `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list becomes an empty one.
+      nulls: what becomes of nulls for which NumPy has no value: it has NaN and NaT. None: where the first file holds some,
+        there stand a value and a mark, see `Nullable`; a null at another place, in a later file, is an error. "error": each is
+        one. "valid": `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list becomes an
+        empty one.
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
         What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
-      valid: where nulls are told, in all files: a list of columns, whose values and marks are a `Nullable`, or a dict from columns
-        to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
+      valid: where nulls are told, in all files: a list of columns, whose values and marks are a `Nullable`, or a dict from
+        columns to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
 
     Raises:
       NotFoundError: a file is not there.
@@ -217,11 +218,15 @@ class Parquet(TableFormat):
         if path is None:
             return self
         try:
-            found = _null_paths(path, self._columns, structs=self.tells == "in place")
+            found = _null_paths(path, self._columns, _LOOKED_AT, structs=self.tells == "in place")
             told = told_nulls(schema_of(path), self._columns, found, self.tells)
         except (DistinputError, OSError):
             return self  # it is reading that fails
         return self if told is None else ConformingParquet(told[1], self.batch_rows, conforming=told[0])
+
+    def null_paths(self, path: str) -> list[str]:
+        """The paths at which a file holds any nulls; reads all of it where its footer does not tell."""
+        return _null_paths(path, self._columns, math.inf, structs=True, every=True)
 
     def with_columns(self, columns: Sequence[str]) -> "Parquet":
         return replace(self, columns=columns)
@@ -397,7 +402,7 @@ class ConformingParquet(Parquet):
         plain = repr(self._plain)
         if self.conforming.told:
             return plain
-        return f"{type(self).__name__}{plain[plain.index('('):-1]}, conforming={self.conforming!r})"
+        return f"{type(self).__name__}{plain[plain.index('(') : -1]}, conforming={self.conforming!r})"
 
     @property
     def _plain(self) -> Parquet:
@@ -436,8 +441,10 @@ _LOOKED_AT = 16 << 20
 """Bytes of the row groups that are read to see where in nested columns nulls are, and in those without statistics."""
 
 
-def _null_paths(path: str, columns: Sequence[str] | None, *, structs: bool) -> list[str]:
-    """The paths at which a file holds nulls that NumPy has no value for; those of structs are such ones, or those of fields.
+def _null_paths(
+    path: str, columns: Sequence[str] | None, most_bytes: float, *, structs: bool, every: bool = False
+) -> list[str]:
+    """The paths at which a file holds nulls; `structs` and `every` as for `null_paths`.
 
     The statistics of the footer tell it of plain columns; of others only whether there may be some, and the first row groups
     say where.
@@ -454,12 +461,12 @@ def _null_paths(path: str, columns: Sequence[str] | None, *, structs: bool) -> l
             continue
         if item.name not in counts or nested(item.type):
             unclear.append(item.name)
-        elif not has_missing(item.type):
+        elif every or not has_missing(item.type):
             found.append(item.name)
     footer, size = footer_of(path), 0
     with opened(path, stamp_of(path)) as reader:
         for group in range(footer.num_row_groups if unclear else 0):
-            if size >= _LOOKED_AT:
+            if size >= most_bytes:
                 break
             with reading(path, group):
                 batches = (
@@ -468,11 +475,12 @@ def _null_paths(path: str, columns: Sequence[str] | None, *, structs: bool) -> l
                     else reader.row_group(group, unclear).to_batches()
                 )
                 for batch in batches:
-                    found += null_paths(checked_batch(path, f"row group {group}", batch), structs=structs)
+                    batch = checked_batch(path, f"row group {group}", batch)
+                    found = list(dict.fromkeys([*found, *null_paths(batch, structs=structs, every=every)]))
                     size += max(1, batch.nbytes)
-                    if size >= _LOOKED_AT:
+                    if size >= most_bytes:
                         break
-    return list(dict.fromkeys(found))
+    return found
 
 
 def _null_counts(path: str) -> dict[str, int]:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What formats of tables share: options, rows as blocks, one schema for all files, and files that state or count their rows."""
 
+import dataclasses
 import re
 import threading
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -502,14 +503,16 @@ class Conforming:
 
     schema: RowSchema | str | None = None
     valid: tuple[tuple[str, str], ...] = ()
-    told: bool = field(default=False, repr=False)
+    told: bool = dataclasses.field(default=False, repr=False)
 
     @staticmethod
     def of(who: str, schema: Any, valid: Any) -> "Conforming":
         """From the arguments of users."""
         marks = as_marks(valid)
         if marks is None:
-            raise InvalidArgumentError(f"{who}: valid must be a dict of names by column, or a list of columns, got {valid!r}")
+            raise InvalidArgumentError(
+                f"{who}: valid must be a dict of names by column, or a list of columns, got {valid!r}"
+            )
         return Conforming(schema if schema == UNION else RowSchema.of(who, schema), marks)
 
     def only(self, columns: Sequence[str]) -> "Conforming | None":

@@ -10,6 +10,8 @@ import numpy as np
 from distinput.data.dataset import Dataset
 from distinput.data.writing import request_of, write
 from distinput.errors import InvalidArgumentError
+from distinput.formats.arrow_ipc import ArrowIpc
+from distinput.formats.parquet import Parquet
 from distinput.inspect.counts import count
 from distinput.inspect.examples import declaration, features_of
 from distinput.inspect.files import Files, open_files
@@ -19,6 +21,9 @@ from distinput.values.spec import TensorSpec
 from distinput.writers.manifest import WrittenFiles
 
 __all__ = ["convert", "records_as_dataset"]
+
+_WITH_NULLS = ("arrow", "parquet")
+"""Formats that hold nulls."""
 
 _OF_ONE_VALUE = ("npy", "text")
 """Formats whose elements have no parts."""
@@ -49,7 +54,8 @@ def convert(
 
     `tf.train.Example` messages become columns, one for each feature: all messages are decoded once before, to find out which
     there are, so nothing is left out. A feature that is absent somewhere, or differs in length, becomes lists, empty where it
-    is absent. To TFRecord files columns are written as Examples. Other records become the column "value".
+    is absent. To TFRecord files columns are written as Examples. Other records become the column "value". Nulls of Parquet and
+    Arrow files are nulls again in such files; for others, `options` says what stands in their place.
 
     Args:
       filenames: a path, pattern or directory, a list of them, or what `open_files` found.
@@ -87,7 +93,7 @@ def convert(
     files = filenames
     if not isinstance(files, Files):
         files = open_files(filenames, format, storage_options=storage_options, **(options or {}))
-    dataset = records_as_dataset(files, records, scan)
+    dataset = records_as_dataset(files, records, scan, _nulls_of(files, to))
     if casts:
         dataset = _cast(dataset, casts)
     dataset = _of_one_value(dataset, to, value)
@@ -101,18 +107,29 @@ def convert(
     return write(dataset, replace(request, who="convert", progress=progress))
 
 
-def records_as_dataset(files: Files, records: str | None = None, scan: int | None = None) -> Dataset[Any]:
+def _nulls_of(files: Files, to: str) -> dict[str, Any]:
+    """Options with which all nulls of the files are told that the new files can hold, if none say what becomes of them."""
+    made = files.format
+    if to not in _WITH_NULLS or not isinstance(made, Parquet | ArrowIpc) or made.tells != "in place":
+        return {}
+    return {"valid": list(dict.fromkeys(path for each in files.paths for path in made.null_paths(each)))}
+
+
+def records_as_dataset(
+    files: Files, records: str | None = None, scan: int | None = None, options: Mapping[str, Any] | None = None
+) -> Dataset[Any]:
     """The records of files as a dataset; those of messages with the features that they have.
 
     Args:
       files: the files.
       records: as for `convert`.
       scan: as for `convert`.
+      options: of the format, beside those of the files.
 
     Raises:
       InvalidArgumentError: a feature has values of several kinds, or the records are SequenceExamples.
     """
-    dataset = files.dataset()
+    dataset = files.dataset(**({} if options is None else options))
     kind = record_kind(files, files.paths[0], records)
     if kind == "sequence_example":
         raise InvalidArgumentError(

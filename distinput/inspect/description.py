@@ -153,6 +153,9 @@ def _columns(files: Files) -> tuple[ColumnDescription, ...]:
     made = files.format.held(files.paths)
     schema = schema_of_table(made, files.paths[0])
     if schema is not None:
+        conforming = getattr(getattr(made, "inner", made), "conforming", None)
+        if conforming is not None and conforming.told:
+            schema = conforming.rows_of(files.paths[0], schema, None)
         return tuple([column for field in schema for column in _of_field(field)])
     spec = made.spec(files.paths[0] if made.spec_from_file else None)
     paths = [path.replace("']['", ".").strip("[]'\"") for path in spec.structure.paths]

@@ -20,6 +20,7 @@ from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.leaves import STRING
 from distinput.values.nest import Structure, flatten
+from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import Spec, TensorSpec
 
@@ -264,7 +265,7 @@ class AsRows(_AsPython):
                 return _with_children(at, path, walk)
             own = [next(leaves) for _ in range(at.num_leaves)]
             nest = at.build(own)
-            lists = nest["value"] if at.is_nullable else nest
+            lists = nest["value"] if is_nullable(at) else nest
             found = flatten(lists) if isinstance(lists, dict) else []
             if not found or any(not isinstance(leaf, TensorSpec) or not leaf.shape for leaf in found):
                 raise InvalidArgumentError(f"as_rows: {name!r} is no dict of lists: {nest}")
@@ -305,7 +306,7 @@ def _form_of(
     own = [next(leaves) for _ in range(at.num_leaves)]
     again = iter(own)
     left.pop(name, None)
-    if at.is_nullable:
+    if is_nullable(at):
         parts = {}
         for key, child in zip(at.keys, at.children, strict=True):
             inner = path if key == "value" else (*path, key)

@@ -16,6 +16,7 @@ from distinput.plan.families import OneForOne
 from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.nest import Structure
+from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec
 
 __all__ = ["Select"]
@@ -102,7 +103,7 @@ class Select(OneForOne):
                 return at, list(range(first, first + at.num_leaves))
             keys = at.keys if at.kind == "dict" else ()
             key = rest if rest in keys else next((key for key in keys if rest.startswith(f"{key}.")), None)
-            if key is None and at.is_nullable:
+            if key is None and is_nullable(at):
                 parts.setdefault("value", []).append((rest, name))
                 parts.setdefault("valid", []).append(("", name))
             elif key is None:
@@ -111,7 +112,7 @@ class Select(OneForOne):
                 )
             else:
                 parts.setdefault(key, []).append((rest[len(key) + 1 :], name))
-        if at.mapping is not None and not at.is_nullable and at.makes_anew:
+        if at.mapping is not None and not is_nullable(at) and at.makes_anew:
             raise InvalidArgumentError(
                 f"select: {wanted[0][1]!r} is a part of what as_rows makes; select it before as_rows"
             )

@@ -441,7 +441,11 @@ def _looked_at(table: Any, reading: Reading, order: Ints | None) -> Sequence[Any
     import pyarrow as pa
 
     batches: Sequence[Any] = table.to_batches()
-    if order is None or not reading.tells or not any(_has_nulls(column) for batch in batches for column in batch.columns):
+    if (
+        order is None
+        or not reading.tells
+        or not any(_has_nulls(column) for batch in batches for column in batch.columns)
+    ):
         return batches
     return takeable(table).take(pa.array(order)).to_batches() if len(order) else ()
 

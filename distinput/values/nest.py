@@ -14,30 +14,10 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
-__all__ = ["LEAF", "NONE", "Nullable", "Structure", "component", "flatten", "map_leaves", "structure_of", "tuple_of"]
+__all__ = ["LEAF", "NONE", "Structure", "component", "flatten", "map_leaves", "structure_of", "tuple_of"]
 
 Nest = Any
 Leaf = Any
-
-
-class Nullable(dict[str, Any]):
-    """A value that may be missing: a dict of the "value" and of "valid", which says whether it is one.
-
-    Readers of tables hand it out where their files hold nulls that NumPy has no value for: `{"value": 5, "valid": True}`, and
-    for a null `{"value": 0, "valid": False}`, with an empty string, an empty list or zeros in its place. For items of lists
-    both are lists. Code that takes it for the number itself fails at once. Writers of Parquet and Arrow files, `to_arrow` and
-    `to_pandas` make nulls of it again, also of one that a function has made.
-
-    >>> import distinput as di
-    >>> import pyarrow as pa
-    >>> ds = di.data.Dataset.from_arrow(pa.table({"x": [5, None]}))
-    >>> ds.to_list()
-    [{'x': {'value': 5, 'valid': True}}, {'x': {'value': 0, 'valid': False}}]
-    >>> ds.to_arrow()["x"].to_pylist()
-    [5, None]
-    >>> ds.map(lambda row: row["x"]["value"]).to_list()
-    [5, 0]
-    """
 
 
 @dataclass(frozen=True)
@@ -70,11 +50,6 @@ class Structure:
     def is_leaf(self) -> bool:
         """True for a bare leaf."""
         return self.kind == "leaf"
-
-    @cached_property
-    def is_nullable(self) -> bool:
-        """True for a `Nullable`, whose children are the mark and the value."""
-        return getattr(self.mapping, "cls", None) is Nullable and self.keys == ("valid", "value")
 
     @cached_property
     def is_plain_leaf(self) -> bool:

@@ -10,6 +10,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.compression import CODECS, Compression, as_compression
 from distinput.files.sink import Sink
 from distinput.values.nest import Structure, component
+from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec
 
 __all__ = ["ShardFile", "Writer", "column_paths", "whole_file_codec"]
@@ -88,6 +89,11 @@ def column_paths(writer: str, structure: Structure) -> list[str]:
         return ["value"]
     for child, path in zip(structure.children, structure.keys or range(len(structure.children)), strict=True):
         if not child.is_leaf:
+            if is_nullable(child):
+                raise InvalidArgumentError(
+                    f"write: {writer} has no place for the nulls of {component(f'[{path!r}]')}; give the reader "
+                    f"nulls={{{path!r}: value}}, or write Parquet or Arrow files"
+                )
             raise InvalidArgumentError(
                 f"write: {writer} takes elements of one level, and {component(f'[{path!r}]')} has more below it; map them to a "
                 "flat dict"

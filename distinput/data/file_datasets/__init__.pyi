@@ -58,9 +58,10 @@ class ArrowDataset(Dataset[dict[str, Any]]):
       filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
       columns: names of the columns wanted; all when None.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
-      nulls: what becomes of nulls for which NumPy has no value: it has NaN and NaT. None: where the first file holds some, there
-        stand a value and a mark, see `Nullable`; a null at another place, in a later file, is an error. "error": each is one.
-        "valid": `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list becomes an empty one.
+      nulls: what becomes of nulls for which NumPy has no value: it has NaN and NaT. None: where the first file holds some,
+        there stand a value and a mark, see `Nullable`; a null at another place, in a later file, is an error. "error": each is
+        one. "valid": `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list becomes an
+        empty one.
       trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and
         indices stay within it. A damaged file may then end the process, or yield values that it does not contain.
       memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
@@ -71,8 +72,8 @@ class ArrowDataset(Dataset[dict[str, Any]]):
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
         What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
-      valid: where nulls are told, in all files: a list of columns, whose values and marks are a `Nullable`, or a dict from columns
-        to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
+      valid: where nulls are told, in all files: a list of columns, whose values and marks are a `Nullable`, or a dict from
+        columns to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
 
@@ -398,17 +399,18 @@ class ParquetDataset(Dataset[dict[str, Any]]):
       filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
       columns: names of the columns wanted; all when None.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
-      nulls: what becomes of nulls for which NumPy has no value: it has NaN and NaT. None: where the first file holds some, there
-        stand a value and a mark, see `Nullable`; a null at another place, in a later file, is an error. "error": each is one.
-        "valid": `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list becomes an empty one.
+      nulls: what becomes of nulls for which NumPy has no value: it has NaN and NaT. None: where the first file holds some,
+        there stand a value and a mark, see `Nullable`; a null at another place, in a later file, is an error. "error": each is
+        one. "valid": `x_valid` beside `x` tells them. A dict has what to put in their place, by column; a null list becomes an
+        empty one.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
         record is found behind it. None: as `Options.on_error` says, or "raise".
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
         What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
-      valid: where nulls are told, in all files: a list of columns, whose values and marks are a `Nullable`, or a dict from columns
-        to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
+      valid: where nulls are told, in all files: a list of columns, whose values and marks are a `Nullable`, or a dict from
+        columns to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
 
