@@ -243,7 +243,7 @@ class Csv(TextTable):
     def problem(self, data: Bytes, place: int) -> str:
         if data[place] == 10:
             return "there is a newline inside of quotes; pass newlines_in_values=True if that is meant"
-        return 'there is a "\\r" without "\\n"; lines end with "\\n" or "\\r\\n"'
+        return 'there is a "\\r" without "\\n"; lines end with "\\n" or "\\r\\n", as those of `tr "\\r" "\\n"` do'
 
     def quick(self, data: Bytes, count: int, schema: RowSchema, head: Head) -> dict[str, Column] | None:
         # Any text may be a missing value where that is stated, numbers too.
