@@ -445,7 +445,7 @@ def in_place(array: Any, valid: Any) -> Any:
 
 def is_in_place(kind: Any) -> bool:
     """Whether a type is that of an array that `in_place` made."""
-    return kind.num_fields == 2 and kind.field(1).metadata == _MARK
+    return bool(kind.num_fields == 2 and kind.field(1).metadata == _MARK)
 
 
 def _fields_of(kind: Any, name: str) -> list[Any]:

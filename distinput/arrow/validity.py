@@ -224,22 +224,21 @@ def _without_nulls(
         arrays: list[Any] = []
         inside: list[tuple[str, Any]] = []
         for field, part in zip(kind, array.flatten(), strict=True):
-            below = f"{_owner(path)}.{field.name}"
+            place = f"{_owner(path)}.{field.name}"
             if mark is not None:
-                part = _zeros_at_nulls(part, array, below in names_of_marks)
-            whole, marks = _marked(part, below, names_of_marks, fill)
+                part = _zeros_at_nulls(part, array, place in names_of_marks)
+            whole, marks = _marked(part, place, names_of_marks, fill)
             names, arrays, inside = [*names, field.name], [*arrays, whole], [*inside, *marks]
         names, arrays = _joined(names, arrays, inside)
         if arrays or mark is None:
             return (pa.StructArray.from_arrays(arrays, names) if arrays else array), []
         return pa.array([{}] * len(array), kind), []
-    beside: list[tuple[str, Any]] = []
     nulls = array.is_null() if array.null_count else None
     if is_list(kind) or types.is_map(kind):
         items, offsets = _items(array)
         items, below = _marked(items, f"{path}[]", names_of_marks, fill)
         whole = pa.LargeListArray.from_arrays(offsets, items, mask=nulls if mark is None else None)
-        return whole, [*beside, *[(name, pa.LargeListArray.from_arrays(offsets, each)) for name, each in below]]
+        return whole, [(name, pa.LargeListArray.from_arrays(offsets, each)) for name, each in below]
     if types.is_fixed_size_list(kind):
         items, _ = _items(array)
         items, below = _marked(items, f"{path}[]", names_of_marks, fill)
@@ -247,7 +246,7 @@ def _without_nulls(
         whole = _fixed(items, kind.list_size, valid, None if mark is not None else nulls)
         if isinstance(source, pa.ExtensionArray) and whole.type == source.type.storage_type:
             whole = pa.ExtensionArray.from_storage(source.type, whole)
-        return whole, [*beside, *[(name, _fixed(each, kind.list_size, valid, None)) for name, each in below]]
+        return whole, [(name, _fixed(each, kind.list_size, valid, None)) for name, each in below]
     if mark is not None and nulls is not None:
         value = fill.get(_owner(path), zero_of(kind))
         if types.is_null(kind):
@@ -256,7 +255,7 @@ def _without_nulls(
             array = _zeros_at_nulls(array, array, False)
         elif value is not None:
             array = array.fill_null(pa.scalar(value, kind))
-    return array, beside
+    return array, []
 
 
 def _zeros_at_nulls(part: Any, whole: Any, marked: bool) -> Any:

@@ -251,14 +251,20 @@ class ArrowIpc(TableFormat):
 
     def _kept(self, file: ArrowFile, number: int) -> ColumnBlock:
         """All rows of a batch, cached; values are decoded only if they are not views of the file."""
-        key = file, number, self.nulls
+        key = file, number, self.nulls, self._form
         block = _DECODED.get(key)
         if block is None:
             batch = file.batch(number)
             block = self._block(file, number, batch, range(batch.num_rows))
-            own = sum(_own_bytes(column) if file.views else column.nbytes for column in block.columns)
+            views = file.views and self._form is None
+            own = sum(_own_bytes(column) if views else column.nbytes for column in block.columns)
             _DECODED.put(key, block, own + 1024)
         return block
+
+    @property
+    def _form(self) -> Any:
+        """What decoded batches are known by, beside their file; None: they are as they are in it."""
+        return None
 
     def _block(self, file: ArrowFile, number: int, batch: Any, rows: range) -> ColumnBlock:
         part = f"record batch {number}"
@@ -322,9 +328,9 @@ class ConformingArrow(ArrowIpc):
     def _straight(self, file: ArrowFile, batches: Batches, rows: Ints) -> list[Column | None]:
         return [None] * len(self._spec(file).leaves)
 
-    def _kept(self, file: ArrowFile, number: int) -> ColumnBlock:
-        batch = file.batch(number)
-        return self._block(file, number, batch, range(batch.num_rows))
+    @property
+    def _form(self) -> Any:
+        return self.columns, self.conforming
 
     def _converted(self, file: ArrowFile, part: str, batch: Any, rows: range) -> ColumnBlock:
         wanted = self.conforming.rows_of(file.path, file.schema, self.columns)

@@ -495,7 +495,8 @@ class Conforming:
     Args:
       schema: of the rows; "union": that of all files, once they are known; None: each file has its own.
       valid: (path, name) pairs: a column of truth values with this name says what is not null there; "": in place.
-      told: nobody has asked for these marks: the first file has nulls there. States do not compare them.
+      told: the columns of these marks, if nobody has asked for them: the first file has nulls there. States do not compare
+        them.
 
     Raises:
       InvalidArgumentError: an option has an invalid value.
@@ -503,7 +504,7 @@ class Conforming:
 
     schema: RowSchema | str | None = None
     valid: tuple[tuple[str, str], ...] = ()
-    told: bool = dataclasses.field(default=False, repr=False)
+    told: tuple[str, ...] = dataclasses.field(default=(), repr=False)
 
     @staticmethod
     def of(who: str, schema: Any, valid: Any) -> "Conforming":
@@ -519,8 +520,9 @@ class Conforming:
         """The same for some of the columns of files; None: these need nothing, so files are read as they are."""
         if not self.told:
             return self
-        valid = tuple([(path, mark) for path, mark in self.valid if _root(path, columns)])
-        return replace(self, valid=valid) if valid else None
+        kept = [(mark, column) for mark, column in zip(self.valid, self.told, strict=True) if column in columns]
+        valid, told = tuple([mark for mark, _ in kept]), tuple([column for _, column in kept])
+        return replace(self, valid=valid, told=told) if kept else None
 
     def held(self, paths: Iterable[str], schema_of: Callable[[str], Any]) -> "Conforming":
         """The same with the union of the schemas of files stated.
@@ -630,24 +632,27 @@ class Conforming:
 
 def _root(path: str, names: Collection[str]) -> str:
     """The column with which the path of a mark begins; empty if there is none."""
-    return next((name for name in names if path == name or path.startswith((f"{name}.", f"{name}[]"))), "")
+    found = [name for name in names if path == name or path.startswith((f"{name}.", f"{name}[]"))]
+    return max(found, key=len, default="")
 
 
 def told_nulls(
-    schema: Any, columns: Sequence[str] | None, nulls: Sequence[str], how: str
+    schema: Any, given: Sequence[str] | None, nulls: Sequence[str], how: str
 ) -> tuple[Conforming, tuple[str, ...] | None] | None:
     """How a file is read whose nulls are to be told by marks, and which columns. None: it holds none.
 
     Args:
       schema: of the first file.
-      columns: that are wanted; None: all.
+      given: the columns that are wanted; None: all.
       nulls: the paths at which it holds some that NumPy has no value for.
       how: "in place" or "beside".
     """
+    columns = None if given is None else tuple(given)
     if how == "in place":
         marks = marks_in_place(nulls, schema)
-        told = Conforming(None, marks, told=True).only(schema.names if columns is None else columns)
-        return None if told is None else (told, columns)
+        told = Conforming(None, marks, tuple([_root(path, schema.names) for path, _ in marks]))
+        kept = told.only(schema.names if columns is None else columns) if marks else None
+        return None if kept is None else (kept, columns)
     valid = default_marks(nulls, schema)
     if not valid:
         return None

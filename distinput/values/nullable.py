@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values that may be missing."""
 
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from importlib import import_module
 from typing import Any
 
 from distinput.names.registry import when_imported
@@ -51,7 +51,7 @@ def _made(keys: Iterable[str], parts: Iterable[Any]) -> Nullable:
 
 
 def _tell_jax() -> None:
-    tree: Any = import_module("jax.tree_util")
+    tree = sys.modules["jax"].tree_util
 
     def with_keys(nullable: Nullable) -> tuple[list[tuple[Any, Any]], tuple[str, ...]]:
         return [(tree.DictKey(key), part) for key, part in nullable.items()], tuple(nullable)
@@ -61,7 +61,7 @@ def _tell_jax() -> None:
 
 def _tell_torch() -> None:
     with suppress(AttributeError, TypeError):  # a release that registers in another way must still be imported
-        import_module("torch.utils._pytree").register_pytree_node(
+        sys.modules["torch"].utils._pytree.register_pytree_node(
             Nullable, _flat, lambda parts, keys: _made(keys, parts), serialized_type_name="distinput.data.Nullable"
         )
 

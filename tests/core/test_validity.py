@@ -83,6 +83,7 @@ def test_nulls_are_told_beside_what_stands_for_them(name: str, how: str, tmp_pat
     if how == "polars" and name in ("map", "fixed list of nulls", "list view", "view"):
         pytest.skip("polars has no such type, or writes it otherwise")
     path = str(tmp_path / f"a.{how}")
+    ds: Dataset[Any]
     if how == "parquet":
         di.io.write_parquet(path, {"x": array})
         ds = di.data.ParquetDataset(path, nulls="valid")
@@ -312,6 +313,15 @@ def test_columns_without_nulls_are_read_as_ever(tmp_path: Path) -> None:
     iterator = iter(before)
     next(iterator)
     assert ds.restore(iterator.state()).get_next() == {"y": 2}  # a state that was saved when nulls were errors
+
+
+@pytest.mark.parametrize("make", [di.data.ParquetDataset, di.data.ArrowDataset])
+def test_names_with_dots_are_no_fields(make: Any, tmp_path: Path) -> None:
+    path, columns = str(tmp_path / "a"), {"a": [1, 2], "a.b": pa.array([1, None])}
+    (di.io.write_parquet if make is di.data.ParquetDataset else di.io.write_arrow)(path, columns)
+    assert make(path).select(["a"]).to_list() == [{"a": 1}, {"a": 2}]
+    assert make(path, columns=["a.b"]).to_list()[1] == {"a.b": {"value": 0, "valid": False}}
+    assert make(path).to_list()[1] == {"a": 2, "a.b": {"value": 0, "valid": False}}
 
 
 def test_every_file_of_what_is_written_has_the_same_elements(tmp_path: Path) -> None:
