@@ -173,17 +173,16 @@ def null_places(array: Any, path: Path) -> Iterator[Path]:
 
     >>> import pyarrow as pa
     >>> list(null_places(pa.array([{"a": None, "b": [1, None]}, None]), ("s",)))
-    [('s', 'a'), ('s', 'b'), ('s', 'b', None)]
+    [('s',), ('s', 'a'), ('s', 'b', None)]
     """
     from pyarrow import types
 
     kind = array.type
-    if types.is_struct(kind):
-        for part, inner in zip(array.flatten(), kind, strict=True):
-            yield from null_places(part, (*path, inner.name))
-        return
     if array.null_count and not has_missing(kind):
         yield path
+    if types.is_struct(kind):
+        for part, inner in zip(array.filter(array.is_valid()).flatten(), kind, strict=True):
+            yield from null_places(part, (*path, inner.name))
     if is_list(kind):
         yield from null_places(array.flatten(), (*path, None))
 
@@ -195,20 +194,33 @@ def _told(array: Any, path: Path, nulls: tuple[Path, ...]) -> Any:
 
     if not any(each[: len(path)] == path for each in nulls):
         return array
-    kind, made = array.type, array
+    kind, valid = array.type, array.is_valid()
+    if array.null_count and path in nulls:
+        array = compute.if_else(valid, array, pa.scalar(_zero(kind), kind))
+    made = array
     if types.is_struct(kind):
-        parts = zip(array.flatten(), kind, strict=True)
-        return pa.StructArray.from_arrays(
-            [_told(part, (*path, inner.name), nulls) for part, inner in parts], [inner.name for inner in kind]
-        )
-    if is_list(kind):
+        parts = [_told(part, (*path, inner.name), nulls) for part, inner in zip(array.flatten(), kind, strict=True)]
+        made = pa.StructArray.from_arrays(parts, [inner.name for inner in kind])
+    elif is_list(kind):
         sizes = compute.fill_null(compute.list_value_length(array), 0).to_numpy(zero_copy_only=False)
         items, offsets = _told(array.flatten(), (*path, None), nulls), np.append(0, np.cumsum(sizes, dtype=np.int64))
-        mask = array.is_null() if array.null_count and path not in nulls else None
-        made = pa.LargeListArray.from_arrays(pa.array(offsets), items, mask=mask)
-    elif array.null_count:
-        made = array.fill_null(b"" if types.is_binary(kind) else pa.scalar(0).cast(kind))
-    return in_place(made, array.is_valid()) if path in nulls else made
+        made = pa.LargeListArray.from_arrays(
+            pa.array(offsets), items, mask=array.is_null() if array.null_count else None
+        )
+    return in_place(made, valid) if path in nulls else made
+
+
+def _zero(kind: Any) -> Any:
+    """What stands in the place of a null of an inferred type."""
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        return {inner.name: _zero(inner.type) for inner in kind}
+    if is_list(kind):
+        return []
+    return (
+        b"" if types.is_binary(kind) else False if types.is_boolean(kind) else np.nan if types.is_floating(kind) else 0
+    )
 
 
 # ----------------------------------------------------------------------------

@@ -105,12 +105,12 @@ def test_nulls_are_told_where_they_are_at_any_depth(tmp_path: Path) -> None:
             "n": {"value": [0, 3], "valid": [False, True]},
         },
         "t": {"value": {"value": [b"", b"x"], "valid": [False, True]}, "valid": True},
-        "s": {"q": {"value": 1, "valid": True}},
+        "s": {"value": {"q": 1}, "valid": True},
         "e": [],
         "z": {"value": b"", "valid": False},
     }
     assert second["t"] == {"value": {"value": [], "valid": []}, "valid": False}
-    assert second["s"] == {"q": {"value": 0, "valid": False}}
+    assert second["s"] == {"value": {"q": 0}, "valid": False}
     filled = di.data.JsonLinesDataset(path, nulls={"m.role": b"?"}).to_list()
     assert filled[0]["m"]["role"] == [b"user", b"?"]
 
