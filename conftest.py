@@ -19,10 +19,10 @@ if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", "")
 # Packages that distinput works without. `make test` installs them, but for Ray and TensorFlow; `make test-core` none.
 # fmt: off
 _OPTIONAL = [
-    "PIL", "accelerate", "aiohttp", "array_record", "cloudpickle", "cryptography", "dask", "datasets", "distributed", "duckdb",
-    "flask_cors", "flax", "google_crc32c", "grain", "jax", "keras", "lightning", "loky", "ml_dtypes", "moto", "mpi4py",
-    "obstore", "opentelemetry", "orbax", "pandas", "polars", "ray", "rich", "simplejpeg", "tensorflow", "torch", "torchdata",
-    "tqdm", "transformers", "webdataset", "z3", "zensical",
+    "PIL", "accelerate", "aiohttp", "array_record", "cloudpickle", "cryptography", "dask", "datasets", "deltalake",
+    "distributed", "duckdb", "flask_cors", "flax", "google_crc32c", "grain", "jax", "keras", "lance", "lightning", "loky",
+    "ml_dtypes", "moto", "mpi4py", "obstore", "opentelemetry", "orbax", "pandas", "polars", "pyiceberg", "ray", "rich",
+    "simplejpeg", "tensorflow", "torch", "torchdata", "tqdm", "transformers", "webdataset", "z3", "zensical",
 ]
 # fmt: on
 _MISSING = frozenset(name for name in _OPTIONAL if importlib.util.find_spec(name) is None)

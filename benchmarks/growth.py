@@ -122,12 +122,17 @@ def _small_files(folder: Path, files: int) -> Any:
     return di.data.TextLineDataset([str(folder / "lines" / f"{number:06}.txt") for number in range(files)]).batch(64)
 
 
+def _first_file(folder: Path, files: int) -> Any:
+    return _small_files(folder, files).take(1)
+
+
 PIPELINES: dict[str, tuple[str, Callable[[Path, int], Any], int]] = {
     "columns: CSV": ("column", _csv, 8000),
     "leaves": ("leaf", _leaves, 1000),
     "steps: skip, concatenate, shuffle": ("three steps", _steps, 30),
     "epochs of 10 rows": ("epoch", _epochs, 1000),
     "files of one line": ("file", _small_files, 100_000),
+    "files of which few are read": ("file", _first_file, 100_000),
 }
 
 

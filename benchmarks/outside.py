@@ -12,12 +12,14 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = (
     "100 TFRecord files of 10 records of 114 KB, two at a time; 200 such files of examples in batches of 20, as DLIO's "
-    "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle; rows of 4 KB of Parquet in a random order; short passes"
+    "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle; rows of 4 KB of Parquet in a random order; .npz files of "
+    "8 MB, as its unet3d reads them; short passes"
 )
 FILES, RECORDS, RECORD_BYTES = 100, 10, 114_000
 EXAMPLE_FILES, EXAMPLES = 200, 20
 ROWS, ROW, BATCH, EPOCHS = 256, 1 << 16, 64, 8
 VECTORS, VECTOR, FEW = 100_000, 1024, 24
+VOLUMES, DEPTH, SIDE, VOLUME_BATCH = 24, 128, 256, 4
 
 
 def prepare(folder: Path, scale: float) -> None:
@@ -32,6 +34,9 @@ def prepare(folder: Path, scale: float) -> None:
                 for _ in range(RECORDS):
                     writer.write(each)
     _write_vectors(folder, scaled(VECTORS, scale, 100))
+    volumes = np.random.default_rng(SEED).integers(0, 256, (scaled(DEPTH, scale, 4), SIDE, SIDE), np.uint8)
+    for number in range(VOLUMES):
+        np.savez(folder / f"{number}.npz", x=np.roll(volumes, number))
 
 
 def _write_vectors(folder: Path, rows: int) -> None:
@@ -112,6 +117,14 @@ def cases(folder: Path, scale: float) -> list[Case]:
             ],
         ),
         Case(
+            "npz of 8 MB, batch(4), 2 threads",
+            {"file": VOLUMES},
+            [
+                Contender("distinput", "ours", lambda: _volumes(folder)),
+                Contender("DataLoader, 2 workers", "peer", lambda: _loaded_volumes(folder), ("torch",), 1.3),
+            ],
+        ),
+        Case(
             "global_shuffle of 4 KB rows of Parquet, batch(24)",
             {"row": scaled(VECTORS, scale, 100)},
             [
@@ -139,6 +152,11 @@ def _fan_out(data: Any, count: int) -> Any:
     return data.Dataset.from_tensors(tuple(range(20))).repeat().map(_same).take(count)
 
 
+def _short_passes(data: Any, count: int) -> Any:
+    rows = data.Dataset.from_tensor_slices(np.arange(10.0))
+    return rows.map(lambda x: x + 1).batch(4).repeat().take(count)
+
+
 def _long_cycle(data: Any, count: int) -> Any:
     ranges = data.Dataset.range(1).repeat()
     return ranges.interleave(lambda _: data.Dataset.range(100), cycle_length=1000).take(count)
@@ -154,6 +172,7 @@ SHORT: dict[str, tuple[Callable[[Any, int], Any], int]] = {
     "from_tensors(1024).repeat().batch(8)": (_small_rows, 4096),
     "from_tensors(64K).repeat().batch(64)": (_large_rows, 32),
     "map with a fan-out of 20": (_fan_out, 5000),
+    "10 rows, map, batch(4), repeated": (_short_passes, 3000),
     "interleave, a cycle of 1000": (_long_cycle, 100_000),
     "interleave, a cycle of 1000 in parallel": (_long_parallel_cycle, 20_000),
 }
@@ -188,6 +207,39 @@ def _taken_by_hand(folder: Path) -> Work:
                 yield file.read_row_group(0).take(order[first : first + FEW]).column(0).combine_chunks().flatten()
 
     return Work(lambda: [len(each) for each in batches()], share=int(rows * share) / rows)
+
+
+def _volume(path: Any) -> Any:
+    with np.load(path.decode() if isinstance(path, bytes) else path) as archive:
+        return archive["x"]
+
+
+def _volumes(folder: Path) -> Work:
+    import distinput as di
+
+    names = di.data.Dataset.from_tensor_slices([str(folder / f"{number}.npz") for number in range(VOLUMES)])
+    batches = names.map(_volume, num_parallel_calls=2).batch(VOLUME_BATCH).prefetch(2)
+    return delivering(lambda: batches)
+
+
+class _Volumes:
+    """A map-style dataset of PyTorch."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __len__(self) -> int:
+        return VOLUMES
+
+    def __getitem__(self, number: int) -> Any:
+        return _volume(self.folder / f"{number}.npz")
+
+
+def _loaded_volumes(folder: Path) -> Work:
+    from torch.utils.data import DataLoader
+
+    loader: Any = DataLoader(_Volumes(folder), VOLUME_BATCH, num_workers=2)
+    return delivering(lambda: loader)
 
 
 def _vector(batch: Any) -> Any:

@@ -30,7 +30,39 @@ def cases(folder: Path, scale: float) -> list[Case]:
         _beside_limits(scaled(4_000_000, scale, 3_000), 1024),
         _beside_peers(few[0], 32, 100.0),
         _beside_peers(few[1], 1024, 150.0),
+        _records(scaled(200_000, scale, 100)),
     ]
+
+
+def _records(n: int) -> Case:
+    """The smallest batch of records, where nothing but the handing out takes time."""
+    columns = {name: np.arange(n, dtype=np.float32) for name in "abcde"}
+
+    def ours() -> Work:
+        import distinput as di
+
+        dataset = di.data.Dataset.from_tensor_slices(columns).batch(1)
+        return delivering(lambda: dataset, plain=_side_by_side)
+
+    def by_hand() -> Work:
+        def batches() -> Iterator[Any]:
+            rows = [column.reshape(-1, 1) for column in columns.values()]
+            return (dict(zip(columns, row, strict=True)) for row in zip(*rows, strict=True))
+
+        return delivering(batches, plain=_side_by_side)
+
+    return Case(
+        "batch(1) of a dict of 5",
+        {"element": n},
+        [
+            Contender("distinput", "ours", ours, most={"seconds": 1e-6}),
+            Contender("dict(zip()) of rows", "limit", by_hand, reach=1.0),
+        ],
+    )
+
+
+def _side_by_side(record: Any) -> Any:
+    return np.stack(list(record.values()))
 
 
 def _ours(n: int, size: int) -> Contender:

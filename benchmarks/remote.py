@@ -5,6 +5,7 @@ import atexit
 import io
 import subprocess
 import sys
+import tarfile
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,13 +18,17 @@ import numpy as np
 from benchmarks.checksum import in_order
 from benchmarks.harness import SEED, BenchmarkError, Case, Contender, Work, scaled
 
-QUESTION = "4 remote files over HTTP on loopback, each answer after 20 ms: records of 16 KB, and columns of Parquet"
+QUESTION = (
+    "4 remote files over HTTP on loopback, each answer after 20 ms: records of 16 KB, and columns of Parquet; and thousands of "
+    "objects of 10 to 100 KB, each read whole by `map(read_file)`"
+)
 NOTES = """
 The server is a process of its own, and as slow for all. `obstore, in pieces` is the fastest that obstore has by itself:
 `get_ranges` with pieces of 4 MB, ten at a time, for four files at a time; what arrives is dropped. `obstore, get` asks for
 whole files, four at a time. For Parquet it asks for the bytes of the columns alone, which it is told, and decodes nothing;
 `obstore, then pyarrow` decodes them on the same four threads, with the checksums of pages verified as we do. We read one file
-after the other, and ask for the version of each first.
+after the other, and ask for the version of each first. Small objects are read 64 at a time, and each takes one request;
+WebDataset streams the same bytes from eight archives, one after the other, as it does for training.
 
 Loopback sends a gigabyte a second to a client that shares two cores with the server, so there the cores are what is short, and
 decoding is a part of the figure. With 2 Gbit/s, all answers together, the network is what is short, as it is between machines.
@@ -31,6 +36,7 @@ decoding is a part of the figure. With 2 Gbit/s, all answers together, the netwo
 FILES, RECORD, PIECE, LATENCY = 4, 16 << 10, 4 << 20, 0.02
 BANDWIDTH = 250_000_000
 GROUPS = 8
+OBJECTS, ARCHIVES, AT_A_TIME = 4000, 8, 64
 WANTED = ["c0", "c5"]
 OBSTORE = ("obstore",)
 
@@ -55,6 +61,17 @@ def prepare(folder: Path, scale: float) -> None:
         di.io.write_parquet(
             str(folder / f"{number}.parquet"), columns, row_group_size=_rows(scale) // GROUPS, compression="none"
         )
+    count = scaled(OBJECTS, scale, ARCHIVES)
+    for name in _objects(scale):
+        (folder / name).write_bytes(random.bytes(int(random.integers(10_000, 100_000))))
+    for number in range(ARCHIVES):
+        with tarfile.open(folder / f"{number}.tar", "w") as archive:
+            for name in _objects(scale)[count * number // ARCHIVES : count * (number + 1) // ARCHIVES]:
+                archive.add(folder / name, name)
+
+
+def _objects(scale: float) -> list[str]:
+    return [f"{number:06}.jpg" for number in range(scaled(OBJECTS, scale, ARCHIVES))]
 
 
 def cases(folder: Path, scale: float) -> list[Case]:
@@ -63,6 +80,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
     size = _bytes(scale)
     whole = {name: [(at, min(size, at + PIECE)) for at in range(0, size, PIECE)] for name in names}
     tables = [f"{number}.parquet" for number in range(FILES)]
+    small = _objects(scale)
     chunks = {name: _chunks(folder / name) for name in tables}
     sent = sum(stop - start for ranges in chunks.values() for start, stop in ranges)
 
@@ -136,7 +154,36 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 Contender("obstore, in pieces", "limit", lambda: _ranges(folder, chunks, BANDWIDTH), OBSTORE, 0.8),
             ],
         ),
+        Case(
+            "objects of 10 to 100 KB",
+            {"object": len(small), "byte": sum((folder / name).stat().st_size for name in small)},
+            [
+                Contender("distinput", "ours", lambda: _whole_objects(folder, small)),
+                Contender("obstore, get", "limit", lambda: _gets(folder, small, AT_A_TIME), OBSTORE, 0.5),
+                Contender("webdataset", "peer", lambda: _archives(folder), ("webdataset",), 1.0),
+            ],
+        ),
     ]
+
+
+def _whole_objects(folder: Path, names: list[str]) -> Work:
+    import distinput as di
+
+    di.io.mount(f"{_url(folder)}/", _store(folder))
+    urls = di.data.Dataset.from_tensor_slices([f"{_url(folder)}/{name}" for name in names])
+    dataset = urls.map(di.io.read_file, num_parallel_calls=AT_A_TIME)
+    return Work(lambda: sum(map(len, dataset)), lambda: str(sum(map(zlib.crc32, dataset))))
+
+
+def _archives(folder: Path) -> Work:
+    from webdataset import WebDataset
+
+    urls = [f"pipe:curl -s {_url(folder)}/{number}.tar" for number in range(ARCHIVES)]
+
+    def images() -> Any:
+        return (sample["jpg"] for sample in WebDataset(urls, shardshuffle=False))
+
+    return Work(lambda: sum(map(len, images())), lambda: str(sum(map(zlib.crc32, images()))))
 
 
 def _chunks(path: Path) -> list[tuple[int, int]]:
@@ -239,15 +286,15 @@ class _Fetched(io.RawIOBase):
         return part
 
 
-def _gets(folder: Path, names: list[str]) -> Work:
+def _gets(folder: Path, names: list[str], at_a_time: int = FILES) -> Work:
     import obstore
 
     store = _store(folder)
-    return Work(lambda: _all(lambda name: len(obstore.get(store, name).bytes()), names))
+    return Work(lambda: _all(lambda name: len(obstore.get(store, name).bytes()), names, at_a_time))
 
 
-def _all(read: Any, names: Any) -> int:
-    with ThreadPoolExecutor(FILES) as pool:
+def _all(read: Any, names: Any, at_a_time: int = FILES) -> int:
+    with ThreadPoolExecutor(at_a_time) as pool:
         return sum(pool.map(read, names))
 
 

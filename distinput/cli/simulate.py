@@ -4,14 +4,16 @@
 import argparse
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from distinput.cli.arguments import add_json, at_least, numbers
+from distinput.cli.arguments import add_json, at_least, numbers, suggest
 from distinput.cli.commands import FINE
 from distinput.cli.dataset_commands import add_policy, policy_of
 from distinput.cli.loading import add_dataset, load_dataset, user_code
 from distinput.cli.output import print_json, print_table
+from distinput.files.sink import Sink
 from distinput.names.words import bytes_text, number_text, seconds_text
-from distinput.reports.simulation import Machines, Simulation, StorageLimits, simulate
+from distinput.reports.simulation import Machines, Simulation, StorageLimits, plot_of, simulate
 
 __all__ = ["simulate_arguments", "simulate_command"]
 
@@ -118,6 +120,10 @@ def simulate_arguments(parser: argparse.ArgumentParser) -> None:
     machines.add_argument(
         "--checkpoint-every", type=_TIME, default=Machines.checkpoint_every, metavar="T", help="(default: 10min)"
     )
+    drawn = parser.add_argument(
+        "--svg", type=Path, metavar="FILE", help="also draw the time of a pass over the number of workers"
+    )
+    suggest(drawn, files=("svg",))
     add_json(parser)
 
 
@@ -133,6 +139,9 @@ def simulate_command(given: argparse.Namespace) -> int:
             dataset, given.workers, given.replicas, step_seconds=given.step_time, storage=storage, machines=machines,
             policy=policy_of(given), rows=given.rows, seconds=given.seconds,
         )  # fmt: skip
+    if given.svg is not None:
+        with Sink(str(given.svg)) as sink:
+            sink.write(f"{plot_of(simulations)}\n".encode())
     if given.json:
         print_json([told.to_dict() for told in simulations])
     elif len(simulations) == 1:
@@ -152,5 +161,5 @@ def _line(told: Simulation) -> Sequence[object]:
         read = (number_text(told.requests_per_second), bytes_text(told.bytes_per_second))
     return (
         told.workers, told.policy, told.steps, seconds_text(told.seconds), number_text(told.steps_per_second), told.limit,
-        seconds_text(max(0.0, told.seconds - told.saved[told.limit])), *read, f"{told.skew:.2f}",
+        seconds_text(told.without_limit), *read, f"{told.skew:.2f}",
     )  # fmt: skip

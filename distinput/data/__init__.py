@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from distinput.data.file_datasets import ArrowDataset as ArrowDataset
     from distinput.data.file_datasets import FixedLengthRecordDataset as FixedLengthRecordDataset
     from distinput.data.file_datasets import JsonLinesDataset as JsonLinesDataset
+    from distinput.data.file_datasets import LitDataDataset as LitDataDataset
     from distinput.data.file_datasets import MdsDataset as MdsDataset
     from distinput.data.file_datasets import MegatronDataset as MegatronDataset
     from distinput.data.file_datasets import NpyDataset as NpyDataset

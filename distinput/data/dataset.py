@@ -105,11 +105,10 @@ class _DatasetType(type):
         def __getattr__(cls, name: str) -> Any:
             """The error for a name that the class does not have."""
             said = None if name.startswith("_") else absent.elsewhere(name)
-            raise AttributeError(
-                f"type object {cls.__name__!r} has no attribute {name!r}" + (f"; {said}" if said else ""),
-                name=name,
-                obj=cls,
-            )
+            text = f"type object {cls.__name__!r} has no attribute {name!r}"
+            if said:  # without `name=`, for which Python would add names that look alike
+                raise AttributeError(f"{text}; {said}", obj=cls)
+            raise AttributeError(text, name=name, obj=cls)
 
 
 class Dataset(Transformations[T_co], metaclass=_DatasetType):
@@ -1626,9 +1625,5 @@ def _method_of_an_extension(dataset: Any, name: str) -> Any:
             return getattr(dataset, name)
         known = sorted(known for known in dir(kind) if not known.startswith("_"))
         said = absent.elsewhere(name) or meant(name, known, "it has")
-        raise AttributeError(
-            f"{kind.__name__} has no method {name!r}; {said}{registry.failures()}",
-            name=name,
-            obj=dataset,
-        )
+        raise AttributeError(f"{kind.__name__} has no method {name!r}; {said}{registry.failures()}", obj=dataset)
     raise AttributeError(f"{kind.__name__} has no attribute {name!r}", name=name, obj=dataset)

@@ -22,6 +22,7 @@ __all__ = [
     "FileMetadata",
     "asked",
     "changed",
+    "described_range",
     "described_ranges",
     "facts_in",
     "facts_of",
@@ -118,7 +119,9 @@ def is_web(system: Any) -> bool:
     return any(kind.__module__ == "fsspec.implementations.http" for kind in type(system).__mro__)
 
 
-def described_ranges(system: Any, url: str, ranges: Sequence[tuple[int, int]]) -> list[Any]:
+def described_ranges(
+    system: Any, url: str, ranges: Sequence[tuple[int, int]], timeout: float | None = None
+) -> list[Any]:
     """Ranges of a file, several at a time, each as what its answer says of the file, as `info` does, and the bytes.
 
     In the place of a range that failed is its error.
@@ -127,6 +130,7 @@ def described_ranges(system: Any, url: str, ranges: Sequence[tuple[int, int]]) -
       system: of which `is_web` is true.
       url: of the file.
       ranges: the first byte of each, and the byte after it.
+      timeout: seconds after which it is an error that they have not come; None: as the system has it.
     """
     import asyncio  # takes long, and only the web needs it
 
@@ -139,7 +143,19 @@ def described_ranges(system: Any, url: str, ranges: Sequence[tuple[int, int]]) -
             *(_part(system, session, free, url, *each) for each in ranges), return_exceptions=True
         )
 
-    found: list[Any] = sync(system.loop, ask)
+    found: list[Any] = sync(system.loop, ask, timeout=timeout)
+    return found
+
+
+def described_range(system: Any, timeout: float, url: str, start: int, stop: int) -> Any:
+    """One range of a file, as `described_ranges` gives it.
+
+    Raises:
+      Exception: that of the request.
+    """
+    (found,) = described_ranges(system, url, [(start, stop)], timeout)
+    if isinstance(found, BaseException):
+        raise found
     return found
 
 
@@ -150,7 +166,7 @@ async def _part(system: Any, session: Any, free: Any, url: str, start: int, stop
     options["headers"] = {**options.get("headers", {}), "Range": f"bytes={start}-{stop - 1}"}
     async with free, session.get(system.encode_url(url), **options) as answer:
         system._raise_not_found_for_status(answer, url)
-        if answer.status != 206 and start:
+        if answer.status != 206 and (start or (answer.content_length or 0) > stop):
             raise UnimplementedError(
                 f"{url}: its server sends the whole file when asked for a part; copy the file to this machine"
             )

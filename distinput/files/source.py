@@ -17,10 +17,20 @@ from distinput.columns.column import Ints
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.local_cache import LocalFile, local_cache
+from distinput.files.mounts import mounted
 from distinput.files.paths import file_system, local_path
-from distinput.files.range_requests import BytesLike, FileMetadata, asked, facts_in, facts_of, fetch
+from distinput.files.range_requests import (
+    BytesLike,
+    FileMetadata,
+    asked,
+    described_range,
+    facts_in,
+    facts_of,
+    fetch,
+    is_web,
+)
 from distinput.files.remote import RemoteFile, RemoteStream
-from distinput.files.retries import what_failed
+from distinput.files.retries import DEFAULT, what_failed
 from distinput.kernels.spans import gather_spans
 from distinput.url_secrets import scrub
 from distinput.values.buffers import Buffers, Bytes
@@ -40,6 +50,7 @@ __all__ = [
     "open_ranges",
     "read_range",
     "read_spans",
+    "read_whole",
     "refuse_pipe",
     "size_of",
     "stamp_of",
@@ -77,6 +88,9 @@ def ending(path: str, size: int) -> DescribedBytes | None:
 def _asked_once(path: str, method: str, *which: int) -> DescribedBytes | None:
     system, name = file_system(path)
     ask: Any = getattr(system, method, None)
+    if ask is None and method == "beginning" and is_web(system):
+        own = mounted(path)
+        ask = partial(described_range, system, (DEFAULT if own is None else own.retries).stall)
     if ask is None or local_cache() is not None:  # where the bytes may be here already
         return None
     try:
@@ -366,6 +380,23 @@ def read_range(path: str, start: int, stop: int, facts: FileMetadata | None = No
         with open(local, "rb") as file:
             file.seek(start)
             return file.read(max(0, stop - start))
+
+
+def read_whole(path: str) -> bytes:
+    """All bytes of a file; those of a small remote one in one request, where that can be had.
+
+    Raises:
+      NotFoundError: it is not there.
+    """
+    found = None if local_path(path) is not None else beginning(path, 0, _BEGINNING_BYTES)
+    if found is None:
+        with open_binary(path) as file:
+            return file.read()
+    facts, first = found
+    if facts.size == len(first):
+        return bytes(first)
+    with naming(path):
+        return b"".join([first, *fetch(path, [len(first)], [facts.size or 0], facts)])
 
 
 def begun(path: str, start: int = 0) -> DescribedBytes | None:

@@ -11,7 +11,7 @@ import numpy as np
 from distinput.errors import InvalidArgumentError, NoMatchError
 from distinput.files.paths import as_paths, list_matching, local_path
 from distinput.files.sink import Sink
-from distinput.files.source import EMPTY, naming, open_binary, stamp_of
+from distinput.files.source import EMPTY, naming, read_whole, stamp_of
 from distinput.values.buffers import Bytes
 
 __all__ = ["mapped", "matching_files", "read_file", "write_file"]
@@ -39,8 +39,7 @@ def read_file(filename: Any, name: str | None = None) -> bytes:
     Source: `tf.io.read_file`.
     """
     del name
-    with open_binary(_one("read_file", filename)) as file:
-        return file.read()
+    return read_whole(_one("read_file", filename))
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:

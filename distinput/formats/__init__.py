@@ -34,6 +34,7 @@ FORMATS: Registry[OpenFormat] = Registry(
         "indexed_text": "distinput.formats.text:IndexedTextLines",
         "indexed_tfrecord": "distinput.formats.tfrecord:IndexedTFRecords",
         "jsonl": "distinput.formats.jsonl:JsonLines",
+        "litdata": "distinput.formats.litdata:LitData",
         "mds": "distinput.formats.mds:Mds",
         "megatron": "distinput.formats.megatron:Megatron",
         "npy": "distinput.formats.npy:Npy",

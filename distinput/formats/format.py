@@ -179,6 +179,10 @@ class Format(ABC):
         """
         return cls(**options)
 
+    def version_facts(self) -> dict[str, str]:
+        """What states say of the version of the table that the files are of: "snapshot" in words, and when it was "made"."""
+        return {}
+
     @abstractmethod
     def spec(self, path: str | None) -> Spec:
         """The spec of a record.

@@ -2,7 +2,7 @@
 """MDS, the format of MosaicML Streaming: shards of samples, and an `index.json` in their folder that says what is in each."""
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -23,7 +23,7 @@ from distinput.formats.tables import CountedTable, LruCache
 from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member
 
-__all__ = ["Mds"]
+__all__ = ["Mds", "PackedSamples", "check_bounds", "gathered", "image_of", "inflated", "inside", "shard_name"]
 
 _INDEX = "index.json"
 _DTYPES: dict[int, str] = {
@@ -98,7 +98,7 @@ class Mds(CountedTable):
             folder = split_path(index)[0]
             for shard in _shards(index):
                 names = [name for name in (shard.raw, shard.packed) if name is not None]
-                chosen = next((path for name in names if (path := _inside(folder, name)) in there), None)
+                chosen = next((path for name in names if (path := inside(folder, name)) in there), None)
                 if chosen is None:
                     raise NotFoundError(f"{index}: names the shard {' or '.join(names)}, which is not in the folder")
                 if shard.samples:
@@ -221,16 +221,17 @@ def _told(index: str, shard: Any) -> _Told:
         if not 0 <= number <= _MOST_SHARD:
             raise MalformedJson(f"{number} {what}, and a shard has no fewer than 0 and no more than {_MOST_SHARD}")
     compression = "" if zipped is None else member(shard, "compression", str).partition(":")[0]
-    packed = None if zipped is None else _name(zipped)
-    return _Told(_name(raw), size, packed, packed_size, compression, samples, codings)
+    packed = None if zipped is None else shard_name(zipped)
+    return _Told(shard_name(raw), size, packed, packed_size, compression, samples, codings)
 
 
-def _name(data: Mapping[str, Any]) -> str:
+def shard_name(data: Mapping[str, Any], key: str = "basename") -> str:
     """The name of a file, which may be in a folder below, as in an index that others were merged into."""
-    return "/".join(map(plain_name, member(data, "basename", str).split("/")))
+    return "/".join(map(plain_name, member(data, key, str).split("/")))
 
 
-def _inside(folder: str, name: str) -> str:
+def inside(folder: str, name: str) -> str:
+    """The path of a file by its name in a folder, or in one below."""
     for part in name.split("/"):
         folder = join_path(folder, part)
     return folder
@@ -293,29 +294,32 @@ def _parsed(path: str, index: str, stamp: str, told: _Told, *, packed: bool) -> 
     if len(numbers) != told.samples + 2 or numbers[0] != told.samples:
         raise DataLossError(f"{path}: begins with {numbers[:1]} samples, but {index} says {told.samples}")
     bounds = numbers[1:]
+    check_bounds(path, bounds, head, told.size)
+    return _Shard(path, stamp, bounds, content, told.codings)
+
+
+def check_bounds(path: str, bounds: Ints, first: int, end: int) -> None:
+    """Refuse bounds of samples that do not go up from a byte, or from one behind it, to the end of a file.
+
+    Raises:
+      DataLossError: they do not.
+    """
     falls = np.flatnonzero(np.diff(bounds) < 0)
-    if bounds[0] < head or bounds[-1] != told.size or len(falls):
+    if bounds[0] < first or bounds[-1] != end or len(falls):
         at = f"sample {falls[0]} ends before it begins" if len(falls) else f"they go from {bounds[0]} to {bounds[-1]}"
         raise DataLossError(
-            f"{path}: damaged: the offsets of samples must go up from byte {head} or later to {told.size}, but {at}"
+            f"{path}: damaged: the offsets of samples must go up from byte {first} or later to {end}, but {at}"
         )
-    return _Shard(path, stamp, told.codings, bounds, content)
 
 
 def _unpacked(path: str, told: _Told) -> np.ndarray[Any, Any]:
     """What a compressed shard holds, which is no more than the index says."""
-    packed, parts, left = read_range(path, 0, told.packed_size), [], told.size + 1
+    packed = read_range(path, 0, told.packed_size)
     try:
         if told.compression == "snappy":
             content = _of_snappy(packed, told.size)
         elif told.compression in _COMPRESSIONS or told.compression == "br":
-            read = io.BytesIO(packed).read
-            codec = _COMPRESSIONS.get(told.compression)
-            decoder = ArrowDecoder("brotli", read) if codec is None else CODECS[codec].decoder(read)
-            while left and (part := decoder.decode(min(left, 1 << 20))):
-                parts.append(part)
-                left -= len(part)
-            content = b"".join(parts)
+            content = inflated(packed, _COMPRESSIONS.get(told.compression, "brotli"), told.size)
         else:
             raise UnimplementedError(
                 f"{path}: its index says that it is compressed with {told.compression!r}; known are br, bz2, gz, snappy, zstd"
@@ -330,6 +334,16 @@ def _unpacked(path: str, told: _Told) -> np.ndarray[Any, Any]:
     return np.frombuffer(content, np.uint8)
 
 
+def inflated(packed: bytes, codec: str, most: int) -> bytes:
+    """What is compressed, or one byte more than it should hold."""
+    read, parts, left = io.BytesIO(packed).read, [], most + 1
+    decoder = CODECS[codec].decoder(read) if codec in CODECS else ArrowDecoder(codec, read)
+    while left and (part := decoder.decode(min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
 def _of_snappy(packed: bytes, size: int) -> bytes:
     import pyarrow as pa
 
@@ -339,20 +353,18 @@ def _of_snappy(packed: bytes, size: int) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class _Shard:
-    """The samples of one version of a shard.
+class PackedSamples:
+    """Samples of one version of a file: the sizes of values that vary, then the values.
 
     Args:
       path: of the file.
       stamp: of the version.
-      codings: of the columns.
       bounds: [n + 1] the bytes at which samples begin and end.
       content: all its bytes, if it is compressed.
     """
 
     path: str
     stamp: str
-    codings: tuple[_Coding, ...]
     bounds: Ints
     content: np.ndarray[Any, Any] | None
 
@@ -363,6 +375,62 @@ class _Shard:
     @property
     def nbytes(self) -> int:
         return self.bounds.nbytes + (0 if self.content is None else self.content.nbytes)
+
+    def bytes_of(self, starts: Ints, sizes: Ints) -> tuple[np.ndarray[Any, Any], Ints]:
+        """Bytes in which spans of the file are, and where in them each span begins."""
+        if self.content is not None:
+            return self.content, starts
+        data = read_spans(self.path, starts, sizes)
+        if local_path(self.path) is not None:
+            check_unchanged(self.path, self.stamp)
+        return data, np.cumsum(sizes) - sizes
+
+    def values(self, rows: Ints, widths: Sequence[int | None]) -> tuple[np.ndarray[Any, Any], list[Ints], list[Ints]]:
+        """The bytes of samples, and for each column where in them its values start, and how long they are.
+
+        Args:
+          rows: the samples.
+          widths: of the columns: bytes of a value; None if each says its own.
+        """
+        sizes = self.bounds[rows + 1] - self.bounds[rows]
+        data, starts = self.bytes_of(self.bounds[rows], sizes)
+        varied = sum(width is None for width in widths)
+        self._check(rows, sizes, np.full(len(rows), 4 * varied), sizes >= 4 * varied)
+        head = gathered(data, starts, 4 * varied).view("<u4").astype(np.int64) if varied else None
+        at, where, lengths, seen = starts + 4 * varied, [], [], 0
+        for width in widths:
+            if width is not None:
+                length = np.full(len(rows), width, np.int64)
+            else:
+                assert head is not None
+                length, seen = head[:, seen], seen + 1
+            where.append(at)
+            lengths.append(length)
+            at = at + length
+        self._check(rows, sizes, at - starts, at == starts + sizes)
+        return data, where, lengths
+
+    def _check(self, rows: Ints, sizes: Ints, taken: Ints, sound: np.ndarray[Any, Any]) -> None:
+        if not sound.all():
+            bad = int(sound.argmin())
+            raise DataLossError(
+                f"{self.path}: damaged: sample {rows[bad]} has {sizes[bad]} bytes, but its columns take {taken[bad]}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Shard(PackedSamples):
+    """The samples of one version of a shard.
+
+    Args:
+      path: as for `PackedSamples`.
+      stamp: as for `PackedSamples`.
+      bounds: as for `PackedSamples`.
+      content: as for `PackedSamples`.
+      codings: of the columns.
+    """
+
+    codings: tuple[_Coding, ...]
 
     @cached_property
     def specs(self) -> dict[str, TensorSpec]:
@@ -392,37 +460,7 @@ class _Shard:
         return f"{self.path}: damaged: sample {row}, column {coding.name!r}"
 
     def _values(self, rows: Ints) -> tuple[np.ndarray[Any, Any], list[Ints], list[Ints]]:
-        """The bytes of samples, and for each column where in them its values start, and how long they are."""
-        starts, sizes = self.bounds[rows], self.bounds[rows + 1] - self.bounds[rows]
-        if self.content is None:
-            data = read_spans(self.path, starts, sizes)
-            if local_path(self.path) is not None:
-                check_unchanged(self.path, self.stamp)
-            starts = np.cumsum(sizes) - sizes
-        else:
-            data = self.content
-        varied = sum(coding.size is None for coding in self.codings)
-        self._check(rows, sizes, np.full(len(rows), 4 * varied), sizes >= 4 * varied)
-        head = _gathered(data, starts, 4 * varied).view("<u4").astype(np.int64) if varied else None
-        at, where, lengths, seen = starts + 4 * varied, [], [], 0
-        for coding in self.codings:
-            if coding.size is not None:
-                length = np.full(len(rows), coding.size, np.int64)
-            else:
-                assert head is not None
-                length, seen = head[:, seen], seen + 1
-            where.append(at)
-            lengths.append(length)
-            at = at + length
-        self._check(rows, sizes, at - starts, at == starts + sizes)
-        return data, where, lengths
-
-    def _check(self, rows: Ints, sizes: Ints, taken: Ints, sound: np.ndarray[Any, Any]) -> None:
-        if not sound.all():
-            bad = int(sound.argmin())
-            raise DataLossError(
-                f"{self.path}: damaged: sample {rows[bad]} has {sizes[bad]} bytes, but its columns take {taken[bad]}"
-            )
+        return self.values(rows, [coding.size for coding in self.codings])
 
     def block(self, rows: Ints) -> Block:
         """Samples by their numbers, which are in range."""
@@ -433,7 +471,7 @@ class _Shard:
             if coding.kind in _TEXTS:
                 columns[coding.name] = Strings(data, start, size)
             elif coding.size is not None and coding.dtype is not None and coding.shape is not None:
-                flat = _gathered(data, start, coding.size).view(coding.dtype)
+                flat = gathered(data, start, coding.size).view(coding.dtype)
                 columns[coding.name] = Dense(
                     flat.astype(coding.dtype.newbyteorder("="), copy=False).reshape(len(rows), *coding.shape)
                 )
@@ -442,10 +480,11 @@ class _Shard:
         return ColumnBlock(spec.structure, spec.structure.flatten(columns), len(rows))
 
     def _arrays(self, coding: _Coding, rows: Ints, data: np.ndarray[Any, Any], starts: Ints, sizes: Ints) -> Column:
-        made, spec = _image if coding.kind == "pil" else _array, self.specs[coding.name]
+        spec = self.specs[coding.name]
         items: list[np.ndarray[Any, Any]] = []
         for row, start, size in zip(rows.tolist(), starts.tolist(), sizes.tolist(), strict=True):
-            items.append(made(coding, data[start : start + size], self._at(row, coding)))
+            content, where = data[start : start + size], self._at(row, coding)
+            items.append(image_of(content.tobytes(), where) if coding.kind == "pil" else _array(coding, content, where))
             if items[-1].dtype != spec.dtype:
                 raise UnimplementedError(
                     f"{self.path}: sample {row}, column {coding.name!r}: is an array of {items[-1].dtype}, and the first one "
@@ -458,7 +497,7 @@ _KEPT: LruCache[_Shard] = LruCache(_KEPT_BYTES)
 """Shards that were read last: their offsets, and what compressed ones hold."""
 
 
-def _gathered(data: np.ndarray[Any, Any], starts: Ints, size: int) -> np.ndarray[Any, Any]:
+def gathered(data: np.ndarray[Any, Any], starts: Ints, size: int) -> np.ndarray[Any, Any]:
     """[n, size] the bytes from each start on, all of which are there."""
     if not len(starts):
         return np.empty((0, size), np.uint8)
@@ -493,10 +532,8 @@ def _array(coding: _Coding, data: np.ndarray[Any, Any], where: str) -> np.ndarra
     return np.frombuffer(content, dtype, offset=at).astype(dtype.newbyteorder("=")).reshape(shape)
 
 
-def _image(coding: _Coding, data: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
-    """An image [height, width, channels] of raw bytes; the arguments are those of `_array`."""
-    del coding
-    content = data.tobytes()
+def image_of(content: bytes, where: str) -> np.ndarray[Any, Any]:
+    """An image [height, width, channels] of raw bytes, behind its size and its mode."""
     if len(content) < 12:
         raise DataLossError(f"{where}: ends within the size of its image")
     width, height, letters = (int.from_bytes(content[i : i + 4], "little") for i in (0, 4, 8))

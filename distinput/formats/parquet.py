@@ -56,7 +56,7 @@ from distinput.formats.tables import (
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
 
-__all__ = ["ConformingParquet", "Parquet", "PrunedParquet", "ranges_of", "write_parquet"]
+__all__ = ["ConformingParquet", "Parquet", "PrunedParquet", "null_paths_of", "ranges_of", "write_parquet"]
 
 
 # ----------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Parquet(TableFormat):
         if path is None:
             return self
         try:
-            found = _null_paths(path, self._columns, _LOOKED_AT, structs=self.tells == "in place")
+            found = null_paths_of(path, self._columns, structs=self.tells == "in place")
             told = told_nulls(schema_of(path), self._columns, found, self.tells)
         except (DistinputError, OSError):
             return self  # it is reading that fails
@@ -226,7 +226,7 @@ class Parquet(TableFormat):
 
     def null_paths(self, path: str) -> list[str]:
         """The paths at which a file holds any nulls; reads all of it where its footer does not tell."""
-        return _null_paths(path, self._columns, math.inf, structs=True, every=True)
+        return null_paths_of(path, self._columns, math.inf, structs=True, every=True)
 
     def with_columns(self, columns: Sequence[str]) -> "Parquet":
         return replace(self, columns=columns)
@@ -441,8 +441,8 @@ _LOOKED_AT = 16 << 20
 """Bytes of the row groups that are read to see where in nested columns nulls are, and in those without statistics."""
 
 
-def _null_paths(
-    path: str, columns: Sequence[str] | None, most_bytes: float, *, structs: bool, every: bool = False
+def null_paths_of(
+    path: str, columns: Sequence[str] | None, most_bytes: float = _LOOKED_AT, *, structs: bool, every: bool = False
 ) -> list[str]:
     """The paths at which a file holds nulls; `structs` and `every` as for `null_paths`.
 

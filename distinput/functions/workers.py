@@ -23,7 +23,7 @@ from distinput.functions.claim import MadeBlock
 from distinput.functions.parts import Calling, Calls, Done, FailedCall, Parts, Results, in_order, work
 from distinput.kernels.kernel import Flag
 from distinput.run.processes import Processes, Workforce, pickled
-from distinput.run.run import Run
+from distinput.run.run import CoreUse, Run, thread_use
 from distinput.run.segments import Closed, dumps, dumps_with_buffers, has_cloudpickle
 from distinput.run.threads import Task, cores
 from distinput.streaming.buffered import ThreadTrial
@@ -53,6 +53,9 @@ __all__ = [
 _LEAST_CALL, _BEFORE_TRIAL, _TRIAL_PARTS, _GAIN = 10e-6, 0.02, 16, 5 / 6
 """AUTOTUNE tries threads if a call takes at least so many seconds, after so many seconds of calls, for so many parts, and keeps
 them if an element then takes less than this fraction of its time without them."""
+
+_MOST_WAITING = 32
+"""Threads at most for functions that wait, as many times the cores as they take longer than they compute."""
 
 _NOT_FASTER = "inline, since threads were not faster"
 
@@ -107,7 +110,8 @@ def called_as_measured(upstream: Stream, state: State, threads: int, calling: Ca
     """Blocks of the results of functions called inline or on threads: AUTOTUNE.
 
     Threads are tried if a call takes long enough for them to pay, and kept if results come faster with them, which they do if
-    the functions release the GIL. The next pass begins with what was `found`.
+    the functions release the GIL. There are more of them than `threads` where calls wait. The next pass begins with what was
+    `found`.
     """
     parts = Parts(upstream, state)
     fresh = found.begin()
@@ -123,7 +127,7 @@ def _on_trial(parts: Parts, threads: int, calling: Calling, found: ThreadTrial, 
 
     The first part of a `fresh` pass is not measured: it waits for files to be opened and buffers to be filled.
     """
-    counter = calling.counter
+    counter, threads = calling.counter, max(threads, found.threads)
     counter.choice = f"{threads} threads" + ("" if found.faster else ", on trial")
     faster: bool | None = None
     over = False
@@ -147,19 +151,25 @@ def _on_trial(parts: Parts, threads: int, calling: Calling, found: ThreadTrial, 
 def _inline(parts: Parts, threads: int, calling: Calling, found: ThreadTrial) -> Generator[MadeBlock, None, bool]:
     """Results of calls made here, until the parts have ended (returns False) or threads may pay (returns True)."""
     calling.counter.choice = _NOT_FASTER if found.alone else "inline"
-    rows, seconds, warm = 0, 0.0, False
+    rows, seconds, use, warm = 0, 0.0, CoreUse(0.0, 0), False
     while (part := parts.next()) is not None:
         if type(part[0]) is Failure:
             yield part[0], part[1], part[0]
             continue
+        before = thread_use()
         done = calling.work(part[0], calling.run.cancelled.is_set)
+        now = thread_use() - before
         parts.took(done)
         yield from calling.delivered(done, *part)
         if warm:
             rows, seconds = rows + part[0].size, seconds + done.seconds
+            use = CoreUse(use.seconds + now.seconds, use.waits + now.waits)
         warm = True
-        if threads > 1 and seconds > max(_BEFORE_TRIAL, _LEAST_CALL * rows) and Run.clock() >= found.not_before:
+        waiting = use.waits > 0 and use.seconds < seconds / 2
+        pays = seconds > max(_BEFORE_TRIAL, _LEAST_CALL * rows) and Run.clock() >= found.not_before
+        if pays and (threads > 1 or waiting):
             found.alone = seconds / rows
+            found.threads = int(min(_MOST_WAITING, threads * seconds / max(use.seconds, 1e-9))) if waiting else 0
             return True
     return False
 

@@ -319,7 +319,7 @@ def _outside_a_day(array: Any) -> bool:
     if not types.is_time(array.type):
         return False
     found, day = times_of(array), np.timedelta64(1, "D")
-    return bool(((found < np.timedelta64(0)) | (found >= day)).any())
+    return bool(((found < np.timedelta64(0, "s")) | (found >= day)).any())
 
 
 def _as_bytes(value: Any) -> Any:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from distinput.interop import jax as jax
     from distinput.interop import keras as keras
     from distinput.interop import ray as ray
+    from distinput.interop import tables as tables
     from distinput.interop import torch as torch
 else:
     __getattr__, __dir__, _ = lazy(__name__)

@@ -48,7 +48,8 @@ def lazy(
             except ModuleNotFoundError as error:
                 if error.name != f"{module}.{name}":
                     raise
-        raise AttributeError(placed("distinput.names.absent:absent")(module, name, public), name=name, obj=here)
+        # Without `name=`: Python would add names that look alike to what is said here.
+        raise AttributeError(placed("distinput.names.absent:absent")(module, name, public), obj=here)
 
     return load, lambda: sorted({*vars(here), *places}), public
 

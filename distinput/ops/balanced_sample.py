@@ -4,8 +4,9 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
+from operator import add
 from threading import Lock
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
@@ -401,7 +402,9 @@ def whole(weights: Sequence[float]) -> list[int]:
     >>> [share / WHOLE for share in whole([1, 2, 1])]
     [0.25, 0.5, 0.25]
     """
-    total = sum(weights)
+    total: float = reduce(
+        add, weights, 0
+    )  # `sum` rounds in another way from Python 3.12 on, and the order follows from it
     if not total:
         return whole([1] * len(weights)) if weights else []
     made = [int(weight / total * WHOLE) for weight in weights]

@@ -99,7 +99,7 @@ class FragmentReader(Node):
         return {**words, **self.names.words}
 
     def file_facts(self) -> dict[str, Any]:
-        return self.names.stamps()
+        return {**self.names.stamps(), **self.format.version_facts()}
 
     @cached_property
     def names(self) -> NamesFingerprint:

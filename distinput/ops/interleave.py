@@ -3,20 +3,17 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from threading import Event
-from time import perf_counter_ns, thread_time
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-try:
-    import resource
-except ModuleNotFoundError:  # not on every system
-    resource = None  # type: ignore[assignment]
-
-from distinput.columns.block import MOST_BYTES, Block, Failure, concat_blocks
+from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, Failure, concat_blocks
+from distinput.columns.column import Column, Strings
+from distinput.columns.ragged import Objects
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
@@ -37,7 +34,7 @@ from distinput.plan.binding import take_functions
 from distinput.plan.check import AUTOTUNE, at_least, integer, parallel_calls
 from distinput.plan.fingerprint import is_mark, misfit, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
-from distinput.run.run import Run
+from distinput.run.run import Run, thread_use
 from distinput.run.threads import cores
 from distinput.streaming.buffered import AGAIN, SELDOM, Buffer, buffered
 from distinput.values.randomness import fresh_seed
@@ -56,7 +53,8 @@ _SMALL_BYTES = 4 << 20
 _SLOW_SECONDS, _SLOW_FILES = 0.005, 3
 """A thread costs about a millisecond of work: it is worth that for files that take longer, so many of them in a row."""
 
-_RUSAGE_THREAD = getattr(resource, "RUSAGE_THREAD", None)
+_LONG_BYTES = 4096
+"""From this mean size on, byte strings are long."""
 
 _THREADS_OF_ONE = 3
 """TensorFlow's ratio of threads to open datasets where it chooses both numbers."""
@@ -92,6 +90,7 @@ class Interleave(Node):
 
     tolerant: ClassVar[bool] = True
     counting_calls: ClassVar[bool] = True
+    by_element: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.PART
     input: Node
     map_func: Callable[..., Any]
@@ -201,6 +200,10 @@ class Interleave(Node):
             yield block, cycle.state()
 
 
+def _is_small(name: bytes) -> bool:
+    return is_small(name.decode(), _SMALL_BYTES)
+
+
 def _is_slot(slot: Any) -> bool:
     return isinstance(slot, dict) and is_mark(slot.get("element")) and is_mark(slot.get("inner"))
 
@@ -233,41 +236,36 @@ class _Pace:
         if self._slow >= _SLOW_FILES:
             self._slow, self._until, self._lasts = 0, Run.clock() + self._lasts, min(2 * self._lasts, SELDOM)
 
-    def timed(self, stream: Stream) -> Stream:
-        """The stream of such a file, which counts once it has been read to its end."""
+    def timed(self, stream: Stream, files: int = 1) -> Stream:
+        """The stream of such a file, which counts once it has been read to its end; or of several, of which the mean counts."""
         seconds, worked, waits = 0.0, 0.0, 0
         try:
             while True:
-                begin, work, waited = Run.clock(), thread_time(), _waits()
+                begin, before = Run.clock(), thread_use()
                 item = next(stream, None)
                 seconds += Run.clock() - begin
-                worked += thread_time() - work
-                waits += _waits() - waited
+                used = thread_use() - before
+                worked, waits = worked + used.seconds, waits + used.waits
                 if item is None:
-                    self.took(seconds, worked, waits)
+                    self.took(seconds / files, worked / files, waits)
                     return
                 yield item
         finally:
             stream.close()  # type: ignore[attr-defined]
 
 
-def _waits() -> int:
-    """How often this thread has waited for something else than a core; a number that grows, where the system does not tell."""
-    if _RUSAGE_THREAD is None:
-        return perf_counter_ns()
-    return int(resource.getrusage(_RUSAGE_THREAD).ru_nvcsw)
-
-
 class _Slot:
     """One open dataset of a cycle: the mark of its element, its rows, and the buffer in which a thread makes them.
 
     Attributes:
-      requested: set once the last bytes that it reads have been requested.
+      requested: set once the last bytes that its thread reads have been requested.
     """
 
     __slots__ = ("buffer", "counted", "mark", "number", "requested", "rows")
 
-    def __init__(self, stream: Stream, made: "_Made", inner: Mark, buffer: Buffer | None, requested: Event) -> None:
+    def __init__(
+        self, stream: Stream, made: "_Made", inner: Mark, buffer: Buffer | None, requested: Event | None
+    ) -> None:
         self.mark, self.number, self.buffer = made.mark, made.number, buffer
         self.requested, self.counted = requested, False
         self.rows = RowQueue(stream, inner)
@@ -280,7 +278,9 @@ class _Slot:
     @property
     def nearly_read(self) -> bool:
         """Whether all that its thread reads is there, or on its way."""
-        return self.buffer is not None and (self.buffer.complete or self.requested.is_set())
+        if self.buffer is None or self.requested is None:
+            return False
+        return self.buffer.complete or self.requested.is_set()
 
 
 class _Made(NamedTuple):
@@ -309,7 +309,8 @@ class _Cycle:
     """
 
     def __init__(self, op: Interleave, state: State, run: Run) -> None:
-        run = run.one_by_one()
+        self.singly = run.by_element
+        run = run.one_by_one().by_block()
         self.op, self.run, self.epoch = op, run, state["epoch"]
         self.turn, self.done = state["turn"], state["done"]
         self.block_length = int(op.block_length or 1)
@@ -322,6 +323,7 @@ class _Cycle:
         self.room = self.cycle  # how many more may be opened
         self.begun = False  # whether one was opened, whose first element comes before those of others
         self.like: Reader | None = None  # reads a file as all others are read that an element names
+        self.uneven = False  # whether some of them were not of equally many elements
         begins = not state["slots"] and not state["skip"] and state["input"] == op.input.start(self.epoch)
         # Of the next dataset; None where that is of no account, or an old state does not tell.
         self.number: int | None = state.get("number", 0 if begins and op.call.counts else None)
@@ -357,29 +359,33 @@ class _Cycle:
         inner = {**saved, "input": taken_up("interleave", node, self.epoch, saved["input"])}
         state = inner["input"]
         stream = self._quickly_read(index, node, state)
-        requested, buffer = Event(), None
+        requested = buffer = None
         if stream is None and node.may_fail and self._reads_ahead(index):  # the others neither read nor call anything
             ahead, buffer = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin), Buffer(_READ_AHEAD_ROWS, MOST_BYTES)
-            rows = node.open(state, run.by_block().telling(requested.set))
+            requested = Event()
+            rows = node.open(state, run.telling(requested.set))
             stream = run.watch(ahead, buffered(rows, buffer, run, run.counter(ahead), at_once=True), state)
         return self._slot(stream or node.open(state, run), made, inner, buffer, requested)
 
-    def _slot(self, stream: Stream, made: _Made, inner: Mark, buffer: Buffer | None, requested: Event) -> _Slot:
+    def _slot(self, stream: Stream, made: _Made, inner: Mark, buffer: Buffer | None, requested: Event | None) -> _Slot:
         op, self.begun, self.room = self.op, True, self.room - 1
         checked = alike("interleave", stream, op.claim, lambda: op.spec, made.given, tolerant=self.run.tolerant)
         return _Slot(checked, made, inner, buffer, requested)
 
     def _file(self, index: int) -> _Slot | None:
         """The next file, if it is small and read in turn as one before it was: its own dataset costs more than it."""
-        like, op = self.like, self.op
-        name = self.queue.peek(1).row(0) if like is not None and self.queue.size and self._in_turn(index) else None
-        if like is None or not isinstance(name, bytes) or not is_small(name.decode(), _SMALL_BYTES):
+        like, op, name = self.like, self.op, self._small_next(index)
+        if like is None or name is None:
             return None
         made, state = _Made(like, name, self.queue.mark(), None), like.start(0)
         self.queue.skip(1)
-        stream = like.other(name.decode(), self.run, like.group if self._whole else 0, lambda: op.call(name))
-        stream = self.run.watch(like, op.pace.timed(stream), state)
-        return self._slot(stream, made, {"input": state, "skip": 0}, None, Event())
+        stream = self.run.watch(like, op.pace.timed(self._records(like, name)), state)
+        return self._slot(stream, made, {"input": state, "skip": 0}, None, None)
+
+    def _small_next(self, index: int) -> bytes | None:
+        """The name of the next file, if it is read in this place in turn, because it is small."""
+        name = self.queue.peek(1).row(0) if self.like is not None and self.queue.size and self._in_turn(index) else None
+        return name if isinstance(name, bytes) and _is_small(name) else None
 
     @property
     def _whole(self) -> bool:
@@ -390,7 +396,7 @@ class _Cycle:
         """The records of a small file that is read in turn although a thread was asked for; None: it is not."""
         if not (self._in_turn(index) and isinstance(node, Reader) and node.is_small(_SMALL_BYTES)):
             return None
-        return self.op.pace.timed(node.open(state, self.run.by_block().asking(later=self._whole)))
+        return self.op.pace.timed(node.open(state, self.run.asking(later=self._whole)))
 
     def _made(self, index: int) -> _Next:
         """What comes of the next element, which must be there."""
@@ -412,9 +418,12 @@ class _Cycle:
     def _open_ahead(self) -> None:
         """Open datasets whose turn has not come, as far as there is room for them."""
         while self.room > 0 and self.queue.size and len(self.waiting) < self.cycle:
-            if (self.waiting and isinstance(self.waiting[-1].made, Exception)) or not self._reads_ahead(self.cycle - 1):
+            last = self.cycle - 1
+            if (self.waiting and isinstance(self.waiting[-1].made, Exception)) or not self._reads_ahead(last):
                 return
-            self.waiting.append(self._made(self.cycle - 1))
+            if self._small_next(last) is not None:  # no thread would begin to read
+                return
+            self.waiting.append(self._made(last))
 
     def _more(self) -> bool:
         """Whether there is another element, or a failure in its place."""
@@ -429,6 +438,10 @@ class _Cycle:
     def blocks(self) -> Any:
         """The elements, turn by turn."""
         while True:
+            together = self._files_together()
+            if together is not None:
+                yield together
+                continue
             if self.turn == len(self.slots):
                 if not self._more():
                     if all(other is None for other in self.slots):
@@ -469,6 +482,33 @@ class _Cycle:
                 self.slots[self.turn] = None
                 self._pass_on()
 
+    def _files_together(self) -> Block | None:
+        """All elements of the next files, as many as may be open, if they are small, equally long and read in turn."""
+        like, names, cycle = self.like, self.queue, self.cycle
+        if self.turn or like is None or self.uneven or self.waiting or any(self.slots) or names.size < cycle:
+            return None
+        if not (self._whole and self._in_turn(cycle - 1)):
+            return None
+        for block, _ in list(self.run.watch(like, self.op.pace.timed(self._even_files(like), cycle), None)):
+            names.skip(cycle)
+            return block
+        self.uneven = True
+        return None
+
+    def _even_files(self, like: Reader) -> Stream:
+        """See `_files_together`; nothing where files must be read one by one, or where one cannot be read."""
+        parts: list[Block] = []
+        for number, name in enumerate(self.queue.peek(self.cycle).elements(), 1):
+            with suppress(Exception):  # said where it is read alone
+                parts += [self._handed(block) for block, _ in self._records(like, name)] if _is_small(name) else []
+            if len(parts) != number or parts[-1].size != parts[0].size or parts[0].size % self.block_length:
+                return
+        yield self._braided(parts, parts[0].size // self.block_length), {}
+
+    def _records(self, like: Reader, name: bytes) -> Stream:
+        """The records of a small file."""
+        return like.other(name.decode(), self.run, like.group if self._whole else 0, lambda: self.op.call(name))
+
     def _pass_on(self) -> None:
         self.turn, self.done = (self.turn + 1) % self.cycle, 0
 
@@ -485,10 +525,22 @@ class _Cycle:
         self.moved.update(range(len(self.slots)))
         for slot in open_slots:
             self._look(slot)
-        parts = [part for slot in open_slots for part in slot.rows.take_parts(rounds * self.block_length)]
+        taken = [part for slot in open_slots for part in slot.rows.take_parts(rounds * self.block_length)]
+        return self._braided([self._handed(part) for part in taken], rounds)
+
+    def _handed(self, block: Block) -> Block:
+        """The same elements, with long byte strings as they are handed out: bytes that are not put side by side first."""
+        columns = block.columnar().columns
+        if not self.singly or not any(map(_is_long, columns)):
+            return block
+        made = [Objects(list(each.values()), each.dtype) if _is_long(each) else each for each in columns]
+        return ColumnBlock(block.structure, made, block.size)
+
+    def _braided(self, parts: list[Block], rounds: int) -> Block:
+        """The elements of datasets that stand one after the other, so many rounds of each, in turns."""
         # rows stand as [slot, round, place in the turn] and leave as [round, slot, place]
-        places = np.arange(len(open_slots) * rounds * self.block_length)
-        turned = places.reshape(len(open_slots), rounds, self.block_length).transpose(1, 0, 2).reshape(-1)
+        places = np.arange(sum(part.size for part in parts))
+        turned = places.reshape(-1, rounds, self.block_length).transpose(1, 0, 2).reshape(-1)
         return concat_blocks(parts).take(turned)
 
     def state(self) -> State:
@@ -503,6 +555,12 @@ class _Cycle:
             (self.waiting[0].mark, self.waiting[0].number) if self.waiting else (self.queue.mark(), self.number)
         )
         return {"epoch": self.epoch, **mark, **place, **({} if number is None else {"number": number})}
+
+
+def _is_long(column: Column) -> bool:
+    """Whether copying these strings takes longer than handling objects of Python."""
+    is_plain = type(column) is Strings and column.starts.ndim == 1
+    return is_plain and int(column.sizes.sum()) >= _LONG_BYTES * len(column)  # type: ignore[attr-defined]
 
 
 def default_cycle(num_parallel_calls: int | None) -> int:

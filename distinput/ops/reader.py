@@ -327,7 +327,8 @@ class Reader(Node):
         return made.same_as(self)
 
     def file_facts(self) -> dict[str, Any]:
-        return {} if self.names is None else {**self.names.words, **self._remote_stamps}
+        names = {} if self.names is None else {**self.names.words, **self._remote_stamps}
+        return {**names, **self.format.version_facts()}
 
     @cached_property
     def names(self) -> NamesFingerprint | None:

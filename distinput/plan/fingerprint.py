@@ -285,7 +285,7 @@ def difference(
             return f"step {number} is {_op(a)} here and was {_op(b)} {when}"
     if len(here) != len(there):
         return f"it has {len(here)} steps here and had {len(there)} {when}"
-    for look in (_of_files, _of_step):
+    for look in (_of_snapshot, _of_files, _of_step):
         for number, (a, b) in enumerate(pairs, 1):
             said = next(look(steps[number - 1], a, b, allowed, when), None)
             if said is not None:
@@ -312,6 +312,15 @@ def _under(parts: dict[str, Any]) -> Any:
 
 def _names(step: Node) -> Any:
     return step.names  # type: ignore[attr-defined]  # steps that say how many files they name have them
+
+
+def _of_snapshot(_: Node, a: dict[str, Any], b: dict[str, Any], allowed: frozenset[str], when: str) -> Iterator[str]:
+    del allowed
+    here, there = [parts.get("snapshot", "files of no table") for parts in (a, b)]
+    if here != there:
+        yield f"reads {here}, and {there} {when}; open the table at that one: give the state as its version"
+    elif a.get("made") != b.get("made"):
+        yield f"reads {here}, which was made {a.get('made')}, and {when} that of {b.get('made')}: another table"
 
 
 def _of_files(step: Node, a: dict[str, Any], b: dict[str, Any], allowed: frozenset[str], when: str) -> Iterator[str]:

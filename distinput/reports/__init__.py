@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from distinput.reports.simulation import Simulation as Simulation
     from distinput.reports.simulation import StorageLimits as StorageLimits
     from distinput.reports.simulation import measured_costs as measured_costs
+    from distinput.reports.simulation import plot_of as plot_of
     from distinput.reports.simulation import simulate as simulate
     from distinput.reports.svg import Figures as Figures
     from distinput.reports.svg import svg_of as svg_of

@@ -3,23 +3,30 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from time import perf_counter as _clock
 from typing import Any
+
+import numpy as np
 
 from distinput.data.dataset import Dataset
 from distinput.data.stats import Stats
 from distinput.errors import InvalidArgumentError
+from distinput.ops.batch import Batch
 from distinput.ops.map import Map
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE, Node, walk
-from distinput.values.nest import flatten
+from distinput.values.nest import flatten, structure_of
 
 __all__ = ["CHANGES", "Bench", "TriedChange", "bench", "trials"]
 
 
 _BETWEEN = 0.1
 """Seconds between two calls of `watch`."""
+
+_MANY_THREADS = 32
+"""More than there are cores, for functions that wait."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +223,8 @@ class TriedChange:
 def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator[TriedChange]:
     """Try changes that apply to a dataset; each of them keeps all elements and their order.
 
+    A function that is called for whole batches instead of elements is measured if the first two batches are the same.
+
     Args:
       dataset: what was measured; it is not changed.
       told: the measurement that they are compared with.
@@ -231,12 +240,46 @@ def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator
             changed = _edited(dataset.node, edit)
             if changed is dataset.node:
                 continue
+            if edit is _after_batch and not _begin_alike(dataset, Dataset(changed)):
+                yield TriedChange(change, error="the elements are others, as its function is one of single elements")
+                continue
             rate = bench(Dataset(changed), seconds).elements_per_second
         except Exception as error:  # noqa: BLE001 - a function that cannot be sent to processes, say, is what is to be told
             yield TriedChange(change, error=f"{type(error).__name__}: {error}".splitlines()[0])
             continue
         was = told.elements_per_second
         yield TriedChange(change, rate, rate / was if rate is not None and was else None)
+
+
+def _begin_alike(one: Dataset[Any], other: Dataset[Any]) -> bool:
+    """Whether the first two elements of two datasets are the same."""
+    pairs = zip(islice(one, 2), islice(other, 2), strict=True)
+    return all(structure_of(a) == structure_of(b) and all(map(_same, flatten(a), flatten(b))) for a, b in pairs)
+
+
+def _same(a: Any, b: Any) -> bool:
+    a, b = np.asarray(a), np.asarray(b)
+    return a.dtype == b.dtype and bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
+
+
+def _vectorized(node: Node) -> Node:
+    if isinstance(node, Map) and node.vectorize is not True and not node.processes and not _bound(node):
+        return replace(node, vectorize=True)
+    return node
+
+
+def _after_batch(node: Node) -> Node:
+    if type(node) is not Batch or not isinstance(node.input, Map) or _bound(node.input) or node.input.rng:
+        return node
+    batched = Dataset(replace(node, input=node.input.input))
+    return batched.map(node.input.map_func, num_parallel_calls=node.input.num_parallel_calls).node
+
+
+def _in_many_threads(node: Node) -> Node:
+    calls = node.num_parallel_calls in (None, AUTOTUNE) if isinstance(node, Map) else False
+    if isinstance(node, Map) and calls and not node.processes and not _bound(node):
+        return replace(node, num_parallel_calls=_MANY_THREADS)
+    return node
 
 
 def _in_threads(node: Node) -> Node:
@@ -259,6 +302,9 @@ def _bound(node: Map) -> bool:
 CHANGES: dict[str, Callable[[Node], Node]] = {
     "map(num_parallel_calls=AUTOTUNE)": _in_threads,
     "map(num_parallel_calls=AUTOTUNE, processes=True)": _in_processes,
+    f"map(num_parallel_calls={_MANY_THREADS})": _in_many_threads,
+    "map(vectorize=True)": _vectorized,
+    "map after batch": _after_batch,
 }
 """Each change by its name: what becomes of a step."""
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small plots: a number over time, bars, and a distribution beside the one that was hoped for."""
+"""Small plots: a number over time, bars, a distribution beside the one that was hoped for, and times over counts."""
 
 from collections.abc import Callable, Sequence
-from math import ceil, floor, log10
+from math import ceil, floor, log2, log10
 
 from distinput.names.words import seconds_text
 from distinput.reports.markup import Markup, tag
 
-__all__ = ["PLOT_STYLE", "WIDTH", "bars", "distribution", "over_time", "round_step", "time_axis"]
+__all__ = ["PLOT_STYLE", "WIDTH", "bars", "distribution", "over_counts", "over_time", "round_step", "time_axis"]
 
 
 # ----------------------------------------------------------------------------
@@ -144,6 +144,43 @@ def distribution(shares: Sequence[float], hoped: Sequence[float], ends: tuple[st
         tag("text", ends[0], x=0, y=_HEIGHT + 14, class_="di-label"),
         tag("text", ends[1], x=WIDTH, y=_HEIGHT + 14, text_anchor="end", class_="di-label"),
     )
+
+
+def over_counts(points: Sequence[tuple[int, float, float, str]], ends: tuple[str, str], title: str) -> Markup:
+    """Times over how many there are, both in powers of two, with a dashed line for the times that are hoped for.
+
+    Args:
+      points: of each a count of at least 1, its seconds, the seconds that are hoped for, and a word on it.
+      ends: names of both lines.
+      title: what the seconds are.
+    """
+    left, top, high = 20, 34, 220
+    ordered = sorted(points)
+    logs = [log2(max(seconds, 1e-9)) for _, taken, hoped, _ in ordered for seconds in (taken, hoped)] or [0.0]
+    lowest, most = min(logs), max(logs)
+    first, wide = (log2(ordered[0][0]), log2(ordered[-1][0] / ordered[0][0])) if ordered else (0.0, 0.0)
+
+    def place(count: int, seconds: float) -> tuple[float, float]:
+        across = (log2(count) - first) / wide if wide else 0.5
+        up = (log2(max(seconds, 1e-9)) - lowest) / (most - lowest) if most > lowest else 0.5
+        return left + across * (WIDTH - 2 * left - 60), top + (1 - up) * high
+
+    marks = []
+    taken = [place(count, seconds) for count, seconds, _, _ in ordered]
+    hoped = [place(count, seconds) for count, _, seconds, _ in ordered]
+    for x, name, words, line in ((left, "di-curve", ends[0], taken), (WIDTH / 2, "di-hoped", ends[1], hoped)):
+        corners = "L".join(f"{across:.1f} {down:.1f}" for across, down in line)
+        marks.append(tag("path", d=f"M{corners}" if corners else "", class_=name))
+        marks.append(tag("path", d=f"M{x:.0f} 8L{x + 24:.0f} 8", class_=name))
+        marks.append(tag("text", words, x=x + 30, y=12, class_="di-label"))
+    for count, seconds, _, word in ordered:
+        x, y = place(count, seconds)
+        marks.append(tag("circle", tag("title", f"{count:,}: {seconds_text(seconds)}, {word}"), cx=x, cy=y, r=4,
+                         class_="di-column"))  # fmt: skip
+        marks.append(tag("text", f"{seconds_text(seconds)}, {word}", x=x + 7, y=y - 6, class_="di-label"))
+        marks.append(tag("text", f"{count:,}", x=x, y=top + high + 28, text_anchor="middle", class_="di-label"))
+    axis = tag("line", x1=0, x2=WIDTH, y1=top + high + 14, y2=top + high + 14, class_="di-axis")
+    return _plot(title, top + high + 34, *marks, axis)
 
 
 def _plot(title: str, height: float, *inside: Markup) -> Markup:

@@ -18,11 +18,13 @@ from distinput.ops.shard_batches import OwnRows
 from distinput.plan.check import at_least
 from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy, Policy
+from distinput.reports.markup import Markup, colours, tag
+from distinput.reports.plots import PLOT_STYLE, over_counts
 from distinput.sharding.planning import has_batches, shard_plan, worker_tree
 from distinput.sharding.shard_plan import ShardPlan, workers_of
 from distinput.values.nest import flatten
 
-__all__ = ["InputCosts", "Machines", "Simulation", "StorageLimits", "measured_costs", "simulate"]
+__all__ = ["InputCosts", "Machines", "Simulation", "StorageLimits", "measured_costs", "plot_of", "simulate"]
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -180,6 +182,11 @@ class Simulation:
     lost_seconds: float
     planned: int
 
+    @property
+    def without_limit(self) -> float:
+        """Seconds of the pass if what limits it were gone."""
+        return max(0.0, self.seconds - self.saved[self.limit])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
@@ -205,6 +212,29 @@ class Simulation:
         if self.planned < self.workers:
             lines.append(f"  {self.planned:,} workers at even distances were planned, and stand for all")
         return "\n".join(lines)
+
+
+def plot_of(simulations: Sequence[Simulation]) -> str:
+    """A picture of the time of a pass over the number of workers, and of the time without what limits it.
+
+    Args:
+      simulations: of one job, each with another number of workers.
+
+    Returns:
+      SVG, a file of its own: light and dark, without scripts.
+
+    >>> import distinput as di
+    >>> costs = InputCosts(row_seconds=1e-3, wait_seconds=0, cpu_seconds=0)
+    >>> simulations = simulate(di.data.Dataset.range(8000).batch(80), (1, 2, 4), step_seconds=0.02, costs=costs)
+    >>> plot_of(simulations).count("<circle")
+    3
+    """
+    points = [(told.workers, told.seconds, told.without_limit, told.limit) for told in simulations]
+    plot = over_counts(
+        points, ("a pass by workers, and what limits it", "without that limit"), "A pass, by the number of workers"
+    )
+    style = tag("style", Markup("\n" + colours(".di-plot") + PLOT_STYLE))
+    return plot.replace("</title>", f"</title>{style}", 1)
 
 
 def measured_costs(dataset: Dataset[Any], seconds: float = 3.0, *, ahead: bool = True) -> InputCosts:

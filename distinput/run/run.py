@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from itertools import islice, starmap
 from threading import get_ident
-from time import perf_counter, perf_counter_ns, process_time
+from time import perf_counter, perf_counter_ns, process_time, thread_time
 from typing import Any, ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -41,6 +41,7 @@ __all__ = [
     "element_text",
     "note_element",
     "stopped",
+    "thread_use",
 ]
 
 
@@ -301,6 +302,15 @@ def core_use() -> CoreUse:
         return CoreUse(process_time(), perf_counter_ns())
     used = resource.getrusage(resource.RUSAGE_SELF)
     return CoreUse(used.ru_utime + used.ru_stime, used.ru_nvcsw - used.ru_nivcsw)
+
+
+def thread_use() -> CoreUse:
+    """What this thread alone had of them; its waits are those for something else than a core."""
+    waits = perf_counter_ns() if _OF_THREAD is None else int(resource.getrusage(_OF_THREAD).ru_nvcsw)
+    return CoreUse(thread_time(), waits)
+
+
+_OF_THREAD = getattr(resource, "RUSAGE_THREAD", None)
 
 
 @dataclass

@@ -43,6 +43,7 @@ class ThreadTrial:
       not_before: when threads may be tried again.
       until: when elements are measured without threads again, if threads were faster.
       lasts: seconds for which the next decision holds.
+      threads: how many of them, where that was measured; else 0.
     """
 
     blocks: int
@@ -52,6 +53,7 @@ class ThreadTrial:
     not_before: float = 0.0
     until: float = 0.0
     lasts: float = field(default_factory=lambda: AGAIN)
+    threads: int = 0
     _tried: int = 0
     _rows: int = 0
     _seconds: float = 0.0

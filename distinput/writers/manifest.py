@@ -165,7 +165,7 @@ class WrittenFiles:
             raise InvalidArgumentError(f"{path}: {error}; register it, or name the format yourself") from None
         try:
             format_named(self.format, **self.options)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:  # the last: options in one another, thousands deep
             raise DataLossError(
                 f"{path}: not a manifest of written files, or damaged: its options are none of {self.format}: {error}"
             ) from error

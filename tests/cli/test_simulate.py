@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from distinput.cli import main
+from tests.reports.pictures import parsed, words_of
 
 PROGRAM = """
 import distinput as di
@@ -64,3 +65,12 @@ def test_quantities_have_units(words: list[str], says: str, capsys: pytest.Captu
 def test_what_does_not_add_up_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "train_to_simulate:ds", "--step-time", "1s", "--kill-every", "1min"]) == 1
     assert "the job never ends" in capsys.readouterr().err
+
+
+def test_a_plot_of_several(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["simulate", "train_to_simulate:ds", "--workers", "1,2,8", "--step-time", "1s", "--svg", "jobs.svg"]
+    assert main(words) == 0
+    root = parsed((tmp_path / "jobs.svg").read_text("utf-8"))
+    assert len([*root.iter("{http://www.w3.org/2000/svg}circle")]) == 3
+    assert "trainer" in words_of(root)
+    assert capsys.readouterr().out.splitlines()[0].startswith("workers")

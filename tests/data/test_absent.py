@@ -4,8 +4,11 @@
 import re
 import subprocess
 import sys
+import traceback
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,3 +116,21 @@ def test_a_name_that_python_looks_for_is_refused_in_few_words() -> None:
         di.data.Dataset.__wrapped__  # noqa: B018
     with pytest.raises(AttributeError, match=r"^type object 'Dataset' has no attribute 'zzz'$"):
         di.data.Dataset.zzz  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: di.py_function,
+        lambda: di.data.Dataset.from_pandas_,
+        lambda: di.data.Dataset.range(3).batchs,
+        lambda: di.distribute.MirroredStrategy(["CPU:0"]).unwrap,
+    ],
+)
+def test_python_adds_no_advice_of_its_own(ask: Callable[[], Any]) -> None:
+    try:
+        ask()
+    except AttributeError as error:
+        text = "".join(traceback.format_exception_only(error))
+    assert text.lower().count("did you mean") <= 1
+    assert "Did you mean" not in text or ";" not in text, "where nothing better is said, Python may help"

@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a page of the site leads to and what it loads, read from its HTML."""
+"""What a page of the site leads to and what it loads, read from its HTML; and what a reader sees of it in a browser."""
 
+import json
 import re
+import shutil
+import subprocess
+from functools import partial
 from html import unescape
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import Empty, Queue
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["broken", "fetched"]
+import pytest
+
+__all__ = ["broken", "fetched", "visited"]
 
 _STYLE = re.compile(r"(?:url\(|@import )[\"']?([^)\"']+)")
 
@@ -60,3 +71,45 @@ def broken(site: Path) -> set[tuple[str, str]]:
             if not there.exists() or (parts.fragment and unquote(parts.fragment) not in known):
                 wrong.add((file.relative_to(site.resolve()).as_posix(), target))
     return wrong
+
+
+def visited(site: Path, **asked: Any) -> Any:
+    """What visit.html saw of the site, in a browser without a window.
+
+    Args:
+      site: the folder of the site; the page is put beside the others.
+      **asked: what the page is to look at.
+    """
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("no Chromium is on this machine")
+    shutil.copyfile(Path(__file__).with_name("visit.html"), site / "visit.html")
+    (site / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
+    told: Queue[Any] = Queue()
+
+    class Pages(SimpleHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with (
+        TemporaryDirectory() as profile,
+        ThreadingHTTPServer(("127.0.0.1", 0), partial(Pages, directory=str(site))) as server,
+    ):
+        Thread(target=server.serve_forever, daemon=True).start()
+        command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"]
+        address = f"http://127.0.0.1:{server.server_port}/visit.html"
+        command += [f"--user-data-dir={profile}", address]
+        browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            return told.get(timeout=120)
+        except Empty:
+            raise AssertionError("the browser said nothing within two minutes") from None
+        finally:
+            browser.kill()
+            browser.wait()
+            server.shutdown()

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.docs.site_pages import broken, fetched
+from tests.docs.site_pages import broken, fetched, visited
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -150,6 +150,45 @@ def test_the_site(site: Path, script: ModuleType) -> None:
     assert "What a state holds" in (site / "search.json").read_text(encoding="utf-8")
     for group in script.navigation():
         assert f">{group.title}" in re.sub(r">\s+", ">", page), group.title
+
+
+WORDS = {
+    "augmentation": "cookbook/images",
+    "language model": "cookbook/language_model",
+    "evaluation": "cookbook/exact_evaluation",
+    "time series": "cookbook/time_series",
+    "k-fold": "cookbook/k_fold",
+    "imbalance": "cookbook/imbalance",
+    "speech": "cookbook/speech_buckets",
+    "contrastive": "cookbook/contrastive_pairs",
+    "S3": "cookbook/stream_from_a_store",
+    "curriculum": "cookbook/curriculum",
+    "hard examples": "cookbook/hard_examples",
+    "predictions": "cookbook/predictions_in_order",
+    "preprocessing": "preprocessing_on_machines",
+    "preemption": "cookbook/preemption",
+}
+"""What readers look for, and the page that answers."""
+
+
+@pytest.mark.slow
+def test_a_reader_on_a_phone_searches_and_copies(site: Path) -> None:
+    told = visited(site, pages=SEEN, phone=390, code=1, words=[*WORDS])
+    assert told["errors"] == []
+    assert told["wide"] == {}, "pages that are wider than a phone"
+    assert told["copied"].startswith("import distinput as di\n")
+    assert ">>>" not in told["session"]
+    assert told["session"], "a session is copied without its prompts and what was printed, not empty"
+    unfound = {words: links[:3] for words, links in told["found"].items() if not _leads_to(links, WORDS[words])}
+    assert unfound == {}
+
+
+SEEN = ["index.html", "install.html", "state.html", "performance.html", "performance/state.html", "reports.html",
+        "cookbook/images.html", "from/cheat_sheet.html", "reference/distinput.data.html", "formats/index.html"]  # fmt: skip
+
+
+def _leads_to(links: list[str], page: str) -> bool:
+    return any(f"/{page}.html" in link for link in links)
 
 
 @pytest.mark.parametrize("link, says", [("none.md", "page does not exist"), ("index.md#none", "anchor does not exist")])

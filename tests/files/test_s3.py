@@ -132,3 +132,22 @@ def test_a_large_object_is_uploaded_in_parts_while_it_is_written(
     assert system.find("parts") == ["parts/large"]
     assert b"<Upload>" not in urllib.request.urlopen(f"{endpoint}/bucket?uploads").read()  # no part is left
     assert not [thread for thread in threading.enumerate() if thread.name == "distinput-upload"]
+
+
+@pytest.mark.needs("deltalake")
+def test_a_version_of_a_delta_table(endpoint: str) -> None:
+    import deltalake
+    import pyarrow as pa
+    from obstore.store import S3Store
+
+    options = {"AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+    options |= {"AWS_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true", "AWS_S3_ALLOW_UNSAFE_RENAME": "true"}
+    config = {"endpoint": endpoint, "access_key_id": KEY, "secret_access_key": SECRET, "region": "us-east-1"}
+    table = pa.table({"x": [1, 2], "p": ["a b%", "é/"]})
+    deltalake.write_deltalake("s3://bucket/a table", table, partition_by=["p"], storage_options=options)
+    store = S3Store("bucket", config=config, client_options={"allow_http": True})
+    made = di.interop.tables.from_delta("s3://bucket/a table", storage_options=options, filesystem=store)
+    assert sorted(made.to_list(), key=lambda row: row["x"]) == [{"x": 1, "p": b"a b%"}, {"x": 2, "p": "é/".encode()}]
+    with iter(made) as iterator:
+        next(iterator)
+        assert SECRET not in f"{made} {iterator.state()}"

@@ -4,6 +4,7 @@
 import functools
 import http.server
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,8 @@ def test_another_range_than_was_asked_for_is_not_taken() -> None:
 
 def test_a_size_that_was_understated_is_noticed() -> None:
     def understated(answer: Answer) -> None:
+        if answer.number == 0:  # so that the size is asked for
+            answer.fail(503)
         if answer.method == "HEAD":
             answer.headers["Content-Length"] = "100"
 
@@ -75,6 +78,21 @@ def test_a_size_that_was_understated_is_noticed() -> None:
         pytest.raises(DataLossError, match=r"was '100 bytes.* is '3890 bytes"),
     ):
         di.data.TextLineDataset(f"{server.url}/a.txt").to_list()
+
+
+def test_a_first_request_that_stalls_is_given_up() -> None:
+    def late(answer: Answer) -> None:
+        if answer.number == 0:
+            time.sleep(4)
+
+    with StrangeServer(CONTENT, late) as server:
+        di.io.mount(f"{server.url}/", storage_options={}, retries=Retries(stall=0.2))
+        try:
+            begin = time.monotonic()
+            assert di.io.read_file(f"{server.url}/a.txt") == CONTENT
+            assert time.monotonic() - begin < 3.5
+        finally:
+            di.io.unmount(f"{server.url}/")
 
 
 def test_a_server_that_sends_whole_files_is_told_from_others() -> None:

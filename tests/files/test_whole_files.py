@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 
 from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.files import mounts
+from distinput.files.mounts import stored
 from distinput.files.whole_files import matching_files, read_file, write_file
+from distinput.testing.range_server import RangeServer
 
 
 def test_a_file_is_written_whole_and_read(tmp_path: Path) -> None:
@@ -31,3 +34,28 @@ def test_what_is_refused(tmp_path: Path) -> None:
         read_file(["a", "b"])
     with pytest.raises(InvalidArgumentError, match="write_file: contents must be bytes or text, got int"):
         write_file(str(tmp_path / "a.txt"), 3)
+
+
+@pytest.mark.parametrize(
+    "file_system, package", [pytest.param(None, "aiohttp", marks=pytest.mark.needs("aiohttp")), ("obstore", "obstore")]
+)
+def test_a_small_remote_file_takes_one_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_system: str | None, package: str
+) -> None:
+    pytest.importorskip(package)
+    monkeypatch.setattr(mounts, "_MOUNTS", {})
+    sizes = {"empty": 0, "small": 50_000, "large": (5 << 20) + 7}
+    data = {name: np.random.default_rng(size).bytes(size) for name, size in sizes.items()}
+    for name, content in data.items():
+        (tmp_path / name).write_bytes(content)
+    with RangeServer(tmp_path) as server:
+        if file_system is not None:
+            stored([f"{server.url}/small"], {"client_options": {"allow_http": True}}, file_system)
+        for name, content in data.items():
+            server.reset()
+            assert read_file(f"{server.url}/{name}") == content
+            if name == "small":
+                assert server.requests == [("small", 0, 50_000)]
+            assert server.sent == len(content)
+        with pytest.raises(NotFoundError, match="none"):
+            read_file(f"{server.url}/none")

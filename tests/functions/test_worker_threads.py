@@ -62,12 +62,27 @@ def test_neighbouring_maps_share_their_workers(way: dict[str, Any]) -> None:
 def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.ops.map.cores", lambda: 2)
     monkeypatch.setattr("distinput.functions.parts._MOST_ROWS", 4)
+    monkeypatch.setattr("distinput.functions.workers._MOST_WAITING", 2)
     dataset = RANGE(200).map(Pairs(), num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
     assert dataset.to_list() == list(range(200))
     assert dataset.stats()["1:map"]["chose"] == "2 threads"
     with iter(dataset) as elements:
         next(elements)
         assert elements.stats()["1:map"]["chose"] == "2 threads", "the next pass begins with what was found"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_autotune_uses_more_threads_than_cores_where_calls_wait(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr("distinput.ops.map.cores", lambda: count)
+
+    def asks(x: Any) -> Any:
+        time.sleep(0.005)
+        return x
+
+    dataset = RANGE(300).map(asks, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
+    assert dataset.to_list() == list(range(300))
+    threads, _, said = dataset.stats()["1:map"]["chose"].partition(" ")
+    assert (int(threads) > 4, said[:7]) == (True, "threads")
 
 
 def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> None:

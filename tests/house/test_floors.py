@@ -94,6 +94,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "accelerate": ("distinput/testing/judge/loaders/*",),
     "absl": ("distinput/testing/judge/loaders/libraries.py",),  # whose worker processes look for its flags
     "datasets": ("distinput/interop/huggingface.py", "distinput/testing/judge/loaders/*"),
+    "deltalake": ("distinput/interop/tables.py",),
     "fsspec": ("distinput/files/*", "distinput/testing/faulty_files.py"),
     "grain": ("distinput/interop/grain.py", "distinput/testing/judge/loaders/*"),
     "google_crc32c": ("distinput/kernels/checksums.py",),
@@ -107,6 +108,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "distinput/tpu/*",
     ),
     "keras": ("distinput/interop/keras.py",),
+    "lance": ("distinput/interop/tables.py",),
     "llvmlite": ("distinput/kernels/*",),  # numba's own compiler, for the errors and names numba does not wrap
     "mpi4py": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
     "numba": ("distinput/kernels/*",),
@@ -142,6 +144,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "distinput/writers/*",
     ),
     "pytest": ("distinput/testing/*",),
+    "pyiceberg": ("distinput/interop/tables.py",),
     "simplejpeg": ("distinput/decoders/image.py",),
     "ray": (
         "distinput/cluster/*",

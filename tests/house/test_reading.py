@@ -22,8 +22,8 @@ PACKAGE = ROOT / "distinput"
 pytestmark = pytest.mark.fresh_process
 
 MOST = {
-    "files": 491,
-    "lines of code": 88800,
+    "files": 492,
+    "lines of code": 89464,
     "files that OneDeviceStrategy imports": 26,
     "lines of code that OneDeviceStrategy imports": 4911,
     "modules that a MirroredStrategy loads": 35,

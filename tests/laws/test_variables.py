@@ -49,6 +49,14 @@ def changed(method: str, old: float, new: float) -> float:
     return {"assign": new, "assign_add": old + new, "assign_sub": old - new}[method]
 
 
+def added(numbers: Sequence[float]) -> float:
+    """One after the other, as replicas are added; `sum` of Python 3.12 rounds once, at the end."""
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total
+
+
 @dataclass
 class Model:
     """One number for each replica of all workers, or a single one, as one of the workers sees them."""
@@ -84,16 +92,16 @@ class Model:
             return self.copies[self.first(self.worker)]
         if self.aggregation == "NONE":
             raise Refused
-        return sum(self.copies) / (len(self.copies) if self.aggregation == "MEAN" else 1)
+        return added(self.copies) / (len(self.copies) if self.aggregation == "MEAN" else 1)
 
     def aggregate(self, numbers: Sequence[float], same: bool) -> float:
         if self.aggregation == "ONLY_FIRST_REPLICA":
             return numbers[0]
         if self.aggregation == "MEAN":
-            return sum(numbers) / len(numbers)
+            return added(numbers) / len(numbers)
         if same and len(self.layout) == 1 and len(numbers) > 1 and numbers[0] != 0:
             raise Refused  # is the number meant once, or once for each replica?
-        return sum(numbers)
+        return added(numbers)
 
     def in_replicas(self, method: str, numbers: Sequence[float], same: bool = False) -> None:
         if self.kind == "on_read" or (self.kind == "mirrored" and self.aggregation == "NONE"):

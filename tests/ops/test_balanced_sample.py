@@ -122,6 +122,18 @@ def test_a_state_that_cannot_be_is_refused(name: str, value: Any, message: str) 
     assert node.state_misfit({**node.start(0), name: value}) == f"sample_from_datasets: {message}"
 
 
+def test_shares_are_the_same_on_every_python() -> None:
+    weights = [
+        0.2,
+        0.6,
+        1.6,
+        0.6,
+        0.2,
+        1.6,
+    ]  # one after the other 4.800000000000001, and 4.8 by the `sum` of Python 3.12
+    assert whole(weights)[1] == int(0.6 / 4.800000000000001 * (1 << 40)) == int(0.6 / 4.8 * (1 << 40)) - 1
+
+
 def test_whole_shares_sum_to_one() -> None:
     assert whole([0, 0]) == whole([1, 1])
     for weights in ([1, 1, 1], [1e-9, 1, 3], [0.1] * 10):

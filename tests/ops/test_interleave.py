@@ -14,6 +14,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.ops.interleave import _Cycle, _Pace
 from distinput.ops.reader import Reader
 from distinput.run.run import Run
+from distinput.testing import check_restart
 from tests.ops.iterating import until_error
 
 Dataset = di.data.Dataset
@@ -224,17 +225,11 @@ def test_small_files_are_read_in_turn_until_that_is_slow(tmp_path: Path, monkeyp
     assert "distinput-prefetch" in threads
 
 
-@pytest.mark.parametrize("harm", ["none", "damaged", "gone", "empty", "a folder"])
-@pytest.mark.parametrize("kind", ["tfrecord", "text", "fixed"])
-@pytest.mark.parametrize("parallel", [1, 2, 4, AUTOTUNE])
-@pytest.mark.parametrize("on_error", [None, "skip", "by options"])
-def test_files_that_are_alike_are_read_as_each_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, kind: str, parallel: int, on_error: Any
-) -> None:
-    """Their records, the states between them, and what an error says."""
-    names = [f"{tmp_path}/{file}" for file in range(7)]
+def _harmed_files(folder: Path, harm: str, kind: str, even: bool) -> list[str]:
+    """Seven files of records, of which the fifth is harmed."""
+    names = [f"{folder}/{file}" for file in range(7)]
     for file, name in enumerate(names):
-        records = [b"%d %03d" % (file, record) for record in range(3 * file % 11)]
+        records = [b"%d %03d" % (file, record) for record in range(6 if even else 3 * file % 11)]
         if kind == "tfrecord":
             with di.io.TFRecordWriter(name) as writer:
                 for record in records:
@@ -252,25 +247,39 @@ def test_files_that_are_alike_are_read_as_each_alone(
         if harm == "a folder":
             harmed.mkdir()
 
-    def told(plain: bool) -> list[Any]:
-        found: list[Any] = []
+    return names
+
+
+@pytest.mark.parametrize("harm", ["none", "damaged", "gone", "empty", "a folder"])
+@pytest.mark.parametrize("even", [False, True])
+@pytest.mark.parametrize("kind", ["tfrecord", "text", "fixed"])
+@pytest.mark.parametrize("parallel", [1, 2, 4, AUTOTUNE])
+@pytest.mark.parametrize("on_error", [None, "skip", "by options"])
+def test_files_that_are_alike_are_read_as_each_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, even: bool, kind: str, parallel: int, on_error: Any
+) -> None:
+    """Their records, what follows the states between them, and what an error says."""
+    names = _harmed_files(tmp_path, harm, kind, even)
+    options: dict[str, Any] = {"num_parallel_reads": parallel, "on_error": "skip" if on_error == "skip" else None}
+    if kind == "fixed":
+        dataset: Any = di.data.FixedLengthRecordDataset(names, 5, **options)
+    else:
+        made: Any = di.data.TFRecordDataset if kind == "tfrecord" else di.data.TextLineDataset
+        dataset = made(names, **options)
+    if on_error == "by options":
+        wanted = di.data.Options()
+        wanted.on_error = "skip"
+        dataset = dataset.with_options(wanted)
+
+    def told(plain: bool, state: Any = None) -> tuple[list[Any], list[Any]]:
+        found, states = [], []
         with monkeypatch.context() as patch, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if not plain:
                 patch.setattr(Reader, "plain", False)
-            options = {"num_parallel_reads": parallel, "on_error": "skip" if on_error == "skip" else None}
-            if kind == "fixed":
-                dataset: Any = di.data.FixedLengthRecordDataset(names, 5, **options)
-            else:
-                made: Any = di.data.TFRecordDataset if kind == "tfrecord" else di.data.TextLineDataset
-                dataset = made(names, **options)
-            if on_error == "by options":
-                wanted = di.data.Options()
-                wanted.on_error = "skip"
-                dataset = dataset.with_options(wanted)
-            iterator = iter(dataset)
+            iterator = iter(dataset) if state is None else dataset.restore(state)
             while True:
-                found.append({**iterator.place(), "seeds": ()})
+                states.append(iterator.state())
                 try:
                     found.append(next(iterator))
                 except StopIteration:
@@ -279,9 +288,15 @@ def test_files_that_are_alike_are_read_as_each_alone(
                     found += [type(error), str(error), getattr(error, "__notes__", [])]
                     break
             iterator.close()
-        return found
+        return found, states
 
-    assert told(plain=True) == told(plain=False)
+    found, states = told(plain=True)
+    assert told(plain=False)[0] == found
+    records = [each for each in found if isinstance(each, bytes)]
+    for place in range(0, len(states), 4):
+        for plain in (True, False):
+            rest = [each for each in told(plain, states[place])[0] if isinstance(each, bytes)]
+            assert rest == records[place:]
 
 
 def test_files_are_read_on_threads_after_several_that_had_to_wait_or_took_much_work() -> None:
@@ -331,3 +346,35 @@ def test_no_thread_reads_ahead_what_is_in_memory() -> None:
         before = threading.active_count()
         next(it)
         assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("then", ["elements", "batches", "lengths", "ragged"])
+def test_long_strings_come_as_short_ones_do(tmp_path: Path, then: str) -> None:
+    """Where they are not put side by side: in files that are equally long, and in others, which are longer."""
+    chance = np.random.default_rng(3)
+    files = [[chance.bytes(int(chance.integers(9000, 30000))) for _ in range(5 + (f > 5))] for f in range(8)]
+    names = [f"{tmp_path}/{file}" for file in range(8)]
+    for name, records in zip(names, files, strict=True):
+        with di.io.TFRecordWriter(name) as writer:
+            for record in records:
+                writer.write(record)
+    turns = [
+        records for pair in range(0, 8, 2) for both in zip(*files[pair : pair + 2], strict=True) for records in both
+    ]
+    read: Any = di.data.TFRecordDataset(names, num_parallel_reads=2)
+    made = {
+        "elements": read,
+        "batches": read.batch(3),
+        "lengths": read.map(len, vectorize=False),
+        "ragged": read.map(lambda r: np.frombuffer(r, np.uint8)).ragged_batch(3),
+    }[then]
+    wanted = {
+        "elements": turns,
+        "batches": [turns[at : at + 3] for at in range(0, len(turns), 3)],
+        "lengths": list(map(len, turns)),
+        "ragged": [[list(r) for r in turns[at : at + 3]] for at in range(0, len(turns), 3)],
+    }[then]
+    assert [
+        each.tolist() if then == "batches" else each.to_list() if then == "ragged" else each for each in made
+    ] == wanted
+    check_restart(made)

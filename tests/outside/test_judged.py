@@ -17,10 +17,11 @@ _HERE = "distinput.testing.judge.loaders"
     "module, make, play",
     [
         ("streaming", f"{_HERE}.libraries:streaming", "processes"),
+        ("lance", f"{_HERE}.libraries:lance_batches", "in turn"),
         ("ray", f"{_HERE}.libraries:streaming_split", "threads"),
         ("ray", f"{_HERE}.libraries:dropping_split", "threads"),
     ],
-    ids=["MosaicML Streaming", "Ray Data", "Ray Data, equal"],
+    ids=["MosaicML Streaming", "Lance", "Ray Data", "Ray Data, equal"],
 )
 def test_ranks_at_once_are_judged(module: str, make: str, play: str) -> None:
     pytest.importorskip(module, reason=f"left out: {module} is not installed")

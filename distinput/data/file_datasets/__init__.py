@@ -31,6 +31,11 @@ DATASETS = {
         "filenames schema columns compression_type nulls num_parallel_reads name "
         "* index on_error storage_options filesystem partitioning",
     ),
+    "LitDataDataset": Constructor(
+        "litdata",
+        Dataset[Any],
+        "filenames block_size num_parallel_reads nulls name * on_error storage_options filesystem",
+    ),
     "MdsDataset": Constructor(
         "mds", Dataset[dict[str, Any]], "filenames num_parallel_reads name * on_error storage_options filesystem"
     ),

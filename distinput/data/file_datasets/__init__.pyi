@@ -210,6 +210,50 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
         partitioning: Any = 'hive',
     ) -> None: ...
 
+class LitDataDataset(Dataset[Any]):
+    """The items of folders that LitData's `optimize` wrote, as the dicts, tuples or single values that they were.
+
+    Items are counted, and any of them is reached by its number: `global_shuffle` holds nothing in memory, shards and restarts
+    go straight to their place. Compressed chunks, and those that keep their rows as an Arrow table, are in memory as a whole
+    while they are read.
+
+    Numbers are scalars, arrays of NumPy and PyTorch arrays, `pil` arrays of uint8 [height, width, channels]. Text, files and
+    encoded images are bytes, as they are. Lists of a known length are tuples. Nothing is unpickled.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      block_size: of chunks of tokens: elements are so many tokens, as `TokensLoader(block_size)` gives them, and what is left
+        of a chunk is dropped. None: an element is what one call of the writer's function gave.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      nulls: of chunks that keep their rows as an Arrow table: a dict with what to put in the place of nulls, by column.
+      name: a label.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+
+    Raises:
+      NotFoundError: a folder has no `index.json`, or a chunk that it names is not there.
+      DataLossError: the index or a chunk is damaged, or they do not agree.
+      UnimplementedError: chunks are encrypted, or of Parquet; a value is pickled, or of an encoding that is not known.
+      InvalidArgumentError: the index does not name the file; `block_size` is given for items that are no tokens.
+
+    Source: the layout is that of `BinaryWriter` in LitData.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        block_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        nulls: Any = 'error',
+        name: str | None = None,
+        *,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None: ...
+
 class MdsDataset(Dataset[dict[str, Any]]):
     """The samples of folders in MDS, the format of MosaicML Streaming, as dicts in the order of the columns in `index.json`.
 

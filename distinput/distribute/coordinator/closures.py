@@ -378,13 +378,14 @@ class Resource:
       name: the name of the function that makes it, for messages.
       packed: the packed `Call` that makes it.
       exact: True for an iterator that continues where it was when its worker was lost.
+      states: where the iterators of workers begin; those of the others at the start.
     """
 
     __slots__ = ("exact", "name", "packed", "states")
 
-    def __init__(self, name: str, packed: Any, exact: bool = False) -> None:
+    def __init__(self, name: str, packed: Any, exact: bool = False, states: Mapping[int, State] | None = None) -> None:
         self.name, self.packed, self.exact = name, packed, exact
-        self.states: dict[int, State] = {}
+        self.states = {worker: state for worker, state in (states or {}).items() if state is not None}
         """The position of each worker's iterator after the last closure that finished there."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.distribute.coordinator.closures import (
     LIMIT,
@@ -309,16 +310,35 @@ class ClusterCoordinator:
             raise ValueError(
                 "create_per_worker_resource: a per-worker value cannot be an argument; make both in one function"
             )
-        name = name or _name(fn)
-        call = Call(self._strategy, fn, *given)
-        packed = self._packed(call, f"a per-worker value of {name}")
-        resources, crew = self._resources, self._crew
-        key = resources.add(Resource(name, packed, exact))
-        made = kind([ResourceValue(_Read(lane, key)) for lane in crew.lanes])
-        made._key, made._owner, made._call = key, self, call
-        weakref.finalize(made, resources.drop, key).atexit = False
-        crew.tell()
+        made = kind([ResourceValue(_Read(lane)) for lane in self._crew.lanes])
+        self._place(made, Call(self._strategy, fn, *given), name or _name(fn), exact=exact)
         return made
+
+    def _place(
+        self,
+        made: PerWorkerValues,
+        call: Call,
+        name: str,
+        *,
+        exact: bool = False,
+        states: Mapping[int, State] | None = None,
+    ) -> None:
+        """Let each worker make its part of these values, which replaces the part that it had."""
+        resources, before = self._resources, made._key
+        key = resources.add(Resource(name, self._packed(call, f"a per-worker value of {name}"), exact, states))
+        made._key, made._owner, made._call = key, self, call
+        for value in made._values:
+            value._read.key = key  # type: ignore[attr-defined]
+        weakref.finalize(made, resources.drop, key).atexit = False
+        if before is not None:
+            resources.drop(before)
+        self._crew.tell()
+
+    def _go_on(self, iterator: PerWorkerValues, make: Any, states: Mapping[int, State]) -> None:
+        """Make the iterators of all workers anew, each at its position."""
+        assert iterator._key is not None
+        name = self._resources.all()[iterator._key].name
+        self._place(iterator, Call(self._strategy, make, (), {}), name, exact=True, states=states)
 
     def _filled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Filled, tuple[int, ...]]:
         """The arguments with a slot in place of each per-worker value, and the numbers of these values.
@@ -416,8 +436,10 @@ def _lost(crew: "weakref.ref[_Crew]", seat: str) -> None:
 class _Read:
     """Reads one worker's part of a per-worker value."""
 
-    def __init__(self, lane: Lane, key: int) -> None:
-        self.lane, self.key = lane, key
+    key: int
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
 
     def __call__(self, timeout: float | None) -> Any:
         return self.lane.read(self.key, timeout)

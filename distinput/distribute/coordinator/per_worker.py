@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values that every worker has of its own: resources, datasets, iterators and variables."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.store import HostStore
 from distinput.distribute.variables.variable import Variable
+from distinput.errors import FailedPreconditionError, StateError
 from distinput.values.leaves import TensorShape
 
 __all__ = [
+    "ExactPerWorkerIterator",
     "Given",
     "IteratorMaker",
     "MakeOwn",
@@ -30,6 +32,9 @@ __all__ = [
 ]
 
 # ---- Values that every worker has of its own: resources, datasets and iterators
+
+_WORKERS = "workers"
+"""The member of a state with the positions of the workers, in their order."""
 
 
 class PerWorkerValues:
@@ -95,6 +100,70 @@ class PerWorkerIterator(PerWorkerValues):
         )
 
 
+class ExactPerWorkerIterator(PerWorkerIterator):
+    """An iterator at each worker whose position the coordinator knows (`exact_input=True`).
+
+    A checkpoint saves it beside the variables, so that a coordinator that is started again goes on with exactly the elements
+    that no finished function had taken.
+
+    >>> import distinput as di
+    >>> resolver = di.distribute.cluster_resolver.LocalClusterResolver(num_workers=1, num_ps=1)
+    >>> coordinator = di.distribute.coordinator.ClusterCoordinator(di.distribute.ParameterServerStrategy(resolver))
+    >>> dataset = coordinator.create_per_worker_dataset(di.data.Dataset.range(9), exact_input=True)
+    >>> iterator = iter(dataset)
+    >>> [int(x) for x in coordinator.fetch([coordinator.schedule(next, args=(iterator,)) for _ in range(3)])]
+    [0, 1, 2]
+    >>> state = iterator.state()
+    >>> int(coordinator.schedule(next, args=(dataset.restore(state),)).fetch())
+    3
+    """
+
+    def state(self) -> State:
+        """The positions of all workers, after the last function that finished at each: small JSON.
+
+        Raises:
+          FailedPreconditionError: functions wait or run; `join` first, so that the positions belong to the variables.
+          BaseException: the error of a function that failed, as `ClusterCoordinator.done`.
+        """
+        positions = self._positions("state")
+        return {_WORKERS: [positions.get(worker) for worker in range(len(self._values))]}
+
+    def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
+        """Go on from these positions, at every worker.
+
+        Args:
+          state: a result of `state`, of this iterator or of one in another process.
+          may_differ: as for `Dataset.restore`.
+
+        Raises:
+          StateError: it is no such state, or of another number of workers. Where a worker finds that it is of another
+            pipeline, the next functions that use the iterator there fail with this error.
+          FailedPreconditionError: functions wait or run.
+        """
+        positions = state.get(_WORKERS) if isinstance(state, dict) else None
+        if not isinstance(positions, list) or not all(one is None or isinstance(one, dict) for one in positions):
+            raise StateError(
+                "restore: this is no state of a per-worker iterator; save one with state() of an iterator whose dataset was "
+                "made with exact_input=True"
+            )
+        if len(positions) != len(self._values):
+            raise StateError(
+                f"restore: the state has the positions of {len(positions)} workers, and the cluster has {len(self._values)}; "
+                "each worker reads a dataset of its own, so start as many workers"
+            )
+        self._positions("load_state_dict")
+        make = self._call.function.make
+        self._owner._go_on(self, IteratorMaker(make, may_differ), dict(enumerate(positions)))
+
+    def _positions(self, what: str) -> dict[int, State]:
+        if not self._owner.done():
+            raise FailedPreconditionError(
+                f"{what}: functions wait or run, and may take elements; call coordinator.join() first"
+            )
+        found: dict[int, State] = self._owner._resources.all()[self._key].states
+        return dict(found)
+
+
 class PerWorkerDataset:
     """A dataset at each worker; `ClusterCoordinator.create_per_worker_dataset` makes it.
 
@@ -118,11 +187,30 @@ class PerWorkerDataset:
         return self._spec[0]
 
     def __iter__(self) -> PerWorkerIterator:
-        found = self._coordinator._create(
-            PerWorkerIterator, IteratorMaker(self._make), (), {}, name=self._name, exact=self._exact
-        )
+        kind = ExactPerWorkerIterator if self._exact else PerWorkerIterator
+        found = self._coordinator._create(kind, IteratorMaker(self._make), (), {}, name=self._name, exact=self._exact)
         assert isinstance(found, PerWorkerIterator)
         return found
+
+    def restore(self, state: State, may_differ: str | Collection[str] = ()) -> ExactPerWorkerIterator:
+        """An iterator that goes on at every worker where another one was.
+
+        Args:
+          state: a result of `state` of an iterator of this dataset, or of the same one of another process.
+          may_differ: as for `Dataset.restore`.
+
+        Raises:
+          StateError: as `ExactPerWorkerIterator.load_state_dict`.
+          FailedPreconditionError: the dataset was made without `exact_input=True`.
+        """
+        iterator = iter(self)
+        if not isinstance(iterator, ExactPerWorkerIterator):
+            raise FailedPreconditionError(
+                "restore: nobody keeps the positions of this dataset; make it with create_per_worker_dataset(..., "
+                "exact_input=True)"
+            )
+        iterator.load_state_dict(state, may_differ)
+        return iterator
 
     def __repr__(self) -> str:
         return f"<PerWorkerDataset of {self._name}>"
@@ -148,10 +236,11 @@ class IteratorMaker:
 
     Args:
       make: makes its dataset.
+      may_differ: as for `Dataset.restore`.
     """
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self.make = make
+    def __init__(self, make: Callable[[], Any], may_differ: str | Collection[str] = ()) -> None:
+        self.make, self.may_differ = make, may_differ
 
     def __call__(self, state: State | None = None) -> Any:
         """The iterator, from its start or from a state."""
@@ -159,7 +248,7 @@ class IteratorMaker:
         build = getattr(dataset, "_build", None)
         if build is not None:
             dataset = build()
-        return iter(dataset) if state is None else dataset.restore(state)
+        return iter(dataset) if state is None else dataset.restore(state, self.may_differ)
 
 
 def checked(dataset: Any) -> Any:

@@ -33,84 +33,19 @@ __all__ = [
 
 
 EXACT = frozenset(
-    [
-        "absolute",
-        "add",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "ceil",
-        "copysign",
-        "divide",
-        "equal",
-        "fabs",
-        "floor",
-        "fmax",
-        "fmin",
-        "greater",
-        "greater_equal",
-        "invert",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "left_shift",
-        "less",
-        "less_equal",
-        "logical_and",
-        "logical_not",
-        "logical_or",
-        "logical_xor",
-        "maximum",
-        "minimum",
-        "multiply",
-        "negative",
-        "not_equal",
-        "positive",
-        "right_shift",
-        "rint",
-        "sign",
-        "signbit",
-        "sqrt",
-        "square",
-        "subtract",
-        "trunc",
-    ]
+    str.split("""
+    absolute add bitwise_and bitwise_or bitwise_xor ceil copysign divide equal fabs floor fmax fmin greater
+    greater_equal invert isfinite isinf isnan left_shift less less_equal logical_and logical_not logical_or
+    logical_xor maximum minimum multiply negative not_equal positive right_shift rint sign signbit sqrt square
+    subtract trunc
+    """)
 )
 _EXACT_OF_INTEGERS = frozenset(("floor_divide", "remainder"))
 _MEASURED = frozenset(
-    [
-        "arccos",
-        "arccosh",
-        "arcsin",
-        "arcsinh",
-        "arctan",
-        "arctan2",
-        "arctanh",
-        "cbrt",
-        "cos",
-        "cosh",
-        "deg2rad",
-        "exp",
-        "exp2",
-        "expm1",
-        "float_power",
-        "floor_divide",
-        "fmod",
-        "hypot",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "logaddexp",
-        "power",
-        "rad2deg",
-        "reciprocal",
-        "remainder",
-        "sin",
-        "sinh",
-        "tan",
-        "tanh",
-    ]
+    str.split("""
+    arccos arccosh arcsin arcsinh arctan arctan2 arctanh cbrt cos cosh deg2rad exp exp2 expm1 float_power
+    floor_divide fmod hypot log log10 log1p log2 logaddexp power rad2deg reciprocal remainder sin sinh tan tanh
+    """)
 )
 _OVERFLOWING = frozenset(("absolute", "add", "multiply", "negative", "subtract"))
 _CHOOSING = frozenset(("fmax", "fmin", "maximum", "minimum"))
@@ -219,6 +154,15 @@ def _round(rules: Answers, a: StandIn, decimals: int = 0) -> StandIn:
     return StandIn(np.round(a.block, decimals), rules, own=True)
 
 
+@rule(np.nan_to_num)
+def _nan_to_num(
+    rules: Answers, x: StandIn, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    if not copy or any(isinstance(value, StandIn) for value in (nan, posinf, neginf)):
+        raise Refused("np.nan_to_num has a rule for copies and constants")
+    return StandIn(np.nan_to_num(x.block, nan=nan, posinf=posinf, neginf=neginf), rules, own=True)
+
+
 @rule(np.searchsorted)
 def _searchsorted(rules: Answers, a: Any, v: Any, side: Any = "left") -> StandIn:
     if isinstance(a, StandIn):
@@ -265,8 +209,8 @@ def _entered(function: Any) -> None:
         return rules.measure(name, made, (a,), lambda value: function(value, axis=axis, **options), _WEIGHT)
 
 
-for _function in (np.all, np.any, np.argmax, np.argmin, np.max, np.mean, np.min, np.prod, np.std, np.sum, np.var):
-    _entered(_function)
+for _name in ("all", "any", "argmax", "argmin", "max", "mean", "median", "min", "prod", "std", "sum", "var"):
+    _entered(getattr(np, _name))
 
 
 def _is_exact(name: str, a: StandIn) -> bool:
@@ -302,6 +246,24 @@ def _cumsum(rules: Answers, a: StandIn, axis: int | None = None) -> StandIn:
     return StandIn(np.cumsum(block, axis=1 if axis is None else axis % a.ndim + 1), rules, own=True)
 
 
+def _sorting(function: Any) -> None:
+    @rule(function)
+    def ordered(rules: Answers, a: StandIn, axis: int | None = -1, kind: Any = None) -> StandIn:
+        """Each row is sorted alone, so it comes as it does in an element of its own: equal values and NaN as well."""
+        block = a.block.reshape(len(a.block), -1) if axis is None else a.block
+        return StandIn(function(block, -1 if axis is None else _axis(axis, a.ndim), kind), rules, own=True)
+
+
+_sorting(np.sort)
+_sorting(np.argsort)
+
+
+@rule(np.outer)
+def _outer(rules: Answers, a: Any, b: Any) -> StandIn:
+    left, right = [x.block.reshape(len(x.block), -1) if isinstance(x, StandIn) else np.ravel(x)[None] for x in (a, b)]
+    return StandIn(left[:, :, None] * right[:, None], rules, own=True)
+
+
 @rule(np.linalg.norm)
 def _norm(rules: Answers, x: StandIn) -> StandIn:
     flat = x.block.reshape(len(x.block), 1, -1)
@@ -321,8 +283,9 @@ def _dot(rules: Answers, a: Any, b: Any) -> StandIn:
 
 def _product(a: Any, b: Any) -> Any:
     """The product of matrices or vectors for all elements, one after the other as for a single one."""
-    if not {rank(a), rank(b)} <= {1, 2}:
-        raise Refused("a product of more than two dimensions, or of numbers, has no rule")
+    ranks = {rank(a), rank(b)}
+    if not ranks <= {1, 2} and (0 in ranks or isinstance(b, StandIn) or rank(b) > 2):
+        raise Refused("a product of numbers, or with an element of more than two dimensions on the right, has no rule")
     left = a.block if isinstance(a, StandIn) else np.asarray(a)
     right = b.block if isinstance(b, StandIn) else np.asarray(b)
     left = left[..., None, :] if rank(a) == 1 else left

@@ -59,56 +59,14 @@ class ConstantArray(np.ndarray[Any, Any]):
 # ----------------------------------------------------------------------------
 
 
-_HARMLESS = (
-    "BINARY_",
-    "BUILD_",
-    "CACHE",
-    "CALL",
-    "COMPARE_OP",
-    "CONTAINS_OP",
-    "COPY",
-    "DICT_",
-    "END_FOR",
-    "END_SEND",
-    "EXTENDED_ARG",
-    "FOR_ITER",
-    "FORMAT_",
-    "GEN_START",
-    "GET_ITER",
-    "GET_LEN",
-    "JUMP_",
-    "KW_NAMES",
-    "LIST_",
-    "LOAD_ASSERTION_ERROR",
-    "LOAD_ATTR",
-    "LOAD_CLOSURE",
-    "LOAD_COMMON_CONSTANT",
-    "LOAD_CONST",
-    "LOAD_DEREF",
-    "LOAD_FAST",
-    "LOAD_GLOBAL",
-    "LOAD_METHOD",
-    "LOAD_SMALL_INT",
-    "MAKE_CELL",
-    "MAKE_FUNCTION",
-    "NOP",
-    "NOT_TAKEN",
-    "POP_",
-    "PRECALL",
-    "PUSH_NULL",
-    "RAISE_VARARGS",
-    "RERAISE",
-    "RESUME",
-    "RETURN_",
-    "SET_",
-    "STORE_FAST",
-    "STORE_SLICE",
-    "STORE_SUBSCR",
-    "SWAP",
-    "TO_BOOL",
-    "UNARY_",
-    "UNPACK_",
-    "YIELD_VALUE",
+_HARMLESS = tuple(
+    str.split("""
+    BINARY_ BUILD_ CACHE CALL COMPARE_OP CONTAINS_OP COPY DICT_ END_FOR END_SEND EXTENDED_ARG FOR_ITER FORMAT_
+    GEN_START GET_ITER GET_LEN JUMP_ KW_NAMES LIST_ LOAD_ASSERTION_ERROR LOAD_ATTR LOAD_CLOSURE
+    LOAD_COMMON_CONSTANT LOAD_CONST LOAD_DEREF LOAD_FAST LOAD_GLOBAL LOAD_METHOD LOAD_SMALL_INT MAKE_CELL
+    MAKE_FUNCTION NOP NOT_TAKEN POP_ PRECALL PUSH_NULL RAISE_VARARGS RERAISE RESUME RETURN_ SET_ STORE_FAST
+    STORE_SLICE STORE_SUBSCR SWAP TO_BOOL UNARY_ UNPACK_ YIELD_VALUE
+    """)
 )
 """Beginnings of the names of instructions. Whether a subscript may be stored is for stand-ins and read-only arrays to say."""
 
@@ -126,53 +84,11 @@ _WORDS = {
 }
 
 _METHODS = frozenset(
-    [
-        "all",
-        "any",
-        "append",
-        "argmax",
-        "argmin",
-        "astype",
-        "clip",
-        "copy",
-        "count",
-        "cumsum",
-        "dot",
-        "dtype",
-        "endswith",
-        "extend",
-        "flatten",
-        "get",
-        "index",
-        "items",
-        "keys",
-        "linalg",
-        "max",
-        "mean",
-        "min",
-        "ndim",
-        "norm",
-        "prod",
-        "ravel",
-        "reduce",
-        "replace",
-        "reshape",
-        "round",
-        "shape",
-        "size",
-        "squeeze",
-        "startswith",
-        "std",
-        "sum",
-        "swapaxes",
-        "T",
-        "take",
-        "transpose",
-        "type",
-        "update",
-        "values",
-        "var",
-    ]
+    str.split("""
+    all any append argmax argmin astype clip copy count cumsum dot dtype endswith extend flatten get index items
+    keys linalg max mean min ndim norm prod ravel reduce replace reshape round shape size squeeze startswith std
+    sum swapaxes T take transpose type update values var
+    """)
 )
 """Attributes of arrays, and of the tuples, lists, dicts and texts that a function makes itself."""
 
@@ -239,30 +155,10 @@ def names_read(code: CodeType) -> frozenset[str]:
 # ----------------------------------------------------------------------------
 
 
-_CONSTANTS = [
-    "bool",
-    "bool_",
-    "e",
-    "euler_gamma",
-    "float16",
-    "float32",
-    "float64",
-    "inf",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "intp",
-    "nan",
-    "newaxis",
-    "pi",
-    "single",
-    "double",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uint8",
-]
+_CONSTANTS = str.split("""
+    bool bool_ e euler_gamma float16 float32 float64 inf int16 int32 int64 int8 intp nan newaxis pi single
+    double uint16 uint32 uint64 uint8
+""")
 _MAKERS = ["arange", "eye", "full", "identity", "linspace", "logspace", "ones", "zeros"]
 _READERS = ["dtype", "finfo", "iinfo", "ndim", "shape", "size"]
 _LOADED = vars(np)  # to ask for the other names would import modules

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,45 @@ def test_exact_input_passes_over_no_element_and_repeats_none(running: Running) -
             taken[worker].append(batch)
         for worker, batches in taken.items():
             assert sorted(batches) == sorted(wanted[: len(batches)]), f"worker {worker} passed over elements"
+
+
+@pytest.mark.slow
+def test_coordinators_that_are_started_again_take_each_element_once_while_workers_are_killed(
+    running: Running, tmp_path: Path
+) -> None:
+    lives, count = cases(3, 20), cases(60, 300)
+    chance, path = random.Random(11), str(tmp_path / "checkpoint")
+    dataset = di.data.Dataset.range(1_000_000).shuffle(16, seed=5, reshuffle_each_iteration=False).batch(2)
+    taken: dict[int, list[list[int]]] = {0: [], 1: []}
+    for life in range(lives):
+        with running(
+            workers=2, max_retries=1000
+        ) as run:  # each a coordinator that knows of the one before what the file says
+            iterator = iter(run.coordinator.create_per_worker_dataset(dataset, exact_input=True))
+            steps = run.variable(0)
+            checkpoint = di.train.Checkpoint(steps=steps, iterator=iterator)
+            if life:
+                checkpoint.restore(path)
+
+            def step(mine: Any) -> tuple[int, list[int]]:
+                return di.distribute.coordinator.experimental_get_current_worker_index(), next(mine).tolist()
+
+            results = [run.coordinator.schedule(step, args=(iterator,)) for _ in range(count)]
+            time.sleep(chance.uniform(0.0, 0.2))
+            with suppress(ProcessLookupError):  # as above
+                run.signal(f"worker-{life % 2}")
+            run.coordinator.join()
+            steps.assign_add(count)
+            checkpoint.write(path)
+            for worker, batch in run.coordinator.fetch(results):
+                taken[worker].append(batch)
+            for _ in range(5):  # after the checkpoint: it is done again in the next life
+                run.coordinator.schedule(step, args=(iterator,))
+            run.coordinator.join()
+    assert sum(map(len, taken.values())) == lives * count
+    wanted = [batch.tolist() for batch in dataset.take(lives * count)]
+    for worker, batches in taken.items():
+        assert sorted(batches) == sorted(wanted[: len(batches)]), f"worker {worker} lost or repeated elements"
 
 
 def test_without_exact_input_a_worker_that_is_back_starts_its_dataset_again(running: Running) -> None:

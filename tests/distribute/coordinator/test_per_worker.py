@@ -2,7 +2,10 @@
 """Values that every worker has of its own."""
 
 import gc
+import json
+import random
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,8 @@ import pytest
 import distinput as di
 from distinput.distribute.coordinator import PerWorkerValues, RemoteValue, experimental_get_current_worker_index
 from distinput.distribute.seats import AsIs, Packing
-from distinput.errors import OutOfRangeError
+from distinput.errors import FailedPreconditionError, OutOfRangeError, StateError
+from tests.depth import cases
 from tests.distribute.coordinator.clusters import both_packings, cluster, wait_for
 
 
@@ -162,3 +166,97 @@ def test_values_are_made_of_remote_values_alone() -> None:
     made = PerWorkerValues([RemoteValue()])
     with cluster(packing=AsIs()) as (_, _, coordinator), pytest.raises(ValueError, match="does not belong"):
         coordinator.schedule(len, (made,))
+
+
+def numbers() -> "di.data.Dataset[Any]":
+    return di.data.Dataset.range(40).shuffle(8, seed=3).batch(2)
+
+
+def taken(coordinator: Any, iterator: Any, count: int) -> list[tuple[int, list[int]]]:
+    """The worker and the elements of so many functions that finished."""
+
+    def step(mine: Any) -> tuple[int, list[int]]:
+        return experimental_get_current_worker_index(), [int(x) for x in next(mine)]
+
+    results = [coordinator.schedule(step, (iterator,)) for _ in range(count)]
+    coordinator.join()
+    return list(coordinator.fetch(results))
+
+
+@both_packings
+@pytest.mark.parametrize("seed", range(cases(4, 40)))
+def test_a_coordinator_that_is_started_again_goes_on_with_exactly_the_rest(
+    packing: Packing, seed: int, tmp_path: Path
+) -> None:
+    chance = random.Random(seed)
+    path, found, rows = str(tmp_path / "checkpoint"), [], 0
+    for part in range(3):
+        with cluster(packing=packing) as (seats, strategy, coordinator):
+            iterator: Any = iter(coordinator.create_per_worker_dataset(numbers(), exact_input=True))
+            with strategy.scope():
+                total = di.Variable(0)
+            checkpoint = di.train.Checkpoint(total=total, iterator=iterator)
+            if part:
+                checkpoint.restore(path)
+            assert int(total.numpy()) == rows
+            kept = taken(coordinator, iterator, chance.randrange(5))
+            rows += sum(len(batch) for _, batch in kept)
+            total.assign(rows)
+            found += kept
+            checkpoint.write(path)
+            if chance.random() < 0.5:  # what is done after the checkpoint is done again
+                taken(coordinator, iterator, chance.randrange(4))
+            if chance.random() < 0.5:
+                seats.lose("worker-0")
+    wanted = [[int(x) for x in batch] for batch in numbers()]
+    for worker in (0, 1):
+        mine = [batch for index, batch in found if index == worker]
+        assert sorted(mine) == sorted(wanted[: len(mine)]), "an element is lost, or comes twice"
+
+
+def test_a_state_is_small_plain_and_taken_back_in_place() -> None:
+    with cluster() as (_, _, coordinator):
+        iterator: Any = iter(coordinator.create_per_worker_dataset(di.data.Dataset.range(9), exact_input=True))
+        start = json.loads(json.dumps(iterator.state()))
+        assert start == {"workers": [None, None]}
+        assert [int(x) for x in on_both(coordinator, next, iterator)] == [0, 0]
+        state = json.loads(json.dumps(iterator.state()))
+        assert [int(x) for x in on_both(coordinator, next, iterator)] == [1, 1]
+        iterator.load_state_dict(state)
+        assert iterator.state() == state
+        assert [int(x) for x in on_both(coordinator, next, iterator)] == [1, 1]
+        iterator.load_state_dict(start)
+        assert [int(x) for x in on_both(coordinator, next, iterator)] == [0, 0]
+
+
+def test_positions_are_not_asked_for_while_functions_run() -> None:
+    with cluster() as (_, _, coordinator):
+        iterator: Any = iter(coordinator.create_per_worker_dataset(di.data.Dataset.range(9), exact_input=True))
+        go_on = threading.Event()
+        coordinator.schedule(go_on.wait, (10,))
+        for ask in (iterator.state, lambda: iterator.load_state_dict({"workers": [None, None]})):
+            with pytest.raises(FailedPreconditionError, match=r"call coordinator.join\(\) first"):
+                ask()
+        go_on.set()
+
+
+def test_states_that_do_not_fit_are_refused() -> None:
+    with cluster() as (_, _, coordinator):
+        dataset = coordinator.create_per_worker_dataset(di.data.Dataset.range(9), exact_input=True)
+        iterator: Any = iter(dataset)
+        on_both(coordinator, next, iterator)
+        state = iterator.state()
+        strangers: list[Any] = [{}, {"workers": 3}, {"workers": [1, 2]}, [], None]
+        for strange in strangers:
+            with pytest.raises(StateError, match="no state of a per-worker iterator"):
+                dataset.restore(strange)
+        with pytest.raises(StateError, match="positions of 1 workers, and the cluster has 2"):
+            dataset.restore({"workers": state["workers"][:1]})
+        other = coordinator.create_per_worker_dataset(di.data.Dataset.range(8), exact_input=True)
+        coordinator.schedule(next, (other.restore(state),))
+        with pytest.raises(StateError, match="range"):
+            coordinator.join()
+        plain = coordinator.create_per_worker_dataset(di.data.Dataset.range(9))
+        with pytest.raises(FailedPreconditionError, match="exact_input=True"):
+            plain.restore(state)
+        assert not hasattr(iter(plain), "state")

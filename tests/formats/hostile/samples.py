@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small files of every format: how they are read by distinput, and by a reader that takes nothing on trust."""
 
+import base64
 import gzip
 import io
 import json
@@ -657,6 +658,31 @@ def _mds() -> Iterator[Sample]:
     yield Sample("mds index", index, indices, None, ways=COUNTED)
 
 
+def _litdata() -> Iterator[Sample]:
+    """Chunks of LitData and their index, each of which is damaged beside the other as it was written."""
+    answers = json.loads((Path(__file__).parents[1] / "litdata_answers.json").read_text())
+
+    def folder(path: Path, name: str, files: dict[str, bytes], chunk: str) -> str:
+        made = path.with_name(path.name + ".folder")
+        made.mkdir(exist_ok=True)
+        for other, content in files.items():
+            (made / other).write_bytes(path.read_bytes() if other == name else content)
+        return f"{made}/{chunk}"
+
+    for kind in ("values", "text", "frames", "samples", "whole"):
+        files = {name: base64.b64decode(content) for name, content in answers[kind]["files"].items()}
+        chunk = max(name for name in files if name.endswith(".bin"))
+        damaged = [chunk, "index.json"] if kind == "values" else [chunk]
+        for name in damaged:
+
+            def read(path: Path, name: str = name, files: dict[str, bytes] = files, chunk: str = chunk) -> Any:
+                return di.data.LitDataDataset(folder(path, name, files, chunk))
+
+            yield Sample(
+                f"litdata {'index' if name == 'index.json' else kind}", files[name], reader(read), None, ways=COUNTED
+            )
+
+
 BLOCK = 1 << 16
 """Bytes of a block of ArrayRecord: records, and then zeros."""
 
@@ -728,6 +754,7 @@ POSITIONS = {
     "array_record": r"its index cannot be read|at byte \d+",
     "megatron": r"sequence \d+|begins with|has \d+ bytes|byte 17: |is of version|the documents do not go|has no modes",
     "mds": r"sample \d+|has \d+ bytes|begins with|offsets|not an index|is of version|names|column|samples",
+    "litdata": r"item \d+|sample \d+|has \d+|begin|offsets|an index|items|zstd|holds|value \d+|frames|table|column|says|names",
     "sql": r"the query failed|row \d+",
     "parquet": r"row group \d+|its footer|the footer says",
     "npy": r"its header at byte 0|has \d+ bytes, but an array|row \d+",
@@ -746,4 +773,7 @@ def _placed(sample: Sample) -> Sample:
     return replace(sample, position=found[0]) if found else sample
 
 
-SAMPLES = [_placed(sample) for sample in (*_all(), *_unread(), *_array_records(), *_databases(), *_megatron(), *_mds())]
+SAMPLES = [
+    _placed(sample)
+    for sample in (*_all(), *_unread(), *_array_records(), *_databases(), *_megatron(), *_mds(), *_litdata())
+]

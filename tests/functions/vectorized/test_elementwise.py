@@ -51,6 +51,10 @@ FUNCTIONS: list[Callable[..., Any]] = [
     lambda x: x.max(),
     lambda x: np.sqrt(x),
     lambda x: x[0] * 2 + x[1],
+    lambda x: np.nan_to_num(x, posinf=7),
+    lambda x: np.sort(x),
+    lambda x: np.argsort(x),
+    lambda x: np.outer(x, x),
 ]
 
 

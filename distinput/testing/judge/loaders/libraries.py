@@ -18,6 +18,7 @@ __all__ = [
     "elastic",
     "huggingface_split_by_node",
     "index_loader",
+    "lance_batches",
     "map_slices",
     "padding_sampler",
     "prepared",
@@ -215,6 +216,27 @@ def streaming(records: int, batch: int, seed: int, workers: int) -> Any:
     folder = once(f"mds-{records}", write)
     dataset = StreamingDataset(local=str(folder), shuffle=True, shuffle_seed=seed, batch_size=batch)
     return StreamingDataLoader(dataset, batch_size=batch, num_workers=workers)
+
+
+# ----------------------------------------------------------------------------
+# Loaders of Lance.
+# ----------------------------------------------------------------------------
+
+
+def lance_batches(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int) -> Any:
+    """A table in fragments; every n-th batch by its `ShardedBatchSampler`, in random order."""
+    import lance
+    import pyarrow as pa
+    from lance.sampler import ShardedBatchSampler
+    from lance.torch.data import LanceDataset
+
+    def write(folder: Path) -> None:
+        for span in spans(records):
+            lance.write_dataset(pa.table({"id": pa.array(span, pa.int64())}), str(folder / "table"), mode="append")
+
+    folder = once(f"lance-{records}", write)
+    sampler = ShardedBatchSampler(rank, ranks, randomize=True, seed=1000 * seed + epoch)
+    return LanceDataset(str(folder / "table"), batch, sampler=sampler)
 
 
 # ----------------------------------------------------------------------------
