@@ -196,9 +196,13 @@ def _told(array: Any, path: Path, nulls: tuple[Path, ...]) -> Any:
         return array
     kind, valid = array.type, array.is_valid()
     if array.null_count and path in nulls:
-        array = compute.if_else(valid, array, pa.scalar(_zero(kind), kind))
+        array = (
+            pa.array([{}] * len(array), kind)
+            if kind == pa.struct([])
+            else compute.if_else(valid, array, pa.scalar(_zero(kind), kind))
+        )
     made = array
-    if types.is_struct(kind):
+    if types.is_struct(kind) and kind.num_fields:
         parts = [_told(part, (*path, inner.name), nulls) for part, inner in zip(array.flatten(), kind, strict=True)]
         made = pa.StructArray.from_arrays(parts, [inner.name for inner in kind])
     elif is_list(kind):

@@ -115,6 +115,14 @@ def test_nulls_are_told_where_they_are_at_any_depth(tmp_path: Path) -> None:
     assert filled[0]["m"]["role"] == [b"user", b"?"]
 
 
+def test_a_null_in_the_place_of_an_empty_object_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"a": {}, "b": 1}, {"a": None, "b": 2})
+    assert [row["a"] for row in di.data.JsonLinesDataset(path)] == [
+        {"value": {}, "valid": True},
+        {"value": {}, "valid": False},
+    ]
+
+
 def test_a_schema_may_leave_out_what_is_inside_of_objects(tmp_path: Path) -> None:
     rows = [
         {"id": 1, "at": {"x": 1, "y": "q", "z": {"u": 1}}, "m": [{"role": "u", "n": 1}, {"role": "v", "n": None}]},
