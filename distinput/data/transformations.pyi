@@ -34,6 +34,55 @@ Python: TypeAlias = bool | int | float | complex | str | list[Any]  # these beco
 Truth: TypeAlias = bool | np.bool_
 
 class Transformations(Generic[T_co]):
+    def as_rows(self, columns: Sequence[str], name: str | None = None) -> Dataset[T_co]:
+        """Hand out lists of structs as lists of dicts, as Hugging Face has them: for templates of chats and tokenizers.
+
+        A list of objects in a file, such as the messages of a chat, is a dict of lists. It stays that inside and in `element_spec`.
+        Where an element is handed out, a list of dicts is made of it, with Python's numbers; a `Nullable` in it is the value, or
+        None. In a batch there is a list of them for each row.
+
+        Shapes: unchanged. Order: unchanged. State: that of the input.
+
+        Args:
+          columns: names of components, at least one; "messages.calls" for lists of structs in lists of structs.
+
+        Raises:
+          InvalidArgumentError: a column is not there, or is no dict of lists; at iteration, its lists differ in length.
+
+        >>> import distinput as di
+        >>> import pathlib
+        >>> _ = pathlib.Path("a.jsonl").write_text('{"messages": [{"role": "user", "n": 1}, {"role": "tool", "n": 2}]}')
+        >>> ds = di.data.JsonLinesDataset("a.jsonl")
+        >>> ds.as_rows(["messages"]).as_text().to_list()
+        [{'messages': [{'role': 'user', 'n': 1}, {'role': 'tool', 'n': 2}]}]
+
+        Source: rows of `datasets.Dataset`.
+        """
+
+    def as_text(self, columns: Sequence[str] | None = None, name: str | None = None) -> Dataset[T_co]:
+        """Hand out text as `str`; arrays of it, in batches and lists, are of `np.dtypes.StringDType`.
+
+        Inside, and in `element_spec`, text stays bytes: it is decoded where an element is handed out, to a loop or to a function.
+        What a function returns is bytes again, as everywhere, so call it before the function that wants text, or last.
+
+        Shapes: unchanged. Order: unchanged. State: that of the input.
+
+        Args:
+          columns: names of components, with dots in them for those of inner dicts; all text when None.
+
+        Raises:
+          InvalidArgumentError: a column is not there or is no text; at iteration, a text is no UTF-8.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.from_tensor_slices({"name": ["Ada", "Zoë"], "age": [30, 41]})
+        >>> ds.as_text().to_list()
+        [{'name': 'Ada', 'age': 30}, {'name': 'Zoë', 'age': 41}]
+        >>> ds.batch(2).as_text()[0]["name"].tolist()
+        ['Ada', 'Zoë']
+
+        Source: distinput's own.
+        """
+
     @overload
     def batch(
         self: Dataset[Never],
@@ -1150,12 +1199,13 @@ class Transformations(Generic[T_co]):
     def select(self, columns: Sequence[str], name: str | None = None) -> Dataset[T_co]:
         """Keep these components of elements that are dicts, in this order.
 
-        Parquet and Arrow files are read without the other columns, whose nulls and damage are then no errors.
+        Parquet and Arrow files are read without the other columns, whose nulls and damage are then no errors. "messages.role" keeps
+        of the dict "messages" its component "role" alone.
 
         Shapes: dicts with these keys. Order: unchanged. State: that of the input.
 
         Args:
-          columns: names of components, at least one.
+          columns: names of components, at least one, with dots in them for parts of inner dicts.
 
         Raises:
           InvalidArgumentError: elements have no such component, or `columns` is one name, empty, or names one twice.
@@ -1165,6 +1215,8 @@ class Transformations(Generic[T_co]):
         >>> ds = di.data.Dataset.from_tensor_slices({"x": [1, 2], "y": [3, 4], "z": [5, 6]})
         >>> ds.select(["z", "x"]).to_list()
         [{'z': 5, 'x': 1}, {'z': 6, 'x': 2}]
+        >>> ds.map(lambda row: {"all": row, "x": row["x"]}).select(["all.y"]).to_list()
+        [{'all': {'y': 3}}, {'all': {'y': 4}}]
 
         Source: `datasets.Dataset.select_columns`.
         """

@@ -404,14 +404,16 @@ class TextRecords(Format):
         raise self.refusal(f"{path}: line {line}: {what}")
 
     def check_plain(self, path: str, data: Bytes) -> None:
-        """Refuse a compressed file that is read as it is.
+        """Refuse a compressed file that is read as it is, and text in UTF-16.
 
         Raises:
-          DataLossError: it begins as compressed files do.
+          DataLossError: it begins as these do.
         """
         found = next((name for name, mark in _MARKS.items() if data[: len(mark)].tobytes() == mark), None)
         if found and not self.compression:
             raise DataLossError(f"{path}: looks like a {found} file; pass compression_type={found!r} or 'AUTO'")
+        if data[:2].tobytes() in (b"\xff\xfe", b"\xfe\xff"):
+            raise DataLossError(f"{path}: looks like text in UTF-16; make it UTF-8, as `iconv -f UTF-16 -t UTF-8` does")
 
     def line_at(self, path: str, byte: int) -> int:
         """The number of the line at this byte of a file that is not compressed, from 1."""

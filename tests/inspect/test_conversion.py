@@ -128,10 +128,12 @@ def test_examples_with_absent_features_and_messages_of_other_kinds(tmp_path: Pat
         convert(path, str(tmp_path / "e"), "jsonl")
 
 
-def test_nulls_need_something_in_their_place(tmp_path: Path) -> None:
+def test_nulls_stay_nulls_or_get_something_in_their_place(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1,a\n,b\n")
     with pytest.raises(InvalidArgumentError, match="column 'x' has no value"):
-        convert(str(tmp_path / "a.csv"), str(tmp_path / "b"), "parquet")
+        convert(str(tmp_path / "a.csv"), str(tmp_path / "b"), "parquet", options={"nulls": "error"})
+    convert(str(tmp_path / "a.csv"), str(tmp_path / "d"), "parquet")
+    assert [record.value["x"] for record in head(str(tmp_path / "d"))] == [1, None]
     convert(str(tmp_path / "a.csv"), str(tmp_path / "c"), "parquet", options={"nulls": {"x": -1}})
     assert [record.value["x"] for record in head(str(tmp_path / "c"))] == [1, -1]
 

@@ -41,6 +41,10 @@ def put_data(folder: Path) -> None:
 # ---- functions
 
 
+def pairs_of(x: Any) -> Any:
+    return {"m": {"a": [x, x + 1]}, "t": "text"}
+
+
 def plus_one(x: Any) -> Any:
     return x + 1
 
@@ -301,6 +305,14 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     ),
     "select_in_made": lambda: di.data.ParquetDataset(["a.parquet", "b.parquet"], num_parallel_reads=2).select(["text"]),
     "select": lambda: Dataset.range(30).map(lambda x: {"x": x, "y": -x}).select(["y"]).batch(4),
+    "as_rows": lambda: (
+        Dataset.range(20)
+        .map(pairs_of)
+        .as_rows(["m"])
+        .as_text()
+        .map(lambda row: row["m"][1]["a"] + len(row["t"]))
+        .batch(3)
+    ),
     "map_rows": lambda: Dataset.range(20).map_rows(plus_one),
     "pack": lambda: Dataset.range(1, 20).map(full).pack(7, window=3),
     "padded_batch": lambda: Dataset.range(1, 20).map(full).padded_batch(3),
