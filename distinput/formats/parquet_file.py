@@ -14,6 +14,7 @@ from distinput.files.range_requests import FileMetadata, asked, facts_of
 from distinput.files.remote import RemoteFile
 from distinput.files.source import HINTS, ending, naming, open_binary, read_range, room_for, size_of, stamp_of, within
 from distinput.formats.tables import LruCache, naming_damage
+from distinput.kernels.kernel import renewed
 
 __all__ = [
     "Chunk",
@@ -539,7 +540,7 @@ class Readers:
             False: [],
         }
         self._closed = False
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
 
     @contextmanager
     def lent(self, at_once: bool) -> Iterator[ParquetReader]:
@@ -641,5 +642,5 @@ class RowGroupBatches:
 _FOOTERS: LruCache[Footer] = LruCache(_FOOTERS_BYTES)
 """The footers of recently used files."""
 
-_READING = [threading.Lock() for _ in range(32)]
+_READING = [renewed(threading.Lock()) for _ in range(32)]
 """Held while a footer is read, so that concurrent callers wait instead of reading it too."""

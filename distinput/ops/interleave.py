@@ -28,6 +28,7 @@ from distinput.functions.dataset_functions import (
     spec_of_elements,
 )
 from distinput.functions.inference import results_of
+from distinput.ops.generator import may_wait
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader, is_small
 from distinput.plan.binding import take_functions
@@ -146,6 +147,10 @@ class Interleave(Node):
     def pace(self) -> "_Pace":
         """What is known of small files that were read in turn, from pass to pass."""
         return _Pace()
+
+    @property
+    def waits(self) -> bool:
+        return may_wait(self.map_func)  # of a source that it makes
 
     @cached_property
     def made(self) -> Iterable[Node]:

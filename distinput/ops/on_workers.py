@@ -27,6 +27,7 @@ from distinput.plan.node import Needs, Node, walk
 from distinput.run.processes import Processes, Workforce
 from distinput.run.run import OpCounters, Run
 from distinput.run.segments import Closed
+from distinput.streaming.buffered import opened_ahead
 
 __all__ = ["OnWorkers", "as_without"]
 
@@ -480,11 +481,17 @@ class _Divided(SameElements):
         place = None if state is None else self._inside(state)
         if place is None:
             return
+        source = _Source(self, *place, run)
         try:
+            yield from self._first_pieces(source, run)
             with self._lanes(run) as lanes:
-                yield from self._pieces(*place, lanes, run)
+                yield from self._pieces(source, lanes, run)
         except Closed:
             return  # the run was closed while it waited
+        finally:
+            source.close()
+        if source.error is not None:
+            raise source.error
 
     @contextmanager
     def _lanes(self, run: Run) -> "Iterator[ThreadLanes | ProcessLanes | ServiceLanes]":
@@ -503,51 +510,51 @@ class _Divided(SameElements):
                 yield service
 
     def _here(self, state: State, run: Run) -> Any:
-        """What comes before a place at which pieces can begin, and that place; None at the end.
-
-        The first element is made here, too: it decides what the next ones must look like.
-        """
-        settled = all(_is_settled(step) for step in self.chain)
-        if settled and self._inside(state) is not None:
+        """What comes before a place at which pieces can begin, and that place; None at the end."""
+        if self._inside(state) is not None:
             return state
         stream = self.input.open(state, run.asking(run_ahead=0))
         try:
             for block, state in stream:
                 yield block, state
-                settled = settled or block.size > 0
-                if settled and self._inside(state) is not None:
+                if self._inside(state) is not None:
                     return state
         finally:
             stream.close()  # type: ignore[attr-defined]
         return None
 
-    def _pieces(self, before: State, over: int, lanes: ThreadLanes | ProcessLanes | ServiceLanes, run: Run) -> Stream:
+    def _first_pieces(self, source: "_Source", run: Run) -> Stream:
+        """Elements made here up to the first one, which decides what the next ones must look like."""
+        settled = all(_is_settled(step) for step in self.chain)
+        while not settled and (piece := source.next()) is not None:
+            result = self._alone((piece, run.tolerant, run.past_damage))
+            source.took(piece, result)
+            settled = any(isinstance(made, Block) and made.size for made, _ in result.items)
+            yield from self._delivered(result, run)
+
+    def _pieces(self, source: "_Source", lanes: ThreadLanes | ProcessLanes | ServiceLanes, run: Run) -> Stream:
         counter = run.counter(self)
-        source = _Source(self, before, over, run)
         waiting: deque[tuple[WorkPiece, Any]] = deque()
-        try:
-            while True:
-                counter.workers = lanes.count
-                full = len(waiting) >= (self.most or 2 * lanes.count) or source.ended
-                if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
-                    piece, sent = waiting.popleft()
-                    if sent is None:  # an error of the base
-                        result = self._alone((piece, run.tolerant, run.past_damage))
-                    else:
-                        result = counter.waits(lanes.receive, sent)
-                        source.took(piece, result)
-                    counter.worked += result.seconds
-                    yield from self._delivered(result, run)
-                elif full:
-                    break
-                elif (next_piece := source.next()) is not None:
-                    failed = any(type(block) is Failure for block, _ in next_piece.blocks)
-                    asked = (next_piece, run.tolerant, run.past_damage)
-                    waiting.append((next_piece, None if failed else lanes.send(asked)))
-        finally:
-            source.close()
-        if source.error is not None:
-            raise source.error
+        run.holding.append(waiting)
+        while True:
+            counter.workers = lanes.count
+            full = len(waiting) >= (self.most or 2 * lanes.count) or source.ended
+            full = full or bool(waiting and source.may_stall())
+            if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
+                piece, sent = waiting.popleft()
+                if sent is None:  # an error of the base
+                    result = self._alone((piece, run.tolerant, run.past_damage))
+                else:
+                    result = counter.waits(lanes.receive, sent)
+                    source.took(piece, result)
+                counter.worked += result.seconds
+                yield from self._delivered(result, run)
+            elif full:
+                return
+            elif (next_piece := source.next()) is not None:
+                failed = any(type(block) is Failure for block, _ in next_piece.blocks)
+                asked = (next_piece, run.tolerant, run.past_damage)
+                waiting.append((next_piece, None if failed else lanes.send(asked)))
 
     @cached_property
     def _alone(self) -> PieceTask:
@@ -593,7 +600,7 @@ class _Source:
 
     def __init__(self, divided: _Divided, before: State, over: int, run: Run) -> None:
         self._divided, self._before, self._over = divided, before, over
-        self._stream = divided.base.open(before, run.by_block())
+        self._stream, self._stalls = opened_ahead(divided.base, before, run.by_block(), run.counter(divided))
         self._block: Block | None = None
         self._after = before
         self._first = 0  # row of the block in hand
@@ -606,7 +613,7 @@ class _Source:
         parts: list[tuple[Block, State | None]] = []
         state: State | None = None
         left, over, deadline = self._size, 0, Run.clock() + _PIECE_SECONDS
-        while left > 0 and (not parts or Run.clock() < deadline):
+        while left > 0 and (not parts or (Run.clock() < deadline and not self.may_stall())):
             if self._block is None and not self._pull():
                 break
             assert self._block is not None
@@ -627,6 +634,10 @@ class _Source:
             parts.append((rows, self._after))
             self._pass()
         return None if state is None else WorkPiece(state, parts, over, None)
+
+    def may_stall(self) -> bool:
+        """Whether the next piece may wait for what the loop does with those before it."""
+        return self._block is None and self._stalls()
 
     def took(self, piece: WorkPiece, result: Result) -> None:
         """Choose the size of the next pieces by the time that one took, and by the bytes of its results."""

@@ -23,6 +23,7 @@ from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
 from distinput.files.paths import ask_each, local_path
 from distinput.files.source import beginning_with, begun_within, stamp_of, stamped, telling, within
 from distinput.formats.format import Format, Portion, Position
+from distinput.kernels.kernel import renewed
 from distinput.ops.slices import Slices
 from distinput.plan.families import SameElements, in_one_order
 from distinput.plan.fingerprint import is_position
@@ -97,7 +98,7 @@ class Follows:
         self.rows = 0
         """As many as are known."""
         self._blocks: Iterator[Any] = iter(())
-        self._lock = Lock()  # workers of one process may ask at the same time
+        self._lock = renewed(Lock())  # workers of one process may ask at the same time
         with suppress(DataLossError, InvalidArgumentError, OSError):
             whole = format.rows(path) if format.counts_rows else None
             if whole is not None:

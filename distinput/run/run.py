@@ -2,7 +2,7 @@
 """A run: what all streams of one iteration share, how they are watched, and how functions are called on their elements."""
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -277,6 +277,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_PATIENCE = 1.0
+"""Seconds that threads are waited for which may wait for a loop that was left."""
+
 _AHEAD, _AHEAD_BYTES = 3, 32 << 20
 """Parts of files that may be decoded ahead: many threads decode one, but the last of them often has more to do."""
 
@@ -443,6 +446,10 @@ class Run:
         self.read_ahead = ReadAheadBudget(_AHEAD, _AHEAD_BYTES)
         """Shared by all readers."""
         self.cancelled = Flag()
+        self.waits = Flag()
+        """Set by a source that may wait for what the loop does, and so for ever when the loop is left."""
+        self.holding: list[Collection[Any]] = []
+        """What is under way in steps that ask for the next elements meanwhile."""
         self._reading: list[Callable[[], str]] = []
         self._threads = Threads()
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
@@ -712,7 +719,7 @@ class Run:
           patience: seconds to wait for threads that are in the middle of something; None: as long as it takes.
         """
         self.cancel()
-        self._threads.join(patience)
+        self._threads.join(_PATIENCE if patience is None and self.waits.is_set() else patience)
 
     def __enter__(self) -> Self:
         return self
