@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 from distinput.cluster.input_service import is_service, opened
 from distinput.columns.block import MOST_BYTES, Block, Failure, rows_within
-from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
@@ -29,7 +28,7 @@ from distinput.ops.piece_lanes import (
 from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece, chain_below, in_place_of
 from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, normalized
-from distinput.plan.families import Fused, Neighbours, OneForOne, SameElements
+from distinput.plan.families import Fused, Neighbours, OneForOne, SameElements, Transparent
 from distinput.plan.fingerprint import layout
 from distinput.plan.node import UNKNOWN, Needs, Node, walk
 from distinput.run.processes import Processes, Workforce
@@ -61,7 +60,7 @@ _SERVICES = "'threads:N' or 'processes:N', the address of a Dask scheduler or of
 
 
 @dataclass(frozen=True, eq=False)
-class OnWorkers(SameElements):
+class OnWorkers(Transparent):
     """Run what stands below on input workers, in exact order.
 
     The steps that call functions, and depend on single elements alone (`map`, `map_rows`, `filter`, `parse_example`), run at
@@ -101,12 +100,7 @@ class OnWorkers(SameElements):
     Source: the idea of `tf.data.experimental.service`, which gives up order and state.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    transparent: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs.ONE
-    by_position: ClassVar[bool] = True
     indifferent: ClassVar[frozenset[str]] = frozenset(
         {"service", "max_outstanding_requests", "shared_bytes", "target_workers"}
     )
@@ -143,32 +137,11 @@ class OnWorkers(SameElements):
         return kind, int(count)
 
     @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    @property
-    def fails_in_place(self) -> bool:
-        return self.input.fails_in_place
-
-    @property
     def notes(self) -> tuple[str, ...]:
         found = [words for step in walk(self.divided) if isinstance(step, _Divided | _Served) for words in step.served]
         if not found:
             return ("nothing goes to workers: no step below calls a function on single elements",)
         return ("at workers: " + ", ".join(found),)
-
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        return self.input.start_at(row, epoch)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self.input.fetch(rows, epoch)
 
     def stream(self, state: State, run: Run) -> Stream:
         if run.run_ahead is not None or run.sampling:  # nothing may be made ahead
@@ -434,7 +407,7 @@ def _over(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 @dataclass(frozen=True, eq=False)
-class _Divided(SameElements):
+class _Divided(Transparent):
     """A chain of steps whose pieces run on workers.
 
     Args:
@@ -446,11 +419,6 @@ class _Divided(SameElements):
       auto: whether pieces stay here whose way costs more than their work.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    transparent: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs.ONE
-    by_position: ClassVar[bool] = True
     depth: int
     service: Any
     workers: tuple[str, int]
@@ -462,33 +430,12 @@ class _Divided(SameElements):
     def op(self) -> str:
         return "on_workers"
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    @property
-    def fails_in_place(self) -> bool:
-        return self.input.fails_in_place
-
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        return self.input.start_at(row, epoch)
-
     def count_elements(self) -> int:
         return self.input.count_elements()
 
     @property
-    def random_access(self) -> bool:
-        return self.input.random_access
-
-    @property
     def fetches(self) -> bool:
         return self.input.fetches
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self.input.fetch(rows, epoch)
 
     @cached_property
     def chain(self) -> list[Node]:
