@@ -535,6 +535,16 @@ class InMemory(Node):
     harmless: ClassVar[bool] = True
     view_only: ClassVar[bool] = True
 
+    def start(self, epoch: int) -> State:
+        return {"row": 0}
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {"row": row}
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
     @abstractmethod
     def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
         """The rows that hold one of these numbers; none if the elements are not numbers."""
@@ -572,19 +582,9 @@ class Rows(InMemory):
     def arguments(self) -> dict[str, Any]:
         return {"elements": self.description or f"{self.block.size} rows"}
 
-    def start(self, epoch: int) -> State:
-        return {"row": 0}
-
-    def start_at(self, row: int, epoch: int) -> State:
-        return {"row": row}
-
     def stream(self, state: State, run: Run) -> Stream:
         for block, end in rows_from(self.block, state["row"]):
             yield block, {"row": end}
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return picked(self.block, rows)
