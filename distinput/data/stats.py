@@ -188,12 +188,9 @@ def _cure(
             "num_parallel_calls= spreads it over threads, with processes=True over processes if it computes in Python"
         )
     if step is not None and step.op == "on_workers" and counter.workers:
-        each = counter.worked / counter.workers
-        if each < load / 2:
-            return (
-                f"its {counter.workers} workers work for {each / load:.0%} of that, and the rest is the way to them: "
-                'target_workers="AUTO" keeps functions in the program that are cheaper than their way'
-            )
+        share = counter.worked / counter.workers / load
+        if share < 1 / 2:
+            return f'workers work for {share:.0%} of that, or wait: target_workers="AUTO" keeps cheap work here'
         return f"one more than {counter.workers} workers would take up to {1 / (counter.workers + 1):.0%} of that away"
     if isinstance(step, Reader):
         source = counters.get(id(step.input))

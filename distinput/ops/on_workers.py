@@ -114,7 +114,7 @@ class OnWorkers(Transparent):
         normalized(self, "shared_bytes", at_least("on_workers", "shared_bytes", self.shared_bytes, 0))
         if self.target_workers not in ("ANY", "AUTO"):
             raise InvalidArgumentError(
-                f"on_workers: target_workers must be 'ANY' or 'AUTO', got {self.target_workers!r}"
+                f"on_workers: target_workers must be 'AUTO' or 'ANY', got {self.target_workers!r}"
             )
         if self.max_outstanding_requests is not None:
             most = at_least("on_workers", "max_outstanding_requests", self.max_outstanding_requests, 1)
@@ -146,9 +146,8 @@ class OnWorkers(Transparent):
     def stream(self, state: State, run: Run) -> Stream:
         if run.run_ahead is not None or run.sampling:  # nothing may be made ahead
             return self.input.open(state, run)
-        for copy, step in self._copies:
-            run.counters[id(copy)] = run.counter(step)
         run.counters.update({id(part): OpCounters() for part in walk(self.divided) if isinstance(part, _Divided)})
+        run.counters.update({id(copy): run.counter(step) for copy, step in self._copies})
         if not isinstance(self.divided, _Divided):
             return self.divided.open(state, run)
         run.counters[id(self.divided)] = run.counter(self)
@@ -162,11 +161,6 @@ class OnWorkers(Transparent):
     @cached_property
     def _copies(self) -> list[tuple[Node, Node]]:
         """The steps that stand above divided ones, and what they are copies of, whose counters they have."""
-        _ = self.divided
-        return self._made
-
-    @cached_property
-    def _made(self) -> list[tuple[Node, Node]]:
         return []
 
     def _within(self, node: Node) -> Node:
@@ -178,7 +172,7 @@ class OnWorkers(Transparent):
             copy: Node = base
         elif isinstance(base, _Served):
             copy = base.followed_by(self, len(base.functions.steps))
-            self._made.append((copy, base))
+            self._copies.append((copy, base))
         else:
             inputs = tuple([source if fetches else self._within(source) for source in base.inputs])
             changed = any(new is not old for new, old in zip(inputs, base.inputs, strict=True))
@@ -193,7 +187,7 @@ class OnWorkers(Transparent):
 
     def _copied(self, step: Node, inputs: tuple[Node, ...]) -> Node:
         copy = step.with_inputs(inputs).same_as(step)
-        self._made.append((copy, step))
+        self._copies.append((copy, step))
         return copy
 
 
@@ -430,9 +424,6 @@ class _Divided(Transparent):
     def op(self) -> str:
         return "on_workers"
 
-    def count_elements(self) -> int:
-        return self.input.count_elements()
-
     @property
     def fetches(self) -> bool:
         return self.input.fetches
@@ -568,13 +559,13 @@ class _Divided(Transparent):
                 counter.workers = lanes.count
                 full = len(waiting) >= (self.most or 2 * lanes.count) or source.full or source.ended
                 if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
-                    piece, sent, way = waiting.popleft()
+                    piece, ticket, way = waiting.popleft()
                     begin = Run.clock()
-                    if sent is None:
+                    if ticket is None:
                         alone = alone or self._task(elsewhere=False)
                         result = alone((piece, run.tolerant, run.past_damage))
                     else:
-                        result = counter.waits(lanes.receive, sent)
+                        result = counter.waits(lanes.receive, ticket)
                         counter.worked += result.seconds
                         warm += 1
                         if auto and warm > 2 * lanes.count and piece.rows >= source.size:
@@ -590,8 +581,8 @@ class _Divided(Transparent):
                         counter.choice = "here: the way to workers cost more than the work" if cheap else "workers"
                     here = here or any(type(block) is Failure for block, _ in next_piece.blocks)  # an error of the base
                     begin = Run.clock()
-                    sent = None if here else lanes.send((next_piece, run.tolerant, run.past_damage))
-                    waiting.append((next_piece, sent, Run.clock() - begin))
+                    ticket = None if here else lanes.send((next_piece, run.tolerant, run.past_damage))
+                    waiting.append((next_piece, ticket, Run.clock() - begin))
         finally:
             source.close()
         if source.error is not None:
@@ -706,8 +697,7 @@ class _Source:
             self._first += rows.size
             left -= rows.size
             if self._first < self._block.size:
-                cut = self._divided_cut()
-                return WorkPiece(state, [*parts, (rows, None)], over, cut)
+                return WorkPiece(state, [*parts, (rows, None)], over, {"input": self._before, "skip": self._first})
             parts.append((rows, self._after))
             self._pass()
         return None if state is None else WorkPiece(state, parts, over, None)
@@ -728,9 +718,6 @@ class _Source:
     def close(self) -> None:
         """End the stream of the base."""
         self._stream.close()  # type: ignore[attr-defined]
-
-    def _divided_cut(self) -> State:
-        return {"input": self._before, "skip": self._first}
 
     def _pull(self) -> bool:
         """Take up the next block that is not passed over; False at the end."""

@@ -86,7 +86,7 @@ def test_random_pipelines_restart_everywhere(pipeline: Pipeline) -> None:
 
 
 def check_states(alone: di.data.Dataset[Any], served: di.data.Dataset[Any], most: int = 45, step: int = 1) -> None:
-    """Elements and states are the same, and each state of one, or each `step`-th one, goes on in the other."""
+    "Elements and states are the same, and each state of one, or each `step`-th one, goes on in the other."
     without, with_it = PassTrace.of(iter(alone), most), PassTrace.of(iter(served), most)
     assert difference(with_it.elements, without.elements) is None
     assert with_it.failure == without.failure
@@ -127,7 +127,7 @@ def process_id(x: Any) -> Any:
 
 
 def between() -> dict[str, Any]:
-    """Pipelines that run in other steps than they were described in; `put` puts a step at one or more places of each."""
+    "Pipelines that run in other steps than they were described in; `put` puts a step at one or more places of each."
     slices = di.data.Dataset.from_tensor_slices
     zipped = di.data.Dataset.zip
     return {
@@ -255,7 +255,7 @@ def test_a_function_that_ends_its_worker_is_named() -> None:
 
 
 class Late(Executor):
-    """An executor whose workers are far away."""
+    "An executor whose workers are far away."
 
     _max_workers = 2
 
@@ -281,7 +281,7 @@ def test_functions_that_are_cheaper_than_their_way_stay_here_by_choice() -> None
     served = elements.on_workers(far).batch(9000)
     assert plain(served) == expected
     assert "chose" not in of_step(served)
-    assert "the rest is the way to them" in served.stats().bottleneck
+    assert "keeps cheap work here" in served.stats().bottleneck
     chosen = elements.on_workers(far, target_workers="AUTO").batch(9000)
     assert plain(chosen) == plain(chosen) == expected
     assert of_step(chosen)["chose"] == "here: the way to workers cost more than the work"
@@ -350,5 +350,5 @@ def test_the_arguments_are_checked() -> None:
         RANGE(3).on_workers("threads:1", 0)
     with pytest.raises(InvalidArgumentError, match="shared_bytes"):
         RANGE(3).on_workers("threads:1", shared_bytes=-1)
-    with pytest.raises(InvalidArgumentError, match="target_workers must be 'ANY' or 'AUTO', got 'LOCAL'"):
+    with pytest.raises(InvalidArgumentError, match="target_workers must be 'AUTO' or 'ANY', got 'LOCAL'"):
         RANGE(3).on_workers("threads:1", target_workers="LOCAL")

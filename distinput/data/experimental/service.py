@@ -111,8 +111,6 @@ def distribute(
         )
     if compression not in ("AUTO", "SNAPPY", None):
         raise InvalidArgumentError(f"distribute: compression must be 'AUTO', 'SNAPPY' or None, got {compression!r}")
-    if target_workers not in ("AUTO", "ANY", "LOCAL"):
-        raise InvalidArgumentError(f"distribute: target_workers must be 'AUTO' or 'ANY', got {target_workers!r}")
     if job_name is not None and (not isinstance(job_name, str) or not job_name):
         raise InvalidArgumentError(f"distribute: job_name must be a name or None, got {job_name!r}")
     if target_workers == "LOCAL":
@@ -120,7 +118,14 @@ def distribute(
             "distribute: target_workers='LOCAL' delivers what the workers of this process have; write service='threads:4' to "
             "run functions in this process"
         )
-    turns = _turns(consumer_index, num_consumers, job_name)
+    turns = None
+    if consumer_index is not None or num_consumers is not None:
+        if consumer_index is None or num_consumers is None or job_name is None:
+            raise InvalidArgumentError(
+                "distribute: `consumer_index`, `num_consumers` and `job_name` must be set together, got "
+                f"{consumer_index!r}, {num_consumers!r} and {job_name!r}"
+            )
+        turns = num_consumers, consumer_index
     if not isinstance(cross_trainer_cache, CrossTrainerCache | None):
         raise InvalidArgumentError(
             f"distribute: cross_trainer_cache must be a CrossTrainerCache or None, got {cross_trainer_cache!r}"
@@ -139,23 +144,6 @@ def distribute(
     return lambda dataset: _distributed(dataset, policy, turns, named, most, shared, target_workers)
 
 
-def _turns(index: int | None, count: int | None, job_name: str | None) -> tuple[int, int] | None:
-    """Which of how many consumers this one is; None: there is one."""
-    if index is None and count is None:
-        return None
-    if index is None or count is None:
-        raise InvalidArgumentError(
-            "distribute: Must either set both `consumer_index` and `num_consumers`, or neither, got "
-            f"consumer_index={index!r} and num_consumers={count!r}"
-        )
-    if job_name is None:
-        raise InvalidArgumentError("distribute: `job_name` must be set when setting `num_consumers`")
-    count = at_least("distribute", "num_consumers", count, 1)
-    if at_least("distribute", "consumer_index", index, 0) >= count:
-        raise InvalidArgumentError(f"distribute: consumer_index must be less than num_consumers={count}, got {index!r}")
-    return index, count
-
-
 def _distributed(
     dataset: Dataset[Any], policy: ShardingPolicy, turns: tuple[int, int] | None, service: Any, *given: Any
 ) -> Dataset[Any]:
@@ -165,16 +153,15 @@ def _distributed(
         dataset = Dataset(auto_shard(dataset.node, 1, 0, policy=AutoShardPolicy.HINT))
     node = OnWorkers(dataset.node, service, *given)
     if turns is not None:
+        part = Dataset(node).shard(*turns)
         if node.cardinality != INFINITE:
             raise FailedPreconditionError(
-                "distribute: consumers that take turns need a dataset without end, or some of them would have a step more than "
-                f"others, and this one has cardinality {node.cardinality}; write repeat() at its end, or before a step that "
-                "nobody can count"
+                "distribute: consumers that take turns need a dataset without end, or some would have a step more; this has "
+                f"cardinality {node.cardinality}; write repeat() at its end, or before a step that nobody can count"
             )
         options = Options()
         options.experimental_distribute.auto_shard_policy = AutoShardPolicy.OFF  # it is divided already
-        index, count = turns
-        return Dataset(node).shard(count, index).with_options(options)
+        return part.with_options(options)
     if not each or node.cardinality == INFINITE:
         return Dataset(node)
     kind, count = node.workers
