@@ -164,5 +164,4 @@ def _distributed(
         return part.with_options(options)
     if not each or node.cardinality == INFINITE:
         return Dataset(node)
-    kind, count = node.workers
-    return Dataset(OncePerWorker(node, service)) if kind == "service" else Dataset(node).repeat(count)
+    return Dataset(node).repeat(node.workers[1]) if node.workers[1] else Dataset(OncePerWorker(node, service))
