@@ -89,9 +89,10 @@ DIFFERS = {
     "data.experimental.sample_from_datasets": "as `Dataset.sample_from_datasets`",
     "data.experimental.save": "as `Dataset.save`",
     "data.experimental.service": "over `on_workers`; the next section has its names",
+    "data.experimental.service.CrossTrainerCache": "jobs share whatever their ids are",
     "data.experimental.service.ShardingPolicy": "each policy but OFF delivers each element once, in the order without workers",
-    "data.experimental.service.distribute": "exact order and states; what sharing between programs needs is declined; "
-    "`service` is that of `on_workers`",
+    "data.experimental.service.distribute": "exact order and states; `job_name` alone is declined; `service` is that of "
+    "`on_workers`",
     "data.experimental.shuffle_and_repeat": _ORDER,
     "data.experimental.snapshot": "as `Dataset.snapshot`",
     "io.RaggedFeature": "row splits are int64; partitions that do not fit the values are an error always; not in sequences",

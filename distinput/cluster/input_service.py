@@ -10,7 +10,9 @@ import uuid
 from concurrent.futures import Executor, Future
 from importlib import import_module
 from itertools import count
+from threading import Lock
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from distinput.cluster.dask import connected
 from distinput.errors import EngineMissing, UnavailableError
@@ -27,11 +29,18 @@ class InputService(Protocol):
     def workers(self) -> int:
         """How many calls it makes at a time, now; 0 while there are no workers."""
 
-    def shared(self, data: bytes) -> Any:
-        """What stands for the data among the arguments of a call, so that it is sent to a worker only once."""
+    def shared(self, data: bytes, word: str = "") -> Any:
+        """What stands for the data among the arguments of a call, so that it is sent to a worker only once.
 
-    def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
-        """Have a function called by a worker. Equal calls are separate calls."""
+        Data with the same `word` is the same, whatever its bytes are.
+        """
+
+    def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
+        """Have a function called by a worker. Equal calls are separate calls, but for those with the same `word`.
+
+        Of these one is made, as long as somebody holds its future, where the engine can tell: in Dask for all clients of a
+        cluster, with executors in this process.
+        """
 
     def gave_up(self, error: BaseException) -> bool:
         """Whether the engine has had the call made again, and lost its workers too often."""
@@ -84,12 +93,12 @@ class _Dask:
     def workers(self) -> int:
         return sum(self._client.nthreads().values())
 
-    def shared(self, data: bytes) -> Any:
+    def shared(self, data: bytes, word: str = "") -> Any:
         # A call, not `scatter`: what only a lost worker held is made again.
-        return self._client.submit(_itself, data, key=f"distinput-steps-{hashlib.sha256(data).hexdigest()}")
+        return self._client.submit(_itself, data, key=f"distinput-steps-{word or hashlib.sha256(data).hexdigest()}")
 
-    def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
-        key = f"{self._prefix}-{next(self._numbers)}"
+    def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
+        key = f"distinput-shared-{word}" if word else f"{self._prefix}-{next(self._numbers)}"
         made: Future[Any] = self._client.submit(function, *arguments, key=key)
         return made
 
@@ -130,10 +139,10 @@ class _Ray:
     def workers(self) -> int:
         return int(self._ray.cluster_resources().get("CPU", 0))
 
-    def shared(self, data: bytes) -> Any:
+    def shared(self, data: bytes, word: str = "") -> Any:
         return self._ray.put(data)
 
-    def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
+    def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
         made: Future[Any] = self._call.remote(function, *arguments).future()
         return made
 
@@ -146,6 +155,10 @@ class _Ray:
 
 def _called(function: Any, *arguments: Any) -> Any:
     return function(*arguments)
+
+
+_SHARED: "WeakValueDictionary[str, Future[Any]]" = WeakValueDictionary()
+_SHARING = Lock()
 
 
 class _OfExecutor:
@@ -162,11 +175,17 @@ class _OfExecutor:
         found = getattr(self._executor, "_max_workers", None)
         return found if isinstance(found, int) and found > 0 else 1
 
-    def shared(self, data: bytes) -> Any:
+    def shared(self, data: bytes, word: str = "") -> Any:
         return data
 
-    def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
-        return self._executor.submit(function, *arguments)
+    def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
+        if not word:
+            return self._executor.submit(function, *arguments)
+        with _SHARING:
+            made = _SHARED.get(word)
+            if made is None or made.cancelled() or (made.done() and made.exception() is not None):
+                made = _SHARED[word] = self._executor.submit(function, *arguments)
+            return made
 
     def gave_up(self, error: BaseException) -> bool:
         return "Broken" in type(error).__name__

@@ -765,6 +765,8 @@ class Transformations(Generic[T_co]):
         self,
         service: Any,
         max_outstanding_requests: int | None = None,
+        shared_bytes: int = 0,
+        target_workers: str = 'ANY',
         name: str | None = None,
     ) -> Dataset[T_co]:
         """Run what stands below on input workers, in exact order.
@@ -782,10 +784,16 @@ class Transformations(Generic[T_co]):
           service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine. For a running
             cluster, the address of a Dask scheduler ("tcp://host:8786") or of Ray ("ray://host:10001"; "ray" for the one of this
             program), a `distributed.Client`, or a `concurrent.futures.Executor`.
-          max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker.
+          max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker. Never more
+            than hold 256 MiB with their results.
+          shared_bytes: of the last results, that other jobs get which send the same pieces to the same Dask cluster or executor:
+            those with the same pipeline, at the same place. 0: none. Elsewhere nothing is shared.
+          target_workers: "ANY": all pieces go to workers. "AUTO": those stay here whose way to a worker and back would cost this
+            program more than their work, as measured; not where results are shared.
 
         Raises:
-          InvalidArgumentError: `service` names no workers, or `max_outstanding_requests` is less than 1.
+          InvalidArgumentError: `service` names no workers, `max_outstanding_requests` is less than 1, `shared_bytes` is negative,
+            or `target_workers` is neither "ANY" nor "AUTO".
           TypeError: `service` is nothing of these, or at iteration, a function cannot be sent to a process.
           EngineMissing: at iteration, the package of the cluster is not installed.
           FailedPreconditionError: at iteration, a worker of a cluster has another version of the code.

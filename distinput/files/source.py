@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, BinaryIO, Self, TypeAlias, TypeVar, cast
+from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from distinput.files.range_requests import (
 from distinput.files.remote import RemoteFile, RemoteStream
 from distinput.files.retries import DEFAULT, what_failed
 from distinput.kernels.spans import gather_spans
-from distinput.run.threads import Pool
+from distinput.run.threads import Closing, Pool
 from distinput.url_secrets import scrub
 from distinput.values.buffers import Buffers, Bytes
 
@@ -471,7 +471,7 @@ def _of_begun(path: str, facts: FileMetadata) -> RemoteStream:
     return RemoteStream(path, facts.size, facts)
 
 
-class FileStream:
+class FileStream(Closing):
     """A file read from front to back.
 
     Args:
@@ -513,12 +513,6 @@ class FileStream:
         except BaseException:
             self._file.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file; returned bytes stay valid."""

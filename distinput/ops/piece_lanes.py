@@ -1,28 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where pieces go: threads, processes of this machine, or an input service. Results are taken in the order of the pieces."""
 
+import hashlib
 import os
 import pickle
 import platform
 import sys
 import traceback
+from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 from distinput.cluster.input_service import InputService
+from distinput.columns.state import Digest
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
 from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece
-from distinput.plan.code import PYTHON
+from distinput.plan.code import PYTHON, objects_word
+from distinput.plan.fingerprint import fingerprint
+from distinput.plan.node import Node
 from distinput.run.processes import Processes, pickled
 from distinput.run.run import Run
 from distinput.run.segments import Closed, Packed, dumps_with_buffers
 
-__all__ = ["ProcessLanes", "ServiceLanes", "ThreadLanes", "steps_for_service"]
+__all__ = ["ProcessLanes", "ServiceLanes", "Sharing", "ThreadLanes", "steps_for_service", "word_of_steps"]
 
 
 class ThreadLanes:
@@ -127,6 +132,18 @@ class _SentPiece:
     tries: int = 1
 
 
+class Sharing(NamedTuple):
+    """What is made for one job is kept for others that do the same.
+
+    Args:
+      word: of the steps and of what they read, from `word_of_steps`.
+      most_bytes: of the last results, which are kept for jobs that come to their place later.
+    """
+
+    word: str
+    most_bytes: int
+
+
 class ServiceLanes:
     """An input service, and how pieces get there.
 
@@ -135,12 +152,17 @@ class ServiceLanes:
       steps: from `steps_for_service`.
       run: the pass.
       chain: the steps, in words.
+      sharing: None: other jobs do not get what is made.
     """
 
-    def __init__(self, service: InputService, steps: bytes, run: Run, chain: str) -> None:
-        self._service, self._run, self._chain = service, run, chain
-        self._steps = service.shared(steps)
+    def __init__(
+        self, service: InputService, steps: bytes, run: Run, chain: str, sharing: Sharing | None = None
+    ) -> None:
+        self._service, self._run, self._chain, self._sharing = service, run, chain, sharing
+        self._steps = service.shared(steps, sharing.word if sharing else "")
         self._under_way: set[Future[Any]] = set()
+        self._kept: deque[tuple[Future[Any], int]] = deque()
+        self._kept_bytes = 0
         self._count, self._counted = 1, -_COUNT_SECONDS
 
     @property
@@ -155,7 +177,17 @@ class ServiceLanes:
         piece, *asked = given
         blocks = [(packed(block), after) for block, after in piece.blocks]
         content = _as_packed((piece._replace(blocks=blocks), *asked))
-        return _SentPiece(content, piece.rows, self._submitted(content))
+        return _SentPiece(content, piece.rows, self._submitted(content, self._word(content)))
+
+    def _word(self, content: Packed) -> str:
+        """What only a piece with the same steps, place and elements has; empty: none is needed."""
+        if self._sharing is None:
+            return ""
+        word = hashlib.blake2b(self._sharing.word.encode(), digest_size=20)
+        for part in (content.data, *content.buffers):
+            word.update(len(part).to_bytes(8))
+            word.update(part)
+        return word.hexdigest()
 
     def ready(self, sent: _SentPiece) -> bool:
         """Whether its result, or the news of its loss, is there."""
@@ -187,18 +219,31 @@ class ServiceLanes:
                 sent.future = self._submitted(sent.content)
                 continue
             self._under_way.discard(sent.future)
+            if self._sharing is not None and answer.content is not None:
+                self._keep(sent.future, answer.content.nbytes, self._sharing.most_bytes)
+                answer = replace(
+                    answer, content=Packed(answer.content.data, answer.content.buffers)
+                )  # others have it too
             return self._opened(answer)
+
+    def _keep(self, future: "Future[Any]", nbytes: int, most: int) -> None:
+        """Hold the last results, so that jobs which are behind this one get them."""
+        self._kept.append((future, nbytes))
+        self._kept_bytes += nbytes
+        while self._kept_bytes > most:
+            self._kept_bytes -= self._kept.popleft()[1]
 
     def close(self) -> None:
         """Cancel what is under way, and close what was opened for the service."""
         with suppress(Exception):  # a service that has ended takes no news
             for future in self._under_way:
                 future.cancel()
+        self._kept.clear()
         self._service.close()
 
-    def _submitted(self, content: Packed) -> "Future[Any]":
+    def _submitted(self, content: Packed, word: str = "") -> "Future[Any]":
         try:
-            future = self._service.submit(_answered, self._steps, content)
+            future = self._service.submit(_answered, self._steps, content, word=word)
         except Exception as error:
             raise UnavailableError(
                 f"on_workers: the service takes no more work ({type(error).__name__}: {error}); start it again, and go on from "
@@ -259,6 +304,13 @@ def steps_for_service(task: PieceTask) -> bytes:
       TypeError: they cannot be sent.
     """
     return pickle.dumps((_versions(), _words_of(task), pickled("on_workers", task)))
+
+
+def word_of_steps(task: PieceTask, base: Node) -> str:
+    """A word that tasks have which do the same: in all programs that run the same code on the same data."""
+    steps = [(step.identity, step.where(), str(step.spec)) for step in task.steps]
+    held = objects_word([value for step in task.steps for value in step.arguments().values()])
+    return Digest(16).add(sorted(_versions().items()), steps, held, fingerprint(base)).word
 
 
 def _versions() -> dict[str, str]:

@@ -17,7 +17,7 @@ from distinput.columns.block import MOST_BYTES, Block, Failure, Step, note_open_
 from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import Mark, State
 from distinput.kernels.kernel import Flag
-from distinput.run.threads import Pool, Threads
+from distinput.run.threads import Closing, Pool, Threads
 from distinput.url_secrets import scrub, without_secrets
 from distinput.values.leaves import is_ragged
 
@@ -412,7 +412,7 @@ class Asked(NamedTuple):
     outside: "Asked | None" = None
 
 
-class Run:
+class Run(Closing):
     """One iteration: its thread pools, its cancellation and its counters, which all steps share, and what is asked of a step.
 
     Closing it leaves nothing behind. `asking` and what is named after a question give the same run with another one asked.
@@ -720,9 +720,3 @@ class Run:
         """
         self.cancel()
         self._threads.join(_PATIENCE if patience is None and self.waits.is_set() else patience)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

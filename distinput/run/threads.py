@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 from distinput.errors import CancelledError
 
-__all__ = ["Ending", "LoaderWorker", "Pool", "Task", "Threads", "cores", "loader_worker", "mapped"]
+__all__ = ["Closing", "Ending", "LoaderWorker", "Pool", "Task", "Threads", "cores", "loader_worker", "mapped"]
 
 
 # ----------------------------------------------------------------------------
@@ -33,6 +33,22 @@ _PATIENCE = 1.0
 """Seconds that the end of the program waits for a thread that is in the middle of a user's function."""
 
 _open: "WeakSet[Ending]" = WeakSet()
+
+
+class Closing(ABC):
+    """Something that a `with` statement closes."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Ending(ABC):

@@ -10,6 +10,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import distinput as di
+from distinput.data.experimental.service import distribute
 from distinput.distribute import InputOptions
 from distinput.ops.rebatch import LegacyRebatch
 from distinput.plan.options import AutoShardPolicy
@@ -319,6 +321,9 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "parse_example": parsed,
     "parse_sequence_example": sequences,
     "prefetch": lambda: uncounted(20).map(plus_one).prefetch(3),
+    "once_per_worker": lambda: (
+        Dataset.range(5).map(plus_one).shuffle(5, seed=1).apply(distribute("parallel_epochs", ThreadPoolExecutor(3)))
+    ),
     "on_workers": lambda: uncounted(20).map(plus_one).on_workers("threads:2"),
     "ragged_batch": lambda: Dataset.range(1, 20).map(full).ragged_batch(3),
     "ragged_batch_rebatched": lambda: Dataset.range(1, 20).map(full).ragged_batch(4).rebatch([2, 3]).shuffle(3, seed=1),

@@ -16,13 +16,14 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
-from typing import Any, Never, Self
+from typing import Any, Never
 
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import with_rpc_layer
 from distinput.distribute.engines.background import is_loopback
 from distinput.distribute.seats.dask import check_installed, chief_address, start_scheduler
 from distinput.errors import FailedPreconditionError, UnavailableError
+from distinput.run.threads import Closing
 
 __all__ = ["LocalCluster", "SeatProcess", "Server", "ServerDef", "main", "program", "run", "where_to_listen"]
 
@@ -162,7 +163,7 @@ _SOON = 1.0
 """A process that ends sooner than so many seconds after it was started is not started again at once."""
 
 
-class LocalCluster:
+class LocalCluster(Closing):
     """Processes of this machine under the names of seats. Those that end are started again, but for parameter servers.
 
     The processes end with this one, however it ends.
@@ -275,12 +276,6 @@ class LocalCluster:
         if self._scheduler is not None:
             self._scheduler.close()
         shutil.rmtree(self._directory, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _started(self) -> "subprocess.Popen[bytes]":
         """A process that imports what it needs while others start, and waits to be told its seat."""
