@@ -5,12 +5,15 @@ All that a pipeline asks of an engine is the four methods of `InputService`. Whi
 and what becomes of the work of those that are lost is the engine's.
 """
 
+import asyncio
 import hashlib
 import uuid
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from importlib import import_module
 from itertools import count
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from distinput.cluster.dask import connected
 from distinput.errors import EngineMissing, UnavailableError
@@ -35,6 +38,9 @@ class InputService(Protocol):
 
     def gave_up(self, error: BaseException) -> bool:
         """Whether the engine has had the call made again, and lost its workers too often."""
+
+    def forgot(self, call: "Future[Any]") -> bool:
+        """Whether it will never finish, since the engine no longer knows it: its scheduler is another one, say."""
 
     def close(self) -> None:
         """End what was opened here."""
@@ -69,6 +75,10 @@ def _is_dask_client(service: Any) -> bool:
     return hasattr(service, "scheduler_info") and hasattr(service, "submit")
 
 
+_ASKED_SECONDS = 10.0
+"""How long an answer of the scheduler is waited for."""
+
+
 class _Dask:
     """A Dask cluster. It calls again what a lost worker had, as often as its `allowed-failures` says.
 
@@ -80,9 +90,13 @@ class _Dask:
     def __init__(self, client: Any, *, owned: bool) -> None:
         self._client, self._owned = client, owned
         self._prefix, self._numbers = f"distinput-piece-{uuid.uuid4().hex}", count()
+        self._keys: WeakKeyDictionary[Future[Any], str] = WeakKeyDictionary()
 
     def workers(self) -> int:
-        return sum(self._client.nthreads().values())
+        with suppress(OSError, TimeoutError):
+            if self._client.status == "running":
+                return sum(self._asked(self._client.scheduler.ncores, workers=None).values())
+        return 0  # while the scheduler is away
 
     def shared(self, data: bytes) -> Any:
         # A call, not `scatter`: what only a lost worker held is made again.
@@ -90,15 +104,38 @@ class _Dask:
 
     def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
         key = f"{self._prefix}-{next(self._numbers)}"
-        made: Future[Any] = self._client.submit(function, *arguments, key=key)
+        call = self._client.submit(function, *arguments, key=key)
+        made = asyncio.run_coroutine_threadsafe(_result_of(call), self._client.loop.asyncio_loop)
+        self._keys[made] = key
         return made
 
     def gave_up(self, error: BaseException) -> bool:
         return type(error).__name__ == "KilledWorker"
 
+    def forgot(self, call: "Future[Any]") -> bool:
+        # A scheduler that sees late that a connection has ended drops what the client has asked for since.
+        with suppress(OSError, TimeoutError):
+            if self._client.status == "running" and not call.done():
+                key = self._keys[call]
+                return self._asked(self._client.scheduler.get_task_status, keys=[key])[key] is None and not call.done()
+        return False
+
+    def _asked(self, question: Any, **about: Any) -> Any:
+        return self._client.sync(question, callback_timeout=_ASKED_SECONDS, **about)
+
     def close(self) -> None:
         if self._owned:
             self._client.close()
+
+
+async def _result_of(call: Any) -> Any:
+    """What a call of Dask returned, here. It is fetched once, however long that takes, and before anybody waits for it."""
+    try:
+        return await call._result()
+    except asyncio.CancelledError as error:
+        if type(error) is asyncio.CancelledError:
+            raise
+        raise ConnectionError(str(error)) from None  # Dask's own for a call that it has lost
 
 
 def _itself(data: bytes) -> bytes:
@@ -140,6 +177,9 @@ class _Ray:
     def gave_up(self, error: BaseException) -> bool:
         return type(error).__name__ == "WorkerCrashedError"
 
+    def forgot(self, call: "Future[Any]") -> bool:
+        return False
+
     def close(self) -> None:
         """Ray stays connected: other steps may use it."""
 
@@ -170,6 +210,9 @@ class _OfExecutor:
 
     def gave_up(self, error: BaseException) -> bool:
         return "Broken" in type(error).__name__
+
+    def forgot(self, call: "Future[Any]") -> bool:
+        return False
 
     def close(self) -> None:
         """The executor is the program's."""

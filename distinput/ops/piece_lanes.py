@@ -113,6 +113,9 @@ _LOOK_SECONDS = 0.2
 _COUNT_SECONDS = 2.0
 """How long a count of the workers holds."""
 
+_FORGET_SECONDS = 5.0
+"""How long a wait is before the service is asked whether it still knows the piece, and between that."""
+
 _NOBODY_SECONDS = 300.0
 """How long a piece waits while there are no workers: clusters start them when there is work."""
 
@@ -138,7 +141,7 @@ class ServiceLanes:
     """
 
     def __init__(self, service: InputService, steps: bytes, run: Run, chain: str) -> None:
-        self._service, self._run, self._chain = service, run, chain
+        self._service, self._run, self._chain, self._data = service, run, chain, steps
         self._steps = service.shared(steps)
         self._under_way: set[Future[Any]] = set()
         self._count, self._counted = 1, -_COUNT_SECONDS
@@ -184,6 +187,7 @@ class ServiceLanes:
                         "or need more memory than there is"
                     ) from lost
                 sent.tries += 1
+                self._steps = self._service.shared(self._data)  # which may be lost, too
                 sent.future = self._submitted(sent.content)
                 continue
             self._under_way.discard(sent.future)
@@ -208,7 +212,7 @@ class ServiceLanes:
         return future
 
     def _awaited(self, sent: _SentPiece) -> Any:
-        begin = Run.clock()
+        begin = looked = Run.clock()
         while True:
             try:
                 return sent.future.result(_LOOK_SECONDS)
@@ -217,6 +221,10 @@ class ServiceLanes:
                     raise Closed from None
                 if sent.future.done():
                     raise
+            if Run.clock() > looked + _FORGET_SECONDS:
+                if self._service.forgot(sent.future):
+                    raise LookupError("the service no longer knows the work")
+                looked = Run.clock()
             if self.count and self._count:
                 begin = Run.clock()
             elif Run.clock() > begin + _NOBODY_SECONDS:
