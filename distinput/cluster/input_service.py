@@ -7,6 +7,7 @@ and what becomes of the work of those that are lost is the engine's.
 
 import asyncio
 import hashlib
+import socket
 import uuid
 from concurrent.futures import Executor, Future
 from contextlib import suppress
@@ -75,8 +76,8 @@ def _is_dask_client(service: Any) -> bool:
     return hasattr(service, "scheduler_info") and hasattr(service, "submit")
 
 
-_ASKED_SECONDS = 10.0
-"""How long an answer of the scheduler is waited for."""
+_ASKED_SECONDS, _REACHED_SECONDS = 10.0, 2.0
+"""How long an answer is waited for, and a connection."""
 
 
 class _Dask:
@@ -88,21 +89,30 @@ class _Dask:
     """
 
     def __init__(self, client: Any, *, owned: bool) -> None:
-        self._client, self._owned = client, owned
+        self._client, self._owned, self._address = client, owned, client.scheduler.address
         self._prefix, self._numbers = f"distinput-piece-{uuid.uuid4().hex}", count()
+        self._shared = False
         self._keys: WeakKeyDictionary[Future[Any], str] = WeakKeyDictionary()
 
     def workers(self) -> int:
         with suppress(OSError, TimeoutError):
             if self._client.status == "running":
-                return sum(self._asked(self._client.scheduler.ncores, workers=None).values())
+                threads = self._asked(self._client.scheduler.ncores, workers=None)
+                if threads and self._owned and self._client.direct_to_workers is None:
+                    self._client.direct_to_workers = _is_reached(next(iter(threads)))
+                return sum(threads.values())
         return 0  # while the scheduler is away
 
     def shared(self, data: bytes) -> Any:
-        # A call, not `scatter`: what only a lost worker held is made again.
-        return self._client.submit(_itself, data, key=f"distinput-steps-{hashlib.sha256(data).hexdigest()}")
+        # A call, not `scatter`: what only a lost worker held is made again. The second time is after a loss, under another key:
+        # a client believes that the scheduler knows what it has sent.
+        key = f"{self._prefix}-{next(self._numbers)}" if self._shared else hashlib.sha256(data).hexdigest()
+        self._shared = True
+        return self._client.submit(_itself, data, key=f"distinput-steps-{key}")
 
     def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
+        if self._ended:
+            raise ConnectionError(f"the connection to the scheduler at {self._address} was lost")
         key = f"{self._prefix}-{next(self._numbers)}"
         call = self._client.submit(function, *arguments, key=key)
         made = asyncio.run_coroutine_threadsafe(_result_of(call), self._client.loop.asyncio_loop)
@@ -113,12 +123,18 @@ class _Dask:
         return type(error).__name__ == "KilledWorker"
 
     def forgot(self, call: "Future[Any]") -> bool:
+        if self._ended:
+            return True
         # A scheduler that sees late that a connection has ended drops what the client has asked for since.
         with suppress(OSError, TimeoutError):
             if self._client.status == "running" and not call.done():
                 key = self._keys[call]
                 return self._asked(self._client.scheduler.get_task_status, keys=[key])[key] is None and not call.done()
         return False
+
+    @property
+    def _ended(self) -> bool:
+        return self._client.status in ("closing", "closed")
 
     def _asked(self, question: Any, **about: Any) -> Any:
         return self._client.sync(question, callback_timeout=_ASKED_SECONDS, **about)
@@ -128,10 +144,26 @@ class _Dask:
             self._client.close()
 
 
+def _is_reached(address: str) -> bool:
+    """Whether a worker can be asked for results by this process: half of the way, if it can."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _REACHED_SECONDS).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 async def _result_of(call: Any) -> Any:
     """What a call of Dask returned, here. It is fetched once, however long that takes, and before anybody waits for it."""
     try:
-        return await call._result()
+        await call._exception()  # until it has ended
+        if not call.client.direct_to_workers:
+            return await call._result()
+        try:
+            return await asyncio.wait_for(call._result(), _ASKED_SECONDS)
+        except TimeoutError:  # the worker stands still: the scheduler learns of its end
+            return (await call.client._gather([call], direct=False))[0]
     except asyncio.CancelledError as error:
         if type(error) is asyncio.CancelledError:
             raise

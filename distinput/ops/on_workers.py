@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import Any, ClassVar
 
 from distinput.cluster.input_service import is_service, opened
-from distinput.columns.block import MOST_BYTES, Block, Failure, rows_within
+from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
@@ -31,8 +31,8 @@ from distinput.run.segments import Closed
 __all__ = ["OnWorkers", "as_without"]
 
 
-_PIECE_SECONDS, _GROWTH, _MOST_ROWS = 0.02, 4, 4096
-"""Work that a piece should be, how much larger than the last one it may be, and the most rows of its input."""
+_GROWTH, _MOST_ROWS = 4, 4096
+"""How much larger than the last piece one may be, and the most rows of its input."""
 
 _SERVICES = "'threads:N' or 'processes:N', the address of a Dask scheduler or of Ray,"
 
@@ -523,7 +523,7 @@ class _Divided(SameElements):
 
     def _pieces(self, before: State, over: int, lanes: ThreadLanes | ProcessLanes | ServiceLanes, run: Run) -> Stream:
         counter = run.counter(self)
-        source = _Source(self, before, over, run)
+        source = _Source(self, before, over, run, lanes.piece_seconds)
         waiting: deque[tuple[WorkPiece, Any]] = deque()
         try:
             while True:
@@ -535,7 +535,7 @@ class _Divided(SameElements):
                         result = self._alone((piece, run.tolerant, run.past_damage))
                     else:
                         result = counter.waits(lanes.receive, sent)
-                        source.took(piece, result)
+                        source.took(piece, result, lanes.most_bytes)
                     counter.worked += result.seconds
                     yield from self._delivered(result, run)
                 elif full:
@@ -591,8 +591,8 @@ class _Source:
       error: what ended the base.
     """
 
-    def __init__(self, divided: _Divided, before: State, over: int, run: Run) -> None:
-        self._divided, self._before, self._over = divided, before, over
+    def __init__(self, divided: _Divided, before: State, over: int, run: Run, seconds: float) -> None:
+        self._divided, self._before, self._over, self._seconds = divided, before, over, seconds
         self._stream = divided.base.open(before, run.by_block())
         self._block: Block | None = None
         self._after = before
@@ -605,7 +605,7 @@ class _Source:
         """The next piece; None at the end."""
         parts: list[tuple[Block, State | None]] = []
         state: State | None = None
-        left, over, deadline = self._size, 0, Run.clock() + _PIECE_SECONDS
+        left, over, deadline = self._size, 0, Run.clock() + self._seconds
         while left > 0 and (not parts or Run.clock() < deadline):
             if self._block is None and not self._pull():
                 break
@@ -628,16 +628,16 @@ class _Source:
             self._pass()
         return None if state is None else WorkPiece(state, parts, over, None)
 
-    def took(self, piece: WorkPiece, result: Result) -> None:
+    def took(self, piece: WorkPiece, result: Result, most_bytes: int) -> None:
         """Choose the size of the next pieces by the time that one took, and by the bytes of its results."""
         rows = piece.rows
         nbytes = sum([made.nbytes for made, _ in result.items if isinstance(made, Block)])
         nbytes += sum([block.nbytes for block, _ in piece.blocks])
         if rows:
-            most = min(
-                _GROWTH * self._size, rows_within(rows, max(1, nbytes), _MOST_ROWS) if nbytes < MOST_BYTES * rows else 1
+            within = max(1, min(_MOST_ROWS, most_bytes * rows // max(1, nbytes)))
+            self._size = int(
+                max(1, min(self._seconds * rows / max(result.seconds, 1e-9), _GROWTH * self._size, within))
             )
-            self._size = int(max(1, min(_PIECE_SECONDS * rows / max(result.seconds, 1e-9), most)))
 
     def close(self) -> None:
         """End the stream of the base."""

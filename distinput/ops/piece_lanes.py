@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from distinput.cluster.input_service import InputService
+from distinput.columns.block import MOST_BYTES
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
 from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece
@@ -25,8 +26,14 @@ from distinput.run.segments import Closed, Packed, dumps_with_buffers
 __all__ = ["ProcessLanes", "ServiceLanes", "ThreadLanes", "steps_for_service"]
 
 
+_PIECE_SECONDS = 0.02
+"""Work that a piece should be."""
+
+
 class ThreadLanes:
     """A pool of threads, each piece at a copy of the chain that no other piece is at."""
+
+    piece_seconds, most_bytes = _PIECE_SECONDS, MOST_BYTES
 
     def __init__(self, pool: Any, count: int, tasks: "SimpleQueue[PieceTask]", run: Run) -> None:
         self._pool, self.count, self._tasks, self._run = pool, count, tasks, run
@@ -63,6 +70,8 @@ def _note_traces(result: Result, where: str) -> None:
 
 class ProcessLanes:
     """Worker processes."""
+
+    piece_seconds, most_bytes = _PIECE_SECONDS, MOST_BYTES
 
     def __init__(self, processes: Processes, run: Run, chain: str) -> None:
         self._processes, self._run, self._chain = processes, run, chain
@@ -107,6 +116,9 @@ class ProcessLanes:
 _TRIES = 4
 """How often a piece is sent before its loss is an error."""
 
+_MOST_PIECE_BYTES, _MOST_HERE = 8 * MOST_BYTES, 64 * MOST_BYTES
+"""Bytes of one piece, and of those that are under way."""
+
 _LOOK_SECONDS = 0.2
 """How often a wait looks whether the iteration was closed."""
 
@@ -140,6 +152,8 @@ class ServiceLanes:
       chain: the steps, in words.
     """
 
+    piece_seconds = 0.05  # a call of an engine takes its scheduler a millisecond
+
     def __init__(self, service: InputService, steps: bytes, run: Run, chain: str) -> None:
         self._service, self._run, self._chain, self._data = service, run, chain, steps
         self._steps = service.shared(steps)
@@ -152,6 +166,11 @@ class ServiceLanes:
         if Run.clock() >= self._counted + _COUNT_SECONDS:
             self._count, self._counted = self._service.workers(), Run.clock()
         return max(1, self._count)
+
+    @property
+    def most_bytes(self) -> int:
+        """Of a piece: as many as two for each worker may have here together, but neither few nor very many."""
+        return max(MOST_BYTES, min(_MOST_PIECE_BYTES, _MOST_HERE // (2 * self.count)))
 
     def send(self, given: tuple[WorkPiece, bool, bool]) -> _SentPiece:
         """Hand a piece to the service."""
@@ -187,8 +206,7 @@ class ServiceLanes:
                         "or need more memory than there is"
                     ) from lost
                 sent.tries += 1
-                self._steps = self._service.shared(self._data)  # which may be lost, too
-                sent.future = self._submitted(sent.content)
+                sent.future = self._submitted(sent.content, again=True)
                 continue
             self._under_way.discard(sent.future)
             return self._opened(answer)
@@ -200,8 +218,10 @@ class ServiceLanes:
                 future.cancel()
         self._service.close()
 
-    def _submitted(self, content: Packed) -> "Future[Any]":
+    def _submitted(self, content: Packed, *, again: bool = False) -> "Future[Any]":
         try:
+            if again:  # the steps may be lost, too
+                self._steps = self._service.shared(self._data)
             future = self._service.submit(_answered, self._steps, content)
         except Exception as error:
             raise UnavailableError(
