@@ -28,7 +28,7 @@ HEAD = f"""{HEADING}
 Two input workers each have a function called for {{records:,}} records. When the consumer has {{first}} of them, SIGKILL ends a
 worker, as `python docs/make_killed_worker.py` does. No worker is started again but by the service itself.
 
-| service | with | lost | delivered again | order | how the pass ends |
+| service | with | not delivered | delivered again | order | how the pass ends |
 |---|---|---|---|---|---|
 """
 RECORDS, FIRST, PATIENCE = 2000, 300, 150
@@ -149,10 +149,10 @@ def row(name: str) -> str:
             killed = True
     assert killed
     counts = Counter(seen)
-    lost = RECORDS - len(counts)
+    missing = RECORDS - len(counts)
     again = len(seen) - len(counts)
     order = "exact" if all(a < b for a, b in pairwise(seen)) else "another"
-    return f"| {name} | {package} {version(package)} | {lost} | {again} | {order} | {end} |\n"
+    return f"| {name} | {package} {version(package)} | {missing} | {again} | {order} | {end} |\n"
 
 
 def section(page: str, new: dict[str, str]) -> str:
