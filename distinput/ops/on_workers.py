@@ -535,7 +535,7 @@ class _Divided(SameElements):
                         result = self._alone((piece, run.tolerant, run.past_damage))
                     else:
                         result = counter.waits(lanes.receive, sent)
-                        source.took(piece, result, lanes.most_bytes)
+                        source.took(piece, result, lanes.piece_seconds, lanes.most_bytes)
                     counter.worked += result.seconds
                     yield from self._delivered(result, run)
                 elif full:
@@ -628,9 +628,9 @@ class _Source:
             self._pass()
         return None if state is None else WorkPiece(state, parts, over, None)
 
-    def took(self, piece: WorkPiece, result: Result, most_bytes: int) -> None:
+    def took(self, piece: WorkPiece, result: Result, seconds: float, most_bytes: int) -> None:
         """Choose the size of the next pieces by the time that one took, and by the bytes of its results."""
-        rows = piece.rows
+        rows, self._seconds = piece.rows, seconds
         nbytes = sum([made.nbytes for made, _ in result.items if isinstance(made, Block)])
         nbytes += sum([block.nbytes for block, _ in piece.blocks])
         if rows:

@@ -116,6 +116,9 @@ class ProcessLanes:
 _TRIES = 4
 """How often a piece is sent before its loss is an error."""
 
+_PIECES_A_SECOND = 100
+"""Of all workers together."""
+
 _MOST_PIECE_BYTES, _MOST_HERE = 8 * MOST_BYTES, 64 * MOST_BYTES
 """Bytes of one piece, and of those that are under way."""
 
@@ -152,8 +155,6 @@ class ServiceLanes:
       chain: the steps, in words.
     """
 
-    piece_seconds = 0.05  # a call of an engine takes its scheduler a millisecond
-
     def __init__(self, service: InputService, steps: bytes, run: Run, chain: str) -> None:
         self._service, self._run, self._chain, self._data = service, run, chain, steps
         self._steps = service.shared(steps)
@@ -166,6 +167,11 @@ class ServiceLanes:
         if Run.clock() >= self._counted + _COUNT_SECONDS:
             self._count, self._counted = self._service.workers(), Run.clock()
         return max(1, self._count)
+
+    @property
+    def piece_seconds(self) -> float:
+        """Work that a piece should be: a scheduler and the consumer need some milliseconds for each."""
+        return max(0.05, self.count / _PIECES_A_SECOND)
 
     @property
     def most_bytes(self) -> int:
