@@ -28,6 +28,7 @@ BENCHMARKS = (
     "distribute",
     "lockstep",
     "coordinator",
+    "service",
     "tfrecord_example",
     "sequence_example",
     "shuffle",

@@ -39,8 +39,8 @@ from distinput.streaming.buffered import ThreadTrial, opened_ahead
 __all__ = ["OnWorkers", "OncePerWorker", "as_without"]
 
 
-_PIECE_SECONDS, _GROWTH, _MOST_ROWS = 0.02, 4, 4096
-"""Work that a piece should be, how much larger than the last one it may be, and the most rows of its input."""
+_GROWTH, _MOST_ROWS = 4, 4096
+"""How much larger than the last piece one may be, and the most rows of its input."""
 
 _SHARED_ROWS = 32
 """Rows of a piece that other jobs make as well: a matter of the rows alone, and no time that anybody measured."""
@@ -566,6 +566,7 @@ class _Divided(Transparent):
         warm = 0  # pieces that workers have made: they import and connect for the first ones
         while True:
             counter.workers = lanes.count
+            source.seconds, source.most_bytes = lanes.piece_seconds, lanes.most_bytes
             full = len(waiting) >= (self.most or 2 * lanes.count) or source.full or source.ended
             full = full or bool(waiting and source.may_stall())
             if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
@@ -658,6 +659,8 @@ class _Source:
       ended: whether all pieces were given.
       error: what ended the base.
       size: rows of the next piece, unless others make the same.
+      seconds: of work that a piece should be.
+      most_bytes: of a piece and its results.
     """
 
     def __init__(self, divided: _Divided, before: State, over: int, run: Run) -> None:
@@ -666,7 +669,7 @@ class _Source:
         self._block: Block | None = None
         self._after = before
         self._first = 0  # row of the block in hand
-        self.size = 1
+        self.size, self.seconds, self.most_bytes = 1, ThreadLanes.piece_seconds, ThreadLanes.most_bytes
         self._fixed = divided.sharing is not None
         self._under_way, self._row_bytes = 0, float(MOST_BYTES)  # unless a result tells
         self.ended = False
@@ -686,7 +689,7 @@ class _Source:
     def _made(self) -> WorkPiece | None:
         parts: list[tuple[Block, State | None]] = []
         state: State | None = None
-        left, over, deadline = self.size, 0, Run.clock() + _PIECE_SECONDS
+        left, over, deadline = self.size, 0, Run.clock() + self.seconds
         while left > 0 and (not parts or (Run.clock() < deadline and not self.may_stall())):
             if self._block is None and not self._pull():
                 break
@@ -723,10 +726,8 @@ class _Source:
         nbytes += sum([block.nbytes for block, _ in piece.blocks])
         if rows:
             self._row_bytes = nbytes / rows
-            most = min(
-                _GROWTH * self.size, rows_within(rows, max(1, nbytes), _MOST_ROWS) if nbytes < MOST_BYTES * rows else 1
-            )
-            self.size = int(max(1, min(_PIECE_SECONDS * rows / max(result.seconds, 1e-9), most)))
+            within = max(1, min(_MOST_ROWS, self.most_bytes * rows // max(1, nbytes)))
+            self.size = int(max(1, min(self.seconds * rows / max(result.seconds, 1e-9), _GROWTH * self.size, within)))
 
     def close(self) -> None:
         """End the stream of the base."""

@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from distinput.cluster.input_service import InputService
+from distinput.columns.block import MOST_BYTES
 from distinput.columns.state import Digest
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
@@ -30,8 +31,14 @@ from distinput.run.segments import Closed, Packed, dumps_with_buffers
 __all__ = ["ProcessLanes", "ServiceLanes", "Sharing", "ThreadLanes", "steps_for_service", "word_of_steps"]
 
 
+_PIECE_SECONDS = 0.02
+"""Work that a piece should be."""
+
+
 class ThreadLanes:
     """A pool of threads, each piece at a copy of the chain that no other piece is at."""
+
+    piece_seconds, most_bytes = _PIECE_SECONDS, MOST_BYTES
 
     def __init__(self, pool: Any, count: int, tasks: "SimpleQueue[PieceTask]", run: Run) -> None:
         self._pool, self.count, self._tasks, self._run = pool, count, tasks, run
@@ -68,6 +75,8 @@ def _note_traces(result: Result, where: str) -> None:
 
 class ProcessLanes:
     """Worker processes."""
+
+    piece_seconds, most_bytes = _PIECE_SECONDS, MOST_BYTES
 
     def __init__(self, processes: Processes, run: Run, chain: str) -> None:
         self._processes, self._run, self._chain = processes, run, chain
@@ -112,11 +121,20 @@ class ProcessLanes:
 _TRIES = 4
 """How often a piece is sent before its loss is an error."""
 
+_PIECES_A_SECOND = 100
+"""Of all workers together."""
+
+_MOST_PIECE_BYTES, _MOST_HERE = 8 * MOST_BYTES, 64 * MOST_BYTES
+"""Bytes of one piece, and of those that are under way."""
+
 _LOOK_SECONDS = 0.2
 """How often a wait looks whether the iteration was closed."""
 
 _COUNT_SECONDS = 2.0
 """How long a count of the workers holds."""
+
+_FORGET_SECONDS = 5.0
+"""How long a wait is before the service is asked whether it still knows the piece, and between that."""
 
 _NOBODY_SECONDS = 300.0
 """How long a piece waits while there are no workers: clusters start them when there is work."""
@@ -158,7 +176,7 @@ class ServiceLanes:
     def __init__(
         self, service: InputService, steps: bytes, run: Run, chain: str, sharing: Sharing | None = None
     ) -> None:
-        self._service, self._run, self._chain, self._sharing = service, run, chain, sharing
+        self._service, self._run, self._chain, self._data, self._sharing = service, run, chain, steps, sharing
         self._steps = service.shared(steps, sharing.word if sharing else "")
         self._under_way: set[Future[Any]] = set()
         self._kept: deque[tuple[Future[Any], int]] = deque()
@@ -171,6 +189,16 @@ class ServiceLanes:
         if Run.clock() >= self._counted + _COUNT_SECONDS:
             self._count, self._counted = self._service.workers(), Run.clock()
         return max(1, self._count)
+
+    @property
+    def piece_seconds(self) -> float:
+        """Work that a piece should be: a scheduler and the consumer need some milliseconds for each."""
+        return max(0.05, self.count / _PIECES_A_SECOND)
+
+    @property
+    def most_bytes(self) -> int:
+        """Of a piece: as many as two for each worker may have here together, but neither few nor very many."""
+        return max(MOST_BYTES, min(_MOST_PIECE_BYTES, _MOST_HERE // (2 * self.count)))
 
     def send(self, given: tuple[WorkPiece, bool, bool]) -> _SentPiece:
         """Hand a piece to the service."""
@@ -216,7 +244,7 @@ class ServiceLanes:
                         "or need more memory than there is"
                     ) from lost
                 sent.tries += 1
-                sent.future = self._submitted(sent.content)
+                sent.future = self._submitted(sent.content, again=True)
                 continue
             self._under_way.discard(sent.future)
             if self._sharing is not None and answer.content is not None:
@@ -241,8 +269,10 @@ class ServiceLanes:
         self._kept.clear()
         self._service.close()
 
-    def _submitted(self, content: Packed, word: str = "") -> "Future[Any]":
+    def _submitted(self, content: Packed, word: str = "", *, again: bool = False) -> "Future[Any]":
         try:
+            if again:  # the steps may be lost, too
+                self._steps = self._service.shared(self._data)
             future = self._service.submit(_answered, self._steps, content, word=word)
         except Exception as error:
             raise UnavailableError(
@@ -253,7 +283,7 @@ class ServiceLanes:
         return future
 
     def _awaited(self, sent: _SentPiece) -> Any:
-        begin = Run.clock()
+        begin = looked = Run.clock()
         while True:
             try:
                 return sent.future.result(_LOOK_SECONDS)
@@ -262,6 +292,10 @@ class ServiceLanes:
                     raise Closed from None
                 if sent.future.done():
                     raise
+            if Run.clock() > looked + _FORGET_SECONDS:
+                if self._service.forgot(sent.future):
+                    raise LookupError("the service no longer knows the work")
+                looked = Run.clock()
             if self.count and self._count:
                 begin = Run.clock()
             elif Run.clock() > begin + _NOBODY_SECONDS:
