@@ -726,7 +726,8 @@ class _Source:
         nbytes += sum([block.nbytes for block, _ in piece.blocks])
         if rows:
             self._row_bytes = nbytes / rows
-            within = max(1, min(_MOST_ROWS, self.most_bytes * rows // max(1, nbytes)))
+            most_bytes = min(self.most_bytes, _BYTES_UNDER_WAY // 4)
+            within = max(1, min(_MOST_ROWS, most_bytes * rows // max(1, nbytes)))
             self.size = int(max(1, min(self.seconds * rows / max(result.seconds, 1e-9), _GROWTH * self.size, within)))
 
     def close(self) -> None:
