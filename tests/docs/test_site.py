@@ -155,6 +155,7 @@ def test_the_site(site: Path, script: ModuleType) -> None:
 WORDS = {
     "augmentation": "cookbook/images",
     "language model": "cookbook/language_model",
+    "chat template": "cookbook/language_model",
     "evaluation": "cookbook/exact_evaluation",
     "time series": "cookbook/time_series",
     "k-fold": "cookbook/k_fold",
