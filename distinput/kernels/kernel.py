@@ -95,7 +95,7 @@ def _after_any_fork() -> None:
     for lock in list(_LOCKS):
         lock._at_fork_reinit()
     own = threading.get_ident()
-    held = getattr(importlib._bootstrap, "_module_locks", {})  # type: ignore[attr-defined]
+    held = getattr(importlib._bootstrap, "_module_locks", {})
     for name, reference in list(held.items()):
         lock = reference()
         if getattr(lock, "owner", own) == own:
