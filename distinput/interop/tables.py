@@ -174,11 +174,9 @@ class _SnapshotColumns(Conforming):
           most_bytes: of what is read to see where in nested columns they are.
           structs: as for `null_paths`.
         """
-        listed = self.files[path]
-        plain = [
-            each for each in kinds if not nested(each.type) and (each.name in listed.nulls or has_missing(each.type))
-        ]
-        found = [each.name for each in plain if listed.nulls.get(each.name) and not has_missing(each.type)]
+        known, values = self.files[path].nulls, self.files[path].values
+        plain = [each for each in kinds if not nested(each.type) and (each.name in known or has_missing(each.type))]
+        paths = [each.name for each in plain if known.get(each.name) and not has_missing(each.type)]
         unclear = [each for each in kinds if each not in plain]
         try:
             schema = schema_of(path) if unclear else None
@@ -186,15 +184,15 @@ class _SnapshotColumns(Conforming):
             there = {names[each.name]: each.name for each in unclear if each.name in names}
             for each in null_paths_of(path, tuple(there), most_bytes, structs=structs) if there else ():
                 root = next(theirs for theirs in there if re.match(rf"{re.escape(theirs)}(\.|\[|$)", each))
-                found.append(there[root] + each[len(root) :])
+                paths.append(there[root] + each[len(root) :])
         except (DistinputError, OSError):
-            return found  # it is reading that fails
+            return paths  # it is reading that fails
         for each in unclear:
             if each.name in names:
-                found += _absent(schema.field(names[each.name]).type, each.type, each.name, structs)
-            elif listed.values.get(each.name) is None:
-                found += _all_null(each, structs)
-        return found
+                paths += _absent(schema.field(names[each.name]).type, each.type, each.name, structs)
+            elif values.get(each.name) is None:
+                paths += _all_null(each, structs)
+        return paths
 
 
 _FILES_LOOKED_INTO = 16
