@@ -50,6 +50,9 @@ Each line is one job and one law, `distinput.testing.judge.loaders.known`.
 |---|---|---|
 """
 
+KILLED = "## A killed input worker"
+"""The section that docs/make_killed_worker.py writes."""
+
 SAYS = {
     "exactly once": "all ranks together get each record once",
     "equal steps": "ranks end together; otherwise a collective in the loop waits forever",
@@ -110,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reports = [found[known.name] for known in LOADERS if known.name in found]
     else:
         reports = [known.judge() for known in LOADERS if not known.missing]
-    text = page(reports)
+    text = page(reports) + "\n" + "".join(PAGE.read_text("utf-8").partition(KILLED)[1:])
     if given.print:
         print(text)
     else:

@@ -59,7 +59,7 @@ DIFFERS = {
     "data.IteratorSpec": "a dataclass of the spec of the elements",
     "data.NumpyIterator": "`save` gives bytes, which other processes restore as well",
     "data.Options": "`autotune_algorithm`, `initial_parallelism`, `min_parallelism`, `experimental_service` and "
-    "`experimental_external_state_policy` are accepted; `run_ahead` is distinput's own",
+    "`experimental_external_state_policy` are accepted; `run_ahead`, `memory_budget` and `on_error` are its own",
     "data.TFRecordDataset": "checksums are always checked; also more codecs, `index` and remote files",
     "data.TextLineDataset": "a carriage return inside of a line stays; also more codecs, `index` and remote files",
     "data.FixedLengthRecordDataset": "also more codecs and remote files",
@@ -89,9 +89,10 @@ DIFFERS = {
     "data.experimental.sample_from_datasets": "as `Dataset.sample_from_datasets`",
     "data.experimental.save": "as `Dataset.save`",
     "data.experimental.service": "over `on_workers`; the next section has its names",
+    "data.experimental.service.CrossTrainerCache": "jobs share whatever their ids are",
     "data.experimental.service.ShardingPolicy": "each policy but OFF delivers each element once, in the order without workers",
-    "data.experimental.service.distribute": "exact order and states; what sharing between programs needs is declined; "
-    "`service` is that of `on_workers`",
+    "data.experimental.service.distribute": "exact order and states; `job_name` alone is declined; `service` is that of "
+    "`on_workers`",
     "data.experimental.shuffle_and_repeat": _ORDER,
     "data.experimental.snapshot": "as `Dataset.snapshot`",
     "io.RaggedFeature": "row splits are int64; partitions that do not fit the values are an error always; not in sequences",

@@ -29,6 +29,7 @@ __all__ = [
     "fields_of_map",
     "has_missing",
     "in_place",
+    "is_held",
     "is_in_place",
     "is_list",
     "names_of",
@@ -236,6 +237,15 @@ def schema_spec(schema: Any) -> Spec:
       UnsupportedTypeError: a column cannot be held.
     """
     return Spec.of({field.name: _nest_of(field.type, field.name) for field in schema})
+
+
+@lru_cache(maxsize=1024)
+def is_held(kind: Any) -> bool:
+    """Whether columns can hold values of a type; functions of Arrow may end the process at others."""
+    try:
+        return _nest_of(kind, "") is not None
+    except (ArrowDamageError, UnsupportedTypeError):
+        return False
 
 
 def names_of(schema: Any) -> list[str]:

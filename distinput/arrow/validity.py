@@ -7,11 +7,21 @@ lists. One without a name stands in place: it makes a struct of what is at the p
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import all_missing, fields_of_map, has_missing, in_place, is_list, with_offsets, without_rows
+from distinput.arrow.arrow import (
+    all_missing,
+    fields_of_map,
+    has_missing,
+    in_place,
+    is_held,
+    is_list,
+    with_offsets,
+    without_rows,
+)
 from distinput.arrow.record_batches import NULLS
 
 __all__ = ["as_marks", "default_marks", "marked", "marked_schema", "marks_in_place", "null_paths", "zero_of"]
@@ -29,9 +39,14 @@ def null_paths(batch: Any, *, structs: bool = False, every: bool = False) -> lis
     >>> null_paths(pa.RecordBatch.from_pydict({"x": [1, None], "f": [0.5, None], "l": [[1, None], None]}))
     ['x', 'l', 'l[]']
     """
+    import pyarrow as pa
+
     found: dict[str, None] = {}
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
-        _find(array, name, found, structs, every)
+        # Some functions of Arrow lack some types: there a null is met as it is read.
+        with suppress(pa.ArrowNotImplementedError):
+            if is_held(array.type):
+                _find(array, name, found, structs, every)
     return list(found)
 
 
@@ -277,12 +292,16 @@ def _zeros_at_nulls(part: Any, whole: Any, marked: bool) -> Any:
 def _fixed(items: Any, size: int, valid: np.ndarray[Any, Any], nulls: Any) -> Any:
     """Lists of one size of the items of those that are valid; the others hold zeros."""
     import pyarrow as pa
+    from pyarrow import compute
 
     if not valid.all():
         places = np.full((len(valid), size), len(items), np.int64)
         places[valid] = np.arange(len(items)).reshape(-1, size)
         items = pa.concat_arrays([items, _zeros(items.type)]).take(pa.array(places.reshape(-1)))
-    return pa.FixedSizeListArray.from_arrays(items, size, mask=nulls)
+    if size:
+        return pa.FixedSizeListArray.from_arrays(items, size, mask=nulls)
+    bits = None if nulls is None else compute.invert(nulls).buffers()[1]
+    return pa.Array.from_buffers(pa.list_(items.type, 0), len(valid), [bits], children=[items])
 
 
 def _zeros(kind: Any) -> Any:
@@ -290,16 +309,17 @@ def _zeros(kind: Any) -> Any:
     import pyarrow as pa
     from pyarrow import types
 
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, _zeros(kind.storage_type))
     if types.is_struct(kind):
         fields = list(kind)
         return pa.StructArray.from_arrays([_zeros(field.type) for field in fields], fields=fields)
     if types.is_fixed_size_list(kind):
-        return pa.FixedSizeListArray.from_arrays(
-            pa.concat_arrays([_zeros(kind.value_type)] * kind.list_size or [pa.nulls(0, kind.value_type)]),
-            kind.list_size,
-        )
+        items = pa.concat_arrays([pa.nulls(0, kind.value_type), *[_zeros(kind.value_type)] * kind.list_size])
+        return pa.Array.from_buffers(kind, 1, [None], children=[items])
     if is_list(kind) or types.is_map(kind):
-        return pa.array([[]], kind)
+        inner = pa.struct(fields_of_map(kind)) if types.is_map(kind) else kind.value_type
+        return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes(16))], children=[pa.nulls(0, inner)])
     if types.is_interval(kind):
         return pa.array([pa.MonthDayNano([0, 0, 0])], kind)
     return pa.array([zero_of(kind)], kind)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`distinput cluster` and `distinput worker`: the processes of a `ParameterServerStrategy`."""
+"""`distinput cluster`, `distinput worker` and `distinput input-worker`: processes that a program has work done by."""
 
 import argparse
 import os
 import signal
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import distinput as di
@@ -15,12 +17,15 @@ from distinput.distribute.cluster_resolver import TFConfigClusterResolver
 from distinput.distribute.engines.background import is_loopback
 from distinput.distribute.seats.dask import check_installed, chief_address, configured_security, temporary_security
 from distinput.distribute.seats.local_cluster import LocalCluster, SeatProcess, run
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InvalidArgumentError, UnavailableError
 
 __all__ = [
     "cluster_arguments",
     "cluster_command",
+    "input_worker_arguments",
+    "input_worker_command",
     "start_cluster",
+    "start_input_workers",
     "what_is_open",
     "work_as_seat",
     "worker_arguments",
@@ -29,17 +34,18 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------
-# `distinput cluster start` and `distinput worker`: the processes of a `ParameterServerStrategy`.
+# Clusters on this machine, of a `ParameterServerStrategy` or of `on_workers`, and processes that join others.
 # ----------------------------------------------------------------------------
 
 
-def start_cluster(workers: int, servers: int, address: str, *, tls: bool = False) -> None:
+def start_cluster(workers: int, servers: int, address: str, *, inputs: int = 0, tls: bool = False) -> None:
     """Run a cluster on this machine until SIGINT or SIGTERM comes.
 
     Args:
       workers: how many workers.
       servers: how many parameter servers.
       address: `host:port` of the scheduler; port 0 for any.
+      inputs: how many input workers of `on_workers`; then there are no workers and servers.
       tls: whether certificates are made for this cluster; those that Dask's configuration names are taken in any case.
 
     Raises:
@@ -47,28 +53,83 @@ def start_cluster(workers: int, servers: int, address: str, *, tls: bool = False
     """
     check_installed()
     security = temporary_security() if tls else configured_security()
+    what = (
+        _count(inputs, "input worker")
+        if inputs
+        else f"{_count(workers, 'worker')} and {_count(servers, 'parameter server')}"
+    )
+    with (
+        _until_told() as told,
+        # All kinds are started again: a program whose parameter server was lost starts anew, and then finds all seats.
+        LocalCluster(
+            workers, servers, inputs=inputs, address=address, restart=("worker", "ps"), said=_say, security=security
+        ) as cluster,
+    ):
+        cluster.wait(60.0)
+        _tell(what + " at", cluster, encrypted=security is not None)
+        where = f'"{cluster.address}"'
+        _say("a program whose pipeline has functions called there:" if inputs else "the program that coordinates them:")
+        if tls:
+            _say(f"  security = distributed.Security({_certificates(security, cluster.directory)})")
+            where = f"distributed.Client({where}, security=security)"
+        if inputs:
+            _say(f"  dataset = dataset.on_workers({where})")
+            _say(f"further input workers: distinput input-worker {cluster.address}")
+        else:
+            _say(f"  resolver = di.distribute.cluster_resolver.DaskClusterResolver({where})")
+            _say("  strategy = di.distribute.ParameterServerStrategy(resolver)")
+        _say("Ctrl-C ends the cluster")
+        told.wait()
+    _say("all processes have ended")
+
+
+def start_input_workers(scheduler: str, count: int, seconds: float) -> None:
+    """Run input workers on this machine until SIGINT or SIGTERM comes; those that end are started again.
+
+    Args:
+      scheduler: the address of a Dask scheduler. Where it is on loopback, so are they.
+      count: how many.
+      seconds: how long to look for the scheduler, at first and when it is lost.
+
+    Raises:
+      EngineMissing: `distributed` is not installed.
+      UnavailableError: there was no scheduler for so long.
+    """
+    check_installed()
+    lost = threading.Event()
+
+    def gone() -> None:
+        lost.set()
+        told.set()
+
+    with (
+        _until_told() as told,
+        LocalCluster(
+            0, 0, inputs=count, scheduler=scheduler, scheduler_seconds=seconds, said=_say, gone=gone
+        ) as cluster,
+    ):
+        _tell(_count(count, "input worker") + " of", cluster, encrypted=scheduler.startswith("tls://"))
+        _say("Ctrl-C ends them")
+        told.wait()
+    _say("all processes have ended")
+    if lost.is_set():
+        raise UnavailableError(f"input-worker: there was no Dask scheduler at {scheduler} for {seconds:g} seconds")
+
+
+def _tell(what: str, cluster: LocalCluster, *, encrypted: bool) -> None:
+    _say(f"{what} {cluster.address}")
+    for name in cluster.names:
+        _say(f"  {name}: process {cluster.pid(name)}")
+    _say(what_is_open(cluster.address, encrypted=encrypted))
+
+
+@contextmanager
+def _until_told() -> Iterator[threading.Event]:
+    """What is set when SIGINT or SIGTERM comes."""
     told = threading.Event()
     before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        # All kinds are started again: a program whose parameter server was lost starts anew, and then finds all seats.
-        with LocalCluster(
-            workers, servers, address=address, restart=("worker", "ps"), said=_say, security=security
-        ) as cluster:
-            cluster.wait(60.0)
-            _say(f"{_count(workers, 'worker')} and {_count(servers, 'parameter server')} at {cluster.address}")
-            for name in cluster.names:
-                _say(f"  {name}: process {cluster.pid(name)}")
-            _say(what_is_open(cluster.address, encrypted=security is not None))
-            _say("the program that coordinates them:")
-            where = f'"{cluster.address}"'
-            if tls:
-                _say(f"  security = distributed.Security({_certificates(security, cluster.directory)})")
-                where = f"distributed.Client({where}, security=security)"
-            _say(f"  resolver = di.distribute.cluster_resolver.DaskClusterResolver({where})")
-            _say("  strategy = di.distribute.ParameterServerStrategy(resolver)")
-            _say("Ctrl-C ends the cluster")
-            told.wait()
-        _say("all processes have ended")
+        yield told
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -161,10 +222,17 @@ def cluster_arguments(parser: argparse.ArgumentParser) -> None:
         help="start them, and end them all with Ctrl-C",
         description="Start a scheduler, workers and parameter servers on this machine, as processes that end with this one. "
         "A process that ends is started again. The address that is printed is what the coordinator needs: "
-        "DaskClusterResolver(address). Needs `pip install 'distinput[dask]'`.",
+        "DaskClusterResolver(address). With --input-workers it is a cluster for Dataset.on_workers(address) instead. "
+        "Needs `pip install 'distinput[dask]'`.",
     )
-    start.add_argument("--workers", type=at_least(1), default=2, metavar="N", help="workers (default: 2)")
-    start.add_argument("--ps", type=at_least(1), default=1, metavar="N", help="parameter servers (default: 1)")
+    start.add_argument("--workers", type=at_least(1), metavar="N", help="workers (default: 2)")
+    start.add_argument("--ps", type=at_least(1), metavar="N", help="parameter servers (default: 1)")
+    start.add_argument(
+        "--input-workers",
+        type=at_least(1),
+        metavar="N",
+        help="input workers, and neither workers nor parameter servers",
+    )
     start.add_argument(
         "--address",
         default="127.0.0.1:8786",
@@ -182,7 +250,10 @@ def cluster_arguments(parser: argparse.ArgumentParser) -> None:
 
 def cluster_command(given: argparse.Namespace) -> int:
     """Start the cluster and wait for its end."""
-    start_cluster(given.workers, given.ps, given.address, tls=given.tls)
+    if given.input_workers and (given.workers or given.ps):
+        raise InvalidArgumentError("--input-workers is for a cluster of its own: give neither --workers nor --ps")
+    workers, servers = (0, 0) if given.input_workers else (given.workers or 2, given.ps or 1)
+    start_cluster(workers, servers, given.address, inputs=given.input_workers or 0, tls=given.tls)
     return 0
 
 
@@ -221,3 +292,36 @@ def _seat(text: str) -> str:
     if job not in ("worker", "ps") or not number.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a seat such as worker-0 or ps-0, got {text}")
     return text
+
+
+# ----------------------------------------------------------------------------
+# `distinput input-worker`.
+# ----------------------------------------------------------------------------
+
+
+def input_worker_arguments(parser: argparse.ArgumentParser) -> None:
+    """The words of `distinput input-worker`."""
+    parser.description = (
+        "Run input workers on this machine, which call functions of pipelines for Dataset.on_workers(ADDRESS), until Ctrl-C or "
+        "SIGTERM. One that ends is started again. Certificates are those of Dask's configuration. Needs "
+        "`pip install 'distinput[dask]'`."
+    )
+    parser.add_argument("address", metavar="ADDRESS", help="of a Dask scheduler: tcp://host:8786, or tls://host:8786")
+    parser.add_argument("--workers", type=at_least(1), default=1, metavar="N", help="how many (default: 1)")
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="how long to look for the scheduler, also when it was lost (default: 600)",
+    )
+
+
+def input_worker_command(given: argparse.Namespace) -> int:
+    """Run input workers until they are told to end."""
+    if "://" not in given.address:
+        raise InvalidArgumentError(
+            f"ADDRESS must be that of a Dask scheduler, such as tcp://host:8786, got {given.address}"
+        )
+    start_input_workers(given.address, given.workers, given.wait)
+    return 0

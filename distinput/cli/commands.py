@@ -74,8 +74,13 @@ COMMANDS = (
         "judge", "tools", "datasets", "does a loader of any library deliver each record once, also after a restart?"
     ),
     Command("graph", "dataset_commands", "datasets", "a picture of a pipeline, as SVG or in Mermaid's language"),
-    Command("cluster", "cluster", "processes", "start workers and parameter servers on this machine"),
+    Command(
+        "cluster", "cluster", "processes", "start workers and parameter servers, or input workers, on this machine"
+    ),
     Command("worker", "cluster", "processes", "be a worker or a parameter server of a cluster of several machines"),
+    Command(
+        "input-worker", "cluster", "processes", "call functions of pipelines for `on_workers`, at a Dask scheduler"
+    ),
     Command("kernels", "tools", "this machine", "the loops that are compiled here; with `build`, compile them all"),
     Command(
         "doctor", "tools", "this machine", "versions, engines, cores, compiled kernels, and what would make it faster"

@@ -56,7 +56,8 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
 
 def _part(command: Command, part: str) -> Callable[[Any], Any]:
     """`count_arguments`, say, or `count_command`, of the module of the command."""
-    function: Callable[[Any], Any] = getattr(import_module(f"distinput.cli.{command.module}"), f"{command.name}_{part}")
+    module, name = import_module(f"distinput.cli.{command.module}"), command.name.replace("-", "_")
+    function: Callable[[Any], Any] = getattr(module, f"{name}_{part}")
     return function
 
 

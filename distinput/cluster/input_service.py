@@ -5,12 +5,17 @@ All that a pipeline asks of an engine is the four methods of `InputService`. Whi
 and what becomes of the work of those that are lost is the engine's.
 """
 
+import asyncio
 import hashlib
+import socket
 import uuid
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from importlib import import_module
 from itertools import count
+from threading import Lock
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from distinput.cluster.dask import connected
 from distinput.errors import EngineMissing, UnavailableError
@@ -27,14 +32,24 @@ class InputService(Protocol):
     def workers(self) -> int:
         """How many calls it makes at a time, now; 0 while there are no workers."""
 
-    def shared(self, data: bytes) -> Any:
-        """What stands for the data among the arguments of a call, so that it is sent to a worker only once."""
+    def shared(self, data: bytes, word: str = "") -> Any:
+        """What stands for the data among the arguments of a call, so that it is sent to a worker only once.
 
-    def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
-        """Have a function called by a worker. Equal calls are separate calls."""
+        Data with the same `word` is the same, whatever its bytes are.
+        """
+
+    def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
+        """Have a function called by a worker. Equal calls are separate calls, but for those with the same `word`.
+
+        Of these one is made, as long as somebody holds its future, where the engine can tell: in Dask for all clients of a
+        cluster, with executors in this process.
+        """
 
     def gave_up(self, error: BaseException) -> bool:
         """Whether the engine has had the call made again, and lost its workers too often."""
+
+    def forgot(self, call: "Future[Any]") -> bool:
+        """Whether it will never finish, since the engine no longer knows it: its scheduler is another one, say."""
 
     def close(self) -> None:
         """End what was opened here."""
@@ -69,6 +84,10 @@ def _is_dask_client(service: Any) -> bool:
     return hasattr(service, "scheduler_info") and hasattr(service, "submit")
 
 
+_ASKED_SECONDS, _REACHED_SECONDS = 10.0, 2.0
+"""How long an answer is waited for, and a connection."""
+
+
 class _Dask:
     """A Dask cluster. It calls again what a lost worker had, as often as its `allowed-failures` says.
 
@@ -78,27 +97,86 @@ class _Dask:
     """
 
     def __init__(self, client: Any, *, owned: bool) -> None:
-        self._client, self._owned = client, owned
+        self._client, self._owned, self._address = client, owned, client.scheduler.address
         self._prefix, self._numbers = f"distinput-piece-{uuid.uuid4().hex}", count()
+        self._shared = False
+        self._calls: WeakKeyDictionary[Future[Any], Any] = WeakKeyDictionary()
 
     def workers(self) -> int:
-        return sum(self._client.nthreads().values())
+        with suppress(OSError, TimeoutError):
+            if self._client.status == "running":
+                threads = self._asked(self._client.scheduler.ncores, workers=None)
+                if threads and self._owned and self._client.direct_to_workers is None:
+                    self._client.direct_to_workers = _is_reached(next(iter(threads)))
+                return sum(threads.values())
+        return 0  # while the scheduler is away
 
-    def shared(self, data: bytes) -> Any:
-        # A call, not `scatter`: what only a lost worker held is made again.
-        return self._client.submit(_itself, data, key=f"distinput-steps-{hashlib.sha256(data).hexdigest()}")
+    def shared(self, data: bytes, word: str = "") -> Any:
+        # A call, not `scatter`: what only a lost worker held is made again. The second time is after a loss, under another key:
+        # a client believes that the scheduler knows what it has sent.
+        known = word or hashlib.sha256(data).hexdigest()
+        key = f"{self._prefix}-{next(self._numbers)}" if self._shared else known
+        self._shared = True
+        return self._client.submit(_itself, data, key=f"distinput-steps-{key}")
 
-    def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
-        key = f"{self._prefix}-{next(self._numbers)}"
-        made: Future[Any] = self._client.submit(function, *arguments, key=key)
+    def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
+        if self._ended:
+            raise ConnectionError(f"the connection to the scheduler at {self._address} was lost")
+        key = f"distinput-shared-{word}" if word else f"{self._prefix}-{next(self._numbers)}"
+        call = self._client.submit(function, *arguments, key=key)
+        made = asyncio.run_coroutine_threadsafe(_result_of(call), self._client.loop.asyncio_loop)
+        self._calls[made] = call  # whose result is at the cluster as long as somebody has the future
         return made
 
     def gave_up(self, error: BaseException) -> bool:
         return type(error).__name__ == "KilledWorker"
 
+    def forgot(self, call: "Future[Any]") -> bool:
+        if self._ended:
+            return True
+        # A scheduler that sees late that a connection has ended drops what the client has asked for since.
+        with suppress(OSError, TimeoutError):
+            if self._client.status == "running" and not call.done():
+                key = self._calls[call].key
+                return self._asked(self._client.scheduler.get_task_status, keys=[key])[key] is None and not call.done()
+        return False
+
+    @property
+    def _ended(self) -> bool:
+        return self._client.status in ("closing", "closed")
+
+    def _asked(self, question: Any, **about: Any) -> Any:
+        return self._client.sync(question, callback_timeout=_ASKED_SECONDS, **about)
+
     def close(self) -> None:
         if self._owned:
             self._client.close()
+
+
+def _is_reached(address: str) -> bool:
+    """Whether a worker can be asked for results by this process: half of the way, if it can."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _REACHED_SECONDS).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+async def _result_of(call: Any) -> Any:
+    """What a call of Dask returned, here. It is fetched once, however long that takes, and before anybody waits for it."""
+    try:
+        await call._exception()  # until it has ended
+        if not call.client.direct_to_workers:
+            return await call._result()
+        try:
+            return await asyncio.wait_for(call._result(), _ASKED_SECONDS)
+        except TimeoutError:  # the worker stands still: the scheduler learns of its end
+            return (await call.client._gather([call], direct=False))[0]
+    except asyncio.CancelledError as error:
+        if type(error) is asyncio.CancelledError:
+            raise
+        raise ConnectionError(str(error)) from None  # Dask's own for a call that it has lost
 
 
 def _itself(data: bytes) -> bytes:
@@ -130,15 +208,18 @@ class _Ray:
     def workers(self) -> int:
         return int(self._ray.cluster_resources().get("CPU", 0))
 
-    def shared(self, data: bytes) -> Any:
+    def shared(self, data: bytes, word: str = "") -> Any:
         return self._ray.put(data)
 
-    def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
+    def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
         made: Future[Any] = self._call.remote(function, *arguments).future()
         return made
 
     def gave_up(self, error: BaseException) -> bool:
         return type(error).__name__ == "WorkerCrashedError"
+
+    def forgot(self, call: "Future[Any]") -> bool:
+        return False
 
     def close(self) -> None:
         """Ray stays connected: other steps may use it."""
@@ -146,6 +227,10 @@ class _Ray:
 
 def _called(function: Any, *arguments: Any) -> Any:
     return function(*arguments)
+
+
+_SHARED: "WeakValueDictionary[str, Future[Any]]" = WeakValueDictionary()
+_SHARING = Lock()
 
 
 class _OfExecutor:
@@ -162,14 +247,23 @@ class _OfExecutor:
         found = getattr(self._executor, "_max_workers", None)
         return found if isinstance(found, int) and found > 0 else 1
 
-    def shared(self, data: bytes) -> Any:
+    def shared(self, data: bytes, word: str = "") -> Any:
         return data
 
-    def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
-        return self._executor.submit(function, *arguments)
+    def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
+        if not word:
+            return self._executor.submit(function, *arguments)
+        with _SHARING:
+            made = _SHARED.get(word)
+            if made is None or made.cancelled() or (made.done() and made.exception() is not None):
+                made = _SHARED[word] = self._executor.submit(function, *arguments)
+            return made
 
     def gave_up(self, error: BaseException) -> bool:
         return "Broken" in type(error).__name__
+
+    def forgot(self, call: "Future[Any]") -> bool:
+        return False
 
     def close(self) -> None:
         """The executor is the program's."""

@@ -145,6 +145,8 @@ class Block(ABC):
 
     def copies(self) -> Iterator[Any]:
         """All elements as users see them, each copied when it is reached to memory that nobody else refers to."""
+        if self.structure.makes_anew:
+            return self.copied().elements()
         if self.structure.is_leaf:
             return map(copy_of, self.elements())
         build, flatten = self.structure.build, self.structure.flatten
@@ -215,12 +217,12 @@ class ColumnBlock(Block):
         return ColumnBlock(self.structure, [c.take(indices) for c in self.columns], len(indices))
 
     def row(self, index: int) -> Any:
-        if self.structure.is_leaf:
+        if self.structure.is_plain_leaf:
             return self.columns[0].row(index)
         return self.structure.build([c.row(index) for c in self.columns])
 
     def elements(self) -> Iterator[Any]:
-        if self.structure.is_leaf:
+        if self.structure.is_plain_leaf:
             return self.columns[0].values()
         if self.structure.is_flat_tuple:
             return zip(*[c.values() for c in self.columns], strict=True)

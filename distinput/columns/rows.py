@@ -94,7 +94,7 @@ class ChunkedBlock(Block):
     ) -> Iterator[Iterator[Any]]:
         """The elements in each cut, made when it is reached: views of rows in one block, copies of those that cross."""
         structure, each = self.structure, prod(self.shape)
-        leaf, simple = structure.is_leaf, structure.is_leaf or structure.is_flat_tuple
+        leaf, simple = structure.is_plain_leaf, structure.is_plain_leaf or structure.is_flat_tuple
         shapes = [(*self.shape, *parts[0].shape[1:]) for parts in arrays]
         for spans in self._cuts(0, self.size, each):
             if len(spans) == 1:

@@ -780,6 +780,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     # ------------------------------------------------------------------------
 
     if not TYPE_CHECKING:
+        as_rows = transformation(lambda: ops.as_python.AsRows)
+        as_text = transformation(lambda: ops.as_python.AsText)
         batch = transformation(lambda: ops.batch.Batch)
         batch_by_tokens = transformation(lambda: ops.batch_by_tokens.BatchByTokens)
         bucket_by_sequence_length = transformation(lambda: ops.group_by_window.BucketBySequenceLength)
@@ -1608,7 +1610,7 @@ def _short(value: Any) -> str:
 def _plain(leaf: Any) -> Any:
     if isinstance(leaf, Dataset):
         return leaf.to_list()
-    return leaf if isinstance(leaf, bytes) else leaf.tolist()
+    return leaf if isinstance(leaf, bytes | str | list) or leaf is None else leaf.tolist()
 
 
 def _method_of_an_extension(dataset: Any, name: str) -> Any:

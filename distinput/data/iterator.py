@@ -19,7 +19,7 @@ from distinput.plan.node import Node, walk
 from distinput.plan.seeds import decided, drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite.rules import Running
 from distinput.run.run import OpCounters, Run
-from distinput.run.threads import Ending
+from distinput.run.threads import Closing, Ending
 from distinput.values.buffers import forget_large
 from distinput.values.spec import ElementsSpec
 
@@ -250,7 +250,7 @@ def _begin_with_the_user(error: BaseException) -> None:
         frames = frames.tb_next
 
 
-class DatasetIterator(Generic[T_co]):
+class DatasetIterator(Closing, Generic[T_co]):
     """Elements of a dataset, one by one; a context manager that ends its threads when it is closed or dropped.
 
     An error takes the place of an element: the next call continues after it. If nothing can follow, it is raised again.
@@ -561,18 +561,12 @@ class DatasetIterator(Generic[T_co]):
             self._ended, self._elements = True, NONE
             self._iteration.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __del__(self) -> None:
         if hasattr(self, "_iteration"):
             self._iteration.drop()
 
 
-class BlockIterator:
+class BlockIterator(Closing):
     """Blocks of a dataset as they are made, without conversion to elements.
 
     Args:
@@ -592,12 +586,6 @@ class BlockIterator:
     def close(self) -> None:
         """End the iteration and its threads."""
         self._iteration.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_iteration"):
@@ -621,7 +609,7 @@ def run_of(node: Node, make_run: Callable[..., Run] = Run) -> Run:
     steps = list(walk(node))
     if any(step.own_options is not None for step in steps):
         options = plan_options.options_of(node)
-        run = make_run(steps, run_ahead=options.run_ahead)
+        run = make_run(steps, run_ahead=options.run_ahead, memory_budget=options.memory_budget)
         run.ram_budget = options.autotune.ram_budget or run.ram_budget
         return run
     return make_run(steps)

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from time import monotonic
-from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TextIO
 
 from distinput.columns.state import State
@@ -14,6 +13,7 @@ from distinput.data.optional import T_co
 from distinput.data.stats import Stats
 from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.names.words import number_text, seconds_text
+from distinput.run.threads import Closing
 
 __all__ = ["ProgressBar", "ShownPass"]
 
@@ -37,7 +37,7 @@ class _Drawn(Protocol):
         """Nothing more is shown."""
 
 
-class ProgressBar:
+class ProgressBar(Closing):
     """How many of how many, or between which bounds, at which rate, and for how long it may go on.
 
     Args:
@@ -107,14 +107,6 @@ class ProgressBar:
         if drawn is not None:
             drawn.show(self.done, self._note)
             drawn.end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _Tqdm:
@@ -215,7 +207,7 @@ def _in_notebook() -> bool:
 # ----------------------------------------------------------------------------
 
 
-class ShownPass(Iterator[T_co], Generic[T_co]):
+class ShownPass(Closing, Iterator[T_co], Generic[T_co]):
     """The elements of a dataset's next pass, and a bar for them; `Dataset.progress` makes it.
 
     Args:
@@ -267,9 +259,3 @@ class ShownPass(Iterator[T_co], Generic[T_co]):
         """End the pass and its bar; may be called again."""
         self.bar.close()
         self._elements.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

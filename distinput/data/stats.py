@@ -142,7 +142,10 @@ def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) 
     for name, counter in named.items():
         threads.setdefault(counter.thread, {})[name] = counter.busy
         if counter.workers:
-            threads[name] = {name: counter.worked / counter.workers}
+            waiting = (
+                counter.waiting if name.endswith(":on_workers") else 0.0
+            )  # for their work, and for the way to them
+            threads[name] = {name: max(counter.worked / counter.workers, waiting)}
     load = max(threads.values(), key=lambda steps: sum(steps.values()))
     slowest = max(load, key=lambda name: load[name])
     return slowest, load[slowest]
@@ -184,6 +187,11 @@ def _cure(
         return (
             "num_parallel_calls= spreads it over threads, with processes=True over processes if it computes in Python"
         )
+    if step is not None and step.op == "on_workers" and counter.workers:
+        share = counter.worked / counter.workers / load
+        if share < 1 / 2:
+            return f'workers work for {share:.0%} of that, or wait: target_workers="AUTO" keeps cheap work here'
+        return f"one more than {counter.workers} workers would take up to {1 / (counter.workers + 1):.0%} of that away"
     if isinstance(step, Reader):
         source = counters.get(id(step.input))
         files = source.rows if source is not None else 0

@@ -34,6 +34,55 @@ Python: TypeAlias = bool | int | float | complex | str | list[Any]  # these beco
 Truth: TypeAlias = bool | np.bool_
 
 class Transformations(Generic[T_co]):
+    def as_rows(self, columns: Sequence[str], name: str | None = None) -> Dataset[T_co]:
+        """Hand out lists of structs as lists of dicts, as Hugging Face has them: for templates of chats and tokenizers.
+
+        A list of objects in a file, such as the messages of a chat, is a dict of lists. It stays that inside and in `element_spec`.
+        Where an element is handed out, a list of dicts is made of it, with Python's numbers; a `Nullable` in it is the value, or
+        None. In a batch there is a list of them for each row.
+
+        Shapes: unchanged. Order: unchanged. State: that of the input.
+
+        Args:
+          columns: names of components, at least one; "messages.calls" for lists of structs in lists of structs.
+
+        Raises:
+          InvalidArgumentError: a column is not there, or is no dict of lists; at iteration, its lists differ in length.
+
+        >>> import distinput as di
+        >>> import pathlib
+        >>> _ = pathlib.Path("a.jsonl").write_text('{"messages": [{"role": "user", "n": 1}, {"role": "tool", "n": 2}]}')
+        >>> ds = di.data.JsonLinesDataset("a.jsonl")
+        >>> ds.as_rows(["messages"]).as_text().to_list()
+        [{'messages': [{'role': 'user', 'n': 1}, {'role': 'tool', 'n': 2}]}]
+
+        Source: rows of `datasets.Dataset`.
+        """
+
+    def as_text(self, columns: Sequence[str] | None = None, name: str | None = None) -> Dataset[T_co]:
+        """Hand out text as `str`; arrays of it, in batches and lists, are of `np.dtypes.StringDType`.
+
+        Inside, and in `element_spec`, text stays bytes: it is decoded where an element is handed out, to a loop or to a function.
+        What a function returns is bytes again, as everywhere, so call it before the function that wants text, or last.
+
+        Shapes: unchanged. Order: unchanged. State: that of the input.
+
+        Args:
+          columns: names of components, with dots in them for those of inner dicts; all text when None.
+
+        Raises:
+          InvalidArgumentError: a column is not there or is no text; at iteration, a text is no UTF-8.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.from_tensor_slices({"name": ["Ada", "Zoë"], "age": [30, 41]})
+        >>> ds.as_text().to_list()
+        [{'name': 'Ada', 'age': 30}, {'name': 'Zoë', 'age': 41}]
+        >>> ds.batch(2).as_text()[0]["name"].tolist()
+        ['Ada', 'Zoë']
+
+        Source: distinput's own.
+        """
+
     @overload
     def batch(
         self: Dataset[Never],
@@ -716,6 +765,8 @@ class Transformations(Generic[T_co]):
         self,
         service: Any,
         max_outstanding_requests: int | None = None,
+        shared_bytes: int = 0,
+        target_workers: str = 'ANY',
         name: str | None = None,
     ) -> Dataset[T_co]:
         """Run what stands below on input workers, in exact order.
@@ -733,10 +784,16 @@ class Transformations(Generic[T_co]):
           service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine. For a running
             cluster, the address of a Dask scheduler ("tcp://host:8786") or of Ray ("ray://host:10001"; "ray" for the one of this
             program), a `distributed.Client`, or a `concurrent.futures.Executor`.
-          max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker.
+          max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker. Never more
+            than hold 256 MiB with their results.
+          shared_bytes: of the last results, that other jobs get which send the same pieces to the same Dask cluster or executor:
+            those with the same pipeline, at the same place. 0: none. Elsewhere nothing is shared.
+          target_workers: "ANY": all pieces go to workers. "AUTO": those stay here whose way to a worker and back would cost this
+            program more than their work, as measured; not where results are shared.
 
         Raises:
-          InvalidArgumentError: `service` names no workers, or `max_outstanding_requests` is less than 1.
+          InvalidArgumentError: `service` names no workers, `max_outstanding_requests` is less than 1, `shared_bytes` is negative,
+            or `target_workers` is neither "ANY" nor "AUTO".
           TypeError: `service` is nothing of these, or at iteration, a function cannot be sent to a process.
           EngineMissing: at iteration, the package of the cluster is not installed.
           FailedPreconditionError: at iteration, a worker of a cluster has another version of the code.
@@ -758,6 +815,7 @@ class Transformations(Generic[T_co]):
         on_longer: str = 'raise',
         window: int | None = None,
         padding_values: Any = None,
+        cu_seqlens: bool = False,
         name: str | None = None,
     ) -> Dataset[T_co]:
         """Put sequences side by side into rows of `length` tokens, so that little of a row is padding.
@@ -768,8 +826,10 @@ class Transformations(Generic[T_co]):
 
         Shapes: each component [n, ...] becomes [length, ...]. A dict gets two more components, `segment_ids` and `positions`,
         int32 [length]; anything else becomes a tuple (packed, segment_ids, positions). `segment_ids` numbers the sequences of a row
-        from 1, and is 0 where there is padding; `positions` counts the tokens of each sequence from 0. State: where the first
-        sequence of the window stands, and how many of the window's rows were sent; a restart plans the window again.
+        from 1, and is 0 where there is padding; `positions` counts the tokens of each sequence from 0. With `cu_seqlens=True`
+        another component of that name follows, int32 [sequences + 1]: where each sequence begins, and `length`; padding counts as
+        the last one. Kernels of attention over sequences of many lengths take it as it is (`flash_attn_varlen_func`). State: where
+        the first sequence of the window stands, and how many of its rows were sent; a restart plans the window again.
 
         Args:
           length: tokens in a row.
@@ -780,6 +840,7 @@ class Transformations(Generic[T_co]):
           window: rows planned together, at least 1; None: about a million tokens, from 64 to 512 rows. More rows leave less
             padding and need more memory.
           padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0.
+          cu_seqlens: also give the places in each row at which its sequences begin and the last one ends.
 
         Raises:
           InvalidArgumentError: an argument is none of these; a component has no first dimension, or other unknown dimensions; at
@@ -793,6 +854,8 @@ class Transformations(Generic[T_co]):
         ...     print(tokens, segment_ids, positions)
         [1 3 3 3 0 0] [1 2 2 2 0 0] [0 0 1 2 0 0]
         [2 2 4 4 4 4] [1 1 2 2 2 2] [0 1 0 1 2 3]
+        >>> [cu_seqlens.tolist() for *_, cu_seqlens in ds.pack(6, cu_seqlens=True)]
+        [[0, 1, 4, 6], [0, 2, 6]]
 
         Source: the rule is that of Johnson, Demers, Ullman, Garey and Graham (SIAM Journal on Computing 3, 1974); segment ids and
         positions are those of T5X and Grain.
@@ -1144,12 +1207,13 @@ class Transformations(Generic[T_co]):
     def select(self, columns: Sequence[str], name: str | None = None) -> Dataset[T_co]:
         """Keep these components of elements that are dicts, in this order.
 
-        Parquet and Arrow files are read without the other columns, whose nulls and damage are then no errors.
+        Parquet and Arrow files are read without the other columns, whose nulls and damage are then no errors. "messages.role" keeps
+        of the dict "messages" its component "role" alone.
 
         Shapes: dicts with these keys. Order: unchanged. State: that of the input.
 
         Args:
-          columns: names of components, at least one.
+          columns: names of components, at least one, with dots in them for parts of inner dicts.
 
         Raises:
           InvalidArgumentError: elements have no such component, or `columns` is one name, empty, or names one twice.
@@ -1159,6 +1223,8 @@ class Transformations(Generic[T_co]):
         >>> ds = di.data.Dataset.from_tensor_slices({"x": [1, 2], "y": [3, 4], "z": [5, 6]})
         >>> ds.select(["z", "x"]).to_list()
         [{'z': 5, 'x': 1}, {'z': 6, 'x': 2}]
+        >>> ds.map(lambda row: {"all": row, "x": row["x"]}).select(["all.y"]).to_list()
+        [{'all': {'y': 3}}, {'all': {'y': 4}}]
 
         Source: `datasets.Dataset.select_columns`.
         """

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from distinput.errors import EngineMissing, InvalidArgumentError, UnimplementedError
+from distinput.kernels.kernel import renewed
 from distinput.values.buffers import empty
 
 __all__ = [
@@ -108,7 +109,7 @@ class _Doubtful:
     """Counts the images that were read though they are not quite right."""
 
     def __init__(self) -> None:
-        self._lock, self._count = threading.Lock(), 0
+        self._lock, self._count = renewed(threading.Lock()), 0
 
     def add(self, doubt: str) -> None:
         with self._lock:

@@ -22,6 +22,7 @@ from distinput.distribute.collectives.peers import only_peers
 from distinput.distribute.core.contexts import modes
 from distinput.distribute.core.replicas import Peers
 from distinput.errors import CollectiveError, FailedPreconditionError
+from distinput.run.threads import Closing
 
 __all__ = [
     "EXIT_CODE",
@@ -405,7 +406,7 @@ _KEPT = 2
 """How many checkpoints are kept in a folder that the handler manages: one more in case the latest is damaged."""
 
 
-class PreemptionCheckpointHandler:
+class PreemptionCheckpointHandler(Closing):
     """Saves a checkpoint on all workers at the same step, and ends them, when any of them is told to end.
 
     On creation, it restores the latest checkpoint. From then on it watches for a notice, usually SIGTERM. A worker that
@@ -547,12 +548,6 @@ class PreemptionCheckpointHandler:
         """Stop watching and leave the group of workers; may be called again. SIGTERM then has its previous effect."""
         self._alignment.close()
         self._watch_no_more()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _watch_no_more(self) -> None:
         notice, self._notice = self._notice, None

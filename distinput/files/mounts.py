@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from distinput.errors import InvalidArgumentError
 from distinput.files.retries import DEFAULT, Retries
+from distinput.kernels.kernel import renewed
 from distinput.names.lazy import later
 from distinput.url_secrets import printed_without_secrets, without_secrets
 
@@ -94,7 +95,7 @@ _MOST_SIGNED = 64
 """Stores of signed URLs that are kept open."""
 
 _MOUNTS: dict[str, Mount] = {}
-_LOCK = Lock()
+_LOCK = renewed(Lock())
 
 
 def mount(

@@ -22,6 +22,7 @@ __all__ = ["RemoteFile", "RemoteStream", "near"]
 
 _AHEAD_BYTES = 4 * PIECE_BYTES  # the most that a stream reads ahead
 _SMALL_BYTES = 512 << 10  # a stream that reads ahead less makes one request at a time
+_LEAST_BYTES = 64 << 10  # of a piece, where many files are read by turns
 _GROWTH = 4  # how many times larger the next request is than the one before, and what is read ahead than what was read
 _GAP = 20
 """A range is merged with the one before it if the gap between them is at most 1/20 of its size."""
@@ -147,6 +148,11 @@ class RemoteStream(RemoteFile):
         self._passed = 0  # bytes read in order, which say how far ahead reading pays
         self._coming: deque[tuple[int, int, Task[BytesLike]]] = deque()
         self._pool: Pool | None = None
+        self._most, self._shared = _AHEAD_BYTES, False
+
+    def keep_within(self, room: int, pool: Callable[[], Pool]) -> None:
+        """Read no further ahead than this, with requests that threads of others make."""
+        self._most, self._pool, self._shared = max(room, 2 * _LEAST_BYTES), pool(), True
 
     def begin(self, start: int, data: BytesLike) -> None:
         """Take the first bytes that will be read, which are there already."""
@@ -159,7 +165,7 @@ class RemoteStream(RemoteFile):
         self._cancel.set()
         self._drop()
         pool, self._pool = self._pool, None
-        if pool is not None:
+        if pool is not None and not self._shared:
             pool.shutdown()
             for thread in pool.threads:
                 if thread.is_alive() and thread is not current_thread():
@@ -186,7 +192,7 @@ class RemoteStream(RemoteFile):
             self._passed = 0
         if not self._coming:
             size = max(stop - start, min(_GROWTH * self._requested, self.stop - start))
-            if size < _SMALL_BYTES:
+            if size < self._small:
                 self._requested = size
                 self._passed += size
                 self._requested_to(start + size)
@@ -200,8 +206,8 @@ class RemoteStream(RemoteFile):
     def _request(self, start: int, least: int) -> None:
         """Request what is read ahead from here on, in pieces, and in any case the bytes up to `least`."""
         at = self._coming[-1][1] if self._coming else start
-        ahead = max(least, min(start + min(max(_GROWTH * self._passed, _SMALL_BYTES), _AHEAD_BYTES), self.stop))
-        piece = max(_SMALL_BYTES, min(PIECE_BYTES, self._passed))
+        ahead = max(least, min(start + min(max(_GROWTH * self._passed, self._small), self._most), self.stop))
+        piece = max(self._small, min(PIECE_BYTES, self._passed, self._most // 2))
         while at < ahead and (ahead - at >= piece or ahead == max(least, self.stop) or not self._coming):
             end = min(at + piece, ahead)
             if self._pool is None:
@@ -209,6 +215,10 @@ class RemoteStream(RemoteFile):
             self._coming.append((at, end, self._pool.submit(lambda a, b: self._fetch([a], [b])[0], at, end)))
             at = end
         self._requested_to(at)
+
+    @property
+    def _small(self) -> int:
+        return min(_SMALL_BYTES, self._most // 2)
 
     def _requested_to(self, byte: int) -> None:
         if byte >= min(self.stop, self.size) and self.requested is not None:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, BinaryIO, Self, TypeAlias, cast
+from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from distinput.files.range_requests import (
 from distinput.files.remote import RemoteFile, RemoteStream
 from distinput.files.retries import DEFAULT, what_failed
 from distinput.kernels.spans import gather_spans
+from distinput.run.threads import Closing, Pool
 from distinput.url_secrets import scrub
 from distinput.values.buffers import Buffers, Bytes
 
@@ -43,6 +44,7 @@ __all__ = [
     "beginning",
     "beginning_with",
     "begun",
+    "begun_within",
     "check_unchanged",
     "ending",
     "naming",
@@ -52,12 +54,14 @@ __all__ = [
     "read_spans",
     "read_whole",
     "refuse_pipe",
+    "room_for",
     "size_of",
     "stamp_of",
     "stamped",
     "telling",
     "version_of",
     "wanted_until",
+    "within",
 ]
 
 
@@ -65,6 +69,8 @@ __all__ = [
 # What a server says of a file, and the bytes at one of its ends: one request for both, where the file system makes such.
 # ----------------------------------------------------------------------------
 
+
+T = TypeVar("T")
 
 DescribedBytes: TypeAlias = tuple[FileMetadata, BytesLike]
 """What a server says of a file, and bytes of it."""
@@ -113,12 +119,16 @@ class _Hints(threading.local):
       begun: a file, what its server says of it, and its first bytes.
       until: the byte from which on nothing is wanted of a file.
       requested: called once the last byte of a file has been requested.
+      room: bytes that a reader may hold of what it reads.
+      requests: the threads that request what is read ahead for many readers.
     """
 
     stamp: tuple[str, str] | None = None
     begun: tuple[str, DescribedBytes] | None = None
     until: int | None = None
     requested: Callable[[], None] | None = None
+    room: int | None = None
+    requests: Callable[[], Pool] | None = None
 
 
 HINTS = _Hints()
@@ -169,6 +179,38 @@ def telling(requested: Callable[[], None] | None) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def within(room: int | None, requests: Callable[[], Pool] | None = None) -> Iterator[None]:
+    """Formats whose readers begin here hold about so many bytes of what they read; None: as many as they like.
+
+    Args:
+      room: the bytes.
+      requests: the threads that request them, where they are remote.
+    """
+    with _hinted("room", room), _hinted("requests", requests):
+        yield
+
+
+def begun_within(room: tuple[int | None, Callable[[], Pool]], items: Iterator[T]) -> Iterator[T]:
+    """What a format reads, begun as `within` has it."""
+    with within(*room):
+        first = next(items, None)
+    if first is not None:
+        yield first
+    del first  # its memory is not held while the rest is read
+    yield from items
+
+
+def room_for(usual: int) -> int:
+    """How many bytes a reader that begins now takes at a time, of `usual` ones: fewer where many files are read by turns.
+
+    >>> with within(1 << 20):
+    ...     room_for(4 << 20), room_for(1 << 16)
+    (1048576, 65536)
+    """
+    return usual if HINTS.room is None else min(usual, max(HINTS.room, _LEAST_ROOM))
+
+
 # ----------------------------------------------------------------------------
 # Reading files: their size, a part of them, or all of it in chunks, optionally decompressed.
 #
@@ -184,6 +226,8 @@ _BYTE = np.dtype(np.uint8)
 _POOL = Buffers(step_bits=0)
 """Bytes read from files have a buffer pool of their own, so that they do not evict arrays of users. Chunks have many
 similar sizes, so the pool rounds them up to the next power of two."""
+
+_LEAST_ROOM = 16 * 1024  # less would cost a call for every few records
 
 _INFLATED_FROM = 64 * 1024  # bytes of a compressed file read at a time
 
@@ -401,7 +445,8 @@ def read_whole(path: str) -> bytes:
 
 def begun(path: str, start: int = 0) -> DescribedBytes | None:
     """What is asked for first to read a remote file from this byte on; None if that takes more than one request."""
-    size = _BEGINNING_BYTES if HINTS.until is None else min(HINTS.until - start, _BEGINNING_BYTES)
+    size = room_for(_BEGINNING_BYTES)
+    size = size if HINTS.until is None else min(HINTS.until - start, size)
     return beginning(path, start, size) if size > 0 else None
 
 
@@ -414,6 +459,8 @@ def _opened(path: str, start: int) -> RemoteStream | None:
     stream = cast(RemoteStream | None, _remote(path, RemoteStream)) if found is None else _of_begun(path, found[0])
     if stream is not None:
         stream.requested = HINTS.requested
+        if HINTS.room is not None and HINTS.requests is not None:
+            stream.keep_within(HINTS.room, HINTS.requests)
         if found is not None:
             stream.begin(start, found[1])
     return stream
@@ -424,7 +471,7 @@ def _of_begun(path: str, facts: FileMetadata) -> RemoteStream:
     return RemoteStream(path, facts.size, facts)
 
 
-class FileStream:
+class FileStream(Closing):
     """A file read from front to back.
 
     Args:
@@ -466,12 +513,6 @@ class FileStream:
         except BaseException:
             self._file.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file; returned bytes stay valid."""

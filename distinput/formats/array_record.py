@@ -15,6 +15,7 @@ from distinput.files.paths import local_path
 from distinput.files.source import stamp_of
 from distinput.formats.format import BLOCK_ROWS, Position, cut_rows
 from distinput.formats.tables import CountedTable
+from distinput.kernels.kernel import renewed
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
@@ -87,7 +88,7 @@ class _Opened:
             raise EngineMissing(
                 "array_record: the package is not installed; `pip install 'distinput[arrayrecord]'`"
             ) from None
-        self._path, self._lock = path, Lock()
+        self._path, self._lock = path, renewed(Lock())
         with self._naming_damage():
             # Nothing is read beside what is asked for.
             self._reader = ArrayRecordReader(local, "readahead_buffer_size:0,max_parallelism:0")

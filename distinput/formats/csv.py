@@ -14,7 +14,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedE
 from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, FileStream, refuse_pipe, stamp_of
 from distinput.formats.row_schema import INFERRED, RowSchema, changed, inferred_type, may_change
-from distinput.formats.tables import as_columns, as_nulls
+from distinput.formats.tables import as_columns
 from distinput.formats.text_records import MARK, MOST_RECORD_BYTES, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import BLANKS, MULTILINE, csv_records
@@ -111,7 +111,8 @@ class Csv(TextTable):
       newlines_in_values: whether values in quotes may contain newlines. If not, a part of a file can be read without all
         that is before it, and a newline in quotes is an error.
       null_values: what a missing value looks like; None: as pyarrow has it, such as an empty value, "NA", "null" and "NaN".
-      nulls: "error", or a dict of replacement values for nulls, by column.
+      nulls: a dict of replacement values for nulls, by column; "error": a null is one. None: where the first megabyte has nulls
+        in a column of numbers or truth values whose type is inferred, its values are dicts of `value` and `valid`.
       compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
 
     Raises:
@@ -129,13 +130,13 @@ class Csv(TextTable):
     quote_char: str | None = '"'
     newlines_in_values: bool = True
     null_values: Any = None
-    nulls: Any = "error"
+    nulls: Any = None
     compression_type: str | None = None
 
     def __post_init__(self) -> None:
         normalized(self, "schema", RowSchema.of("csv", self.schema))
         normalized(self, "columns", as_columns("csv", self.columns))
-        normalized(self, "nulls", as_nulls("csv", self.nulls))
+        self._check_nulls()
         for option in ("column_names", "null_values"):
             given = getattr(self, option)
             if isinstance(given, str | bytes):
@@ -185,6 +186,11 @@ class Csv(TextTable):
         names = self.column_names or named or (self.schema.names if self.schema is not None else ())
         if self.header and first.byte == 0 and not named:
             return Head(0, 0, names)  # an empty file
+        if self.header and first.lines and not named and self.column_names is None:
+            raise DataLossError(
+                f"{path}: line {first.lines}: the header cannot be read, as it is no UTF-8; make the file UTF-8, as `iconv -f "
+                "LATIN1 -t UTF-8` does where it is Latin-1, or give the names of all columns with column_names="
+            )
         if len(set(names)) != len(names):
             raise UnimplementedError(
                 f"{path}: several columns have the same name; give each its own with column_names: {', '.join(names)}"
@@ -237,7 +243,7 @@ class Csv(TextTable):
     def problem(self, data: Bytes, place: int) -> str:
         if data[place] == 10:
             return "there is a newline inside of quotes; pass newlines_in_values=True if that is meant"
-        return 'there is a "\\r" without "\\n"; lines end with "\\n" or "\\r\\n"'
+        return 'there is a "\\r" without "\\n"; lines end with "\\n" or "\\r\\n", as those of `tr "\\r" "\\n"` do'
 
     def quick(self, data: Bytes, count: int, schema: RowSchema, head: Head) -> dict[str, Column] | None:
         # Any text may be a missing value where that is stated, numbers too.
@@ -312,21 +318,16 @@ class Csv(TextTable):
             found = self._read(data, names, None)
         except pa.ArrowInvalid:
             data, found = self._read_good(data, head)
-        fields, unknown = [], []
-        wanted = set(names if self.columns is None else self.columns)
+        del path
         kinds = self._inferred_types(data, names, found, field_types)
-        for name, kind in kinds.items():
-            if types.is_null(kind) and name in wanted:
-                unknown.append(name)
-            fields.append((name, pa.binary() if types.is_null(kind) else kind))
-        if unknown:
-            shown = ", ".join(f"{name!r}: str" for name in unknown)
-            raise InvalidArgumentError(
-                f"{path}: the first records have no value in column {', '.join(map(repr, unknown))}, so its type is unknown; "
-                f"state it, such as schema={{{shown}}}: the types of the others are inferred, or name those to read "
-                "with columns="
-            )
-        return RowSchema(pa.schema(fields), frozenset(kinds) - frozenset(field_types))
+        free = frozenset(kinds) - frozenset(field_types)
+        fields = [(name, pa.binary() if types.is_null(kind) else kind) for name, kind in kinds.items()]
+        nulls = [
+            (name,)
+            for name, kind in fields
+            if name in free and found.column(name).null_count and (types.is_integer(kind) or types.is_boolean(kind))
+        ]
+        return RowSchema(pa.schema(fields), free, nulls=tuple(nulls))
 
     def _inferred_types(self, data: Any, names: list[str], found: Any, known: Mapping[str, Any]) -> dict[str, Any]:
         """The types of columns by name: those that are known, or those of a record batch where no value is changed by them."""
@@ -402,7 +403,7 @@ def _shown(text: bytes) -> str:
 def first_record(
     path: str, stamp: str, compression: Any, delimiter: str, quote: str | None, header: bool, rules: int
 ) -> Head:
-    """Where the records after a header begin, the lines before, and the names in it.
+    """Where the records after a header begin, the lines before, and the names in it; none where it is no UTF-8.
 
     Args:
       path: the file.
@@ -415,7 +416,7 @@ def first_record(
 
     Raises:
       FailedPreconditionError: the file is a pipe.
-      DataLossError: the header does not end, or holds bytes that are no UTF-8.
+      DataLossError: the header does not end.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -455,6 +456,25 @@ def first_record(
             csv.ReadOptions(use_threads=False, block_size=after + 1),
             csv.ParseOptions(delimiter=delimiter, quote_char=quote or False),
         ).column_names
-    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        return Head(min(after, size), lines)
+    except pa.ArrowInvalid as error:
         raise DataLossError(f"{path}: line {lines}: the header cannot be read: {error}") from error
-    return Head(min(after, size), lines, tuple(named))
+    return Head(min(after, size), lines, _distinct(named))
+
+
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    """Names of which none comes twice: behind one that came before stands how often it did.
+
+    >>> _distinct(["a", "", "a", "a.1", ""])
+    ('a', '', 'a.2', 'a.1', '.1')
+    """
+    there, seen, made = set(names), dict.fromkeys(names, -1), []
+    for name in names:
+        seen[name] += 1
+        new = name
+        while seen[name] and (new := f"{name}.{seen[name]}") in there:
+            seen[name] += 1
+        there.add(new)
+        made.append(new)
+    return tuple(made)

@@ -28,6 +28,7 @@ from distinput.files.source import EMPTY, naming, open_binary, read_spans, size_
 from distinput.formats.format import Format, Fragment, Position
 from distinput.kernels.cache import is_own
 from distinput.kernels.checksums import FOOTER, HEADER
+from distinput.kernels.kernel import renewed
 from distinput.url_secrets import public_url
 from distinput.values.buffers import Bytes
 from distinput.values.spec_json import MalformedJson, json_value
@@ -219,7 +220,7 @@ def built_index(path: str, index: str, options: str, offsets: Callable[[], Itera
         return _kept(index, version_of(index), version, options)
     except (NotFoundError, _OutdatedError):
         pass
-    with _building.setdefault(index, Lock()):
+    with _building.setdefault(index, renewed(Lock())):
         try:  # another thread may have built it meanwhile
             return _kept(index, version_of(index), version, options)
         except (NotFoundError, _OutdatedError):

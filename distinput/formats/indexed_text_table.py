@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.arrow.arrow import block_of
+from distinput.arrow.arrow import without_rows
 from distinput.columns.block import Block
 from distinput.formats.csv import Csv
 from distinput.formats.format import Portion, Position
@@ -64,13 +64,9 @@ class _IndexedTextTable(Indexed, TextTable):
         return super().portions(path, position, until, size, given)
 
     def parse_rows(self, path: str, data: Bytes, ends: Ints, rows: Ints) -> Block:
-        import pyarrow as pa
-
         head, columns_known = self.head(path), self._known(path)
         if not len(rows):
-            return block_of(
-                pa.RecordBatch.from_pylist([], schema=columns_known.wanted.arrow), columns_known._spec.structure, {}
-            )
+            return columns_known.block_of(without_rows(columns_known.wanted.arrow))
         open_end = np.flatnonzero(data[ends - 1] != 10)  # at the end of a file the last newline may be left out
         closed = np.insert(data, ends[open_end], 10) if len(open_end) else data
         try:

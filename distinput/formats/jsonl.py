@@ -16,8 +16,8 @@ from distinput.columns.column import Column
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, FileStream, refuse_pipe
-from distinput.formats.row_schema import INFERRED, RowSchema, may_change
-from distinput.formats.tables import as_columns, as_nulls
+from distinput.formats.row_schema import INFERRED, Path, RowSchema, may_change, null_places
+from distinput.formats.tables import as_columns
 from distinput.formats.text_records import MARK, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import json_lines
@@ -305,7 +305,7 @@ def arrow_type(kind: Any, key: str) -> Any:
 
     match kind:
         case None:
-            raise TypeConflict(f"the first records have no value at key {key!r}, so its type is unknown")
+            return pa.binary()  # of text, all of which is null
         case list():
             return pa.list_(arrow_type(kind[0], key))
         case dict():
@@ -432,7 +432,8 @@ class JsonLines(TextTable):
         this shape.
       columns: the keys to read; others are passed over. All when None, and a key that the schema does not have is an error.
       compression_type: "" for none, "GZIP" or another codec; None and "AUTO" go by the suffix of each name.
-      nulls: "error", or a dict with what to put in the place of missing values, by key.
+      nulls: a dict with what to put in the place of missing values, by key; "error": one is an error. None: where the first
+        megabyte has some, other than numbers that become float64, values are dicts of `value` and `valid`.
 
     Raises:
       InvalidArgumentError: an option has an invalid value; at iteration, an object does not fit.
@@ -450,13 +451,13 @@ class JsonLines(TextTable):
     name: ClassVar[str] = "jsonl"
     schema: Any = None
     columns: Any = None
-    nulls: Any = "error"
+    nulls: Any = None
     compression_type: str | None = None
 
     def __post_init__(self) -> None:
         normalized(self, "schema", RowSchema.of("jsonl", self.schema))
         normalized(self, "columns", as_columns("jsonl", self.columns))
-        normalized(self, "nulls", as_nulls("jsonl", self.nulls))
+        self._check_nulls()
         as_compression(self.compression_type)
         if self.schema is not None:
             self._check_types(self.schema)
@@ -533,6 +534,7 @@ class JsonLines(TextTable):
 
         field_types = {} if stated is None else {field.name: field.type for field in stated.arrow}
         common: Any = NO_TYPE
+        good: list[bytes] = []
         bad: DataLossError | None = None  # the first line that is no object; the reader says what is wrong there
         for number, line in enumerate(data.tobytes().split(b"\n"), head.lines + 1):
             if not line.strip():
@@ -541,8 +543,9 @@ class JsonLines(TextTable):
             if reason is not None:
                 bad = bad or DataLossError(f"{path}: line {number}: {reason}")
                 continue
+            good.append(line)
             try:
-                common = merged(common, type_of({key: item for key, item in value.items() if key not in field_types}))
+                common = merged(common, type_of(_unstated(value, field_types)))
             except TypeConflict as error:
                 raise InvalidArgumentError(f"{path}: line {number}: {error}; {_STATE}") from None
         if common is None:
@@ -560,7 +563,23 @@ class JsonLines(TextTable):
             types = {key: arrow_type(kind, key) for key, kind in wanted.items()}
         except TypeConflict as error:
             raise InvalidArgumentError(f"{path}: {error}; {_STATE}") from None
-        return RowSchema(pa.schema([*field_types.items(), *types.items()]), frozenset(types))
+        whole = {**field_types, **{key: _completed(field_types.get(key), kind) for key, kind in types.items()}}
+        data = np.frombuffer(b"\n".join([*good, b""]), np.uint8)
+        parts = [{key: whole[key] for key in types}, {key: whole[key] for key in types if key not in field_types}]
+        found = next((places for part in parts if (places := self._null_places(data, pa.schema(part))) is not None), ())
+        nulls = tuple([place for place in found if not _is_stated(place, field_types)])
+        return RowSchema(pa.schema(whole), frozenset(types), nulls=nulls)
+
+    def _null_places(self, data: Bytes, schema: Any) -> tuple[Path, ...] | None:
+        """Where there are nulls in some objects; None if the schema does not fit them."""
+        import pyarrow as pa
+
+        try:
+            batch = self._read(data, schema, "ignore")
+        except (pa.ArrowException, UnicodeDecodeError):  # the reader says what is wrong
+            return None
+        found = (place for name in schema.names for place in null_places(batch.column(name), (name,)))
+        return tuple(dict.fromkeys(found))
 
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
         import pyarrow as pa
@@ -582,6 +601,13 @@ class JsonLines(TextTable):
                 f"the schema has no such key, only {', '.join(schema.names)}; state it with schema=, or name the keys to "
                 "read with columns="
             )
+        if self.columns is None:
+            inner = next((name for field in schema.arrow for name in _unknown(content.get(field.name), field)), None)
+            if inner is not None:
+                return (
+                    inner,
+                    "the schema has no such key; state it with schema=, or name the keys to read with columns=",
+                )
         for field in schema.arrow:
             alone, data = RowSchema(pa.schema([field]), schema.inferred), np.frombuffer(record, np.uint8)
             try:
@@ -613,6 +639,75 @@ def _object_of(line: bytes, columns: tuple[str, ...] | None) -> tuple[dict[str, 
             return value, f"column {refused[0]!r}: {refused[1]}: {_shown(line)}"
     unnamed = None if line.isascii() else next(filter(has_half, value), None)
     return value, None if unnamed is None else f"column {unnamed!r}: the key is not UTF-8: {_shown(line)}"
+
+
+def _unstated(value: Any, stated: Any) -> Any:
+    """What is left of an object without what has a stated type; in the place of an array, an object for each in it.
+
+    >>> import pyarrow as pa
+    >>> _unstated({"a": 1, "b": {"c": 2, "d": 3}, "e": [4]}, {"a": pa.int64(), "b": pa.struct({"c": pa.int64()})})
+    {'b': {'d': 3}, 'e': [4]}
+    """
+    made = {}
+    for key, item in value.items():
+        kind = stated.get(key)
+        fields = _fields(kind)
+        if kind is None:
+            made[key] = item
+        elif fields and isinstance(item, dict):
+            inner = _unstated(item, fields)
+            made |= {key: inner} if inner else {}
+        elif fields and isinstance(item, list) and all(isinstance(each, dict) for each in item):
+            several = [_unstated(each, fields) for each in item]
+            made |= {key: several} if any(several) else {}
+    return made
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    """The types of the fields of an object, or of each object in an array."""
+    from pyarrow import types
+
+    while kind is not None and types.is_list(kind):
+        kind = kind.value_type
+    return {field.name: field.type for field in kind} if kind is not None and types.is_struct(kind) else {}
+
+
+def _is_stated(place: Path, stated: Any) -> bool:
+    kind = stated.get(place[0])
+    for part in place[1:]:
+        kind = getattr(kind, "value_type", None) if part is None else _fields(kind).get(part)
+    return kind is not None
+
+
+def _completed(stated: Any, inferred: Any) -> Any:
+    """A type that is stated, with the fields that only the inferred one has."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if stated is None:
+        return inferred
+    if types.is_list(stated) and types.is_list(inferred):
+        return pa.list_(_completed(stated.value_type, inferred.value_type))
+    if not (types.is_struct(stated) and types.is_struct(inferred)):
+        return stated
+    more = {field.name: field.type for field in inferred}
+    own = {field.name: _completed(field.type, more.pop(field.name, field.type)) for field in stated}
+    return pa.struct(list({**own, **more}.items()))
+
+
+def _unknown(value: Any, field: Any, around: str = "") -> Iterator[str]:
+    """Keys inside of a value that its type does not have."""
+    name, fields = f"{around}{field.name}", _fields(field.type)
+    for each in value if isinstance(value, list) else [value]:
+        if fields and isinstance(each, dict):
+            yield from (f"{name}.{key}" for key in each if key not in fields)
+            for key, kind in fields.items():
+                yield from _unknown(each.get(key), _Field(key, kind), f"{name}.")
+
+
+class _Field(NamedTuple):
+    name: str
+    type: Any
 
 
 def _check_numbers(data: Any, batch: Any, schema: RowSchema) -> None:

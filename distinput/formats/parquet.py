@@ -18,7 +18,7 @@ from distinput.columns.block import MOST_ROWS, Block, concat_blocks
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
-from distinput.files.source import stamp_of
+from distinput.files.source import room_for, stamp_of
 from distinput.formats.format import Fragment, Portion, Position, cut_rows
 from distinput.formats.parquet_file import (
     Compact,
@@ -39,7 +39,7 @@ from distinput.formats.parquet_file import (
     rows_of,
     schema_of,
 )
-from distinput.formats.parquet_pages import taken_rows
+from distinput.formats.parquet_pages import pages_of, taken_rows
 from distinput.formats.tables import (
     Conforming,
     TableFormat,
@@ -148,6 +148,10 @@ lists, would far exceed the read-ahead, and a few large columns are decoded just
 
 _SLICE_BYTES, _COLUMN_SLICE_BYTES = 16 << 20, 2 << 20
 """Target size of a slice, and of its largest column."""
+
+_PAGED_BYTES, _TIMES_DECODED = 4 << 20, 8
+"""Smaller slices are taken from the pages that hold them; they are no smaller than so many times less than these pages, which
+are decoded for each slice."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -306,7 +310,8 @@ class Parquet(TableFormat):
         readers = Readers(path, stamp)
         spec = self._spec(path, stamp)  # rejects columns that do not exist
         columns = self._columns_in(path, stamp)
-        passing = _Pass(self, readers, spec, columns, decoding_order(path, stamp, columns), size, given - begin)
+        room = room_for(_WHOLE_BYTES)
+        passing = _Pass(self, readers, spec, columns, decoding_order(path, stamp, columns), size, given - begin, room)
         try:
             before = 0
             for number, group in enumerate(groups_of(path, stamp, columns)):
@@ -518,6 +523,7 @@ class _Pass:
       order: names of the columns in decoding order; None: all.
       size: rows in a group; blocks should end where a group does.
       given: rows of the first group that come before row 0 of the file.
+      room: bytes that are decoded at a time, at most.
     """
 
     format: Parquet
@@ -527,17 +533,25 @@ class _Pass:
     order: list[str] | None
     size: int
     given: int
+    room: int
 
     def portions(self, number: int, group: Group, before: int, wanted: range) -> Iterator[Portion]:
         """The wanted rows of a row group, which starts at row `before` of the file."""
         row_bytes = max(1, group.nbytes // group.rows)
         block_bytes = max(_BLOCK_BYTES, _COLUMN_BYTES * len(self.spec.leaves))
-        in_slice = min(_SLICE_BYTES // row_bytes, _COLUMN_SLICE_BYTES * group.rows // max(1, group.widest))
+        in_slice = min(
+            min(_SLICE_BYTES, self.room) // row_bytes, _COLUMN_SLICE_BYTES * group.rows // max(1, group.widest)
+        )
         most = self.format.batch_rows or max(1, min(MOST_ROWS, block_bytes // row_bytes, in_slice))
-        whole = group.nbytes <= _WHOLE_BYTES and group.widest <= _WIDE_BYTES and self.order != []
+        whole = group.nbytes <= self.room and group.widest <= _WIDE_BYTES and self.order != []
+        taken = 0 if whole else self._taken_bytes(number)
+        if taken:
+            in_slice = max(in_slice, taken // _TIMES_DECODED // row_bytes)
         at_once = group.rows if whole else max(1, in_slice // most) * most
         batches = batches_of(self.readers, number, group.rows, self.order, None if whole else at_once)
-        slices = RowGroupBatches(batches, group.rows)
+        decode = RowGroupBatches(batches, group.rows).decode
+        if taken:
+            decode = partial(self._taken, number)
         for first in range(0, wanted.stop, at_once):
             rows = range(max(first, wanted.start), min(first + at_once, wanted.stop))
             if rows:
@@ -545,11 +559,28 @@ class _Pass:
                     len(rows),
                     len(rows) * row_bytes,
                     rows.start > wanted.start,
-                    partial(slices.decode, rows),
+                    partial(decode, rows),
                     partial(self._blocks, number, before, rows, most),
                     partial(_behind, before + rows.stop),
                     local_path(self.readers.path) is None,
                 )
+
+    def _taken_bytes(self, number: int) -> int:
+        """How many bytes are read to take any rows of a row group from the pages that hold them; 0: they are not taken so.
+
+        Between slices, an open reader holds a page and a buffer of each column, which is more than small slices are.
+        """
+        path, stamp = self.readers.path, self.readers.stamp
+        if self.room >= _PAGED_BYTES or not self.spec.leaves:
+            return 0
+        names = schema_of(path, stamp).names if self.columns is None else self.columns
+        pages = [pages_of(path, stamp, number, name) for name in names]
+        return sum([int(each.sizes.max()) + each.dictionary[1] for each in pages if each]) if all(pages) else 0
+
+    def _taken(self, number: int, rows: range) -> list[tuple[int, Any]]:
+        """The batch of these rows of a row group, decoded without the others as far as that goes."""
+        with self.readers.lent(at_once=True) as reader:
+            return [(rows.start, taken_rows(reader, number, self.columns, np.arange(rows.start, rows.stop)))]
 
     def _blocks(
         self, number: int, before: int, rows: range, most: int, batches: Sequence[tuple[int, Any]]

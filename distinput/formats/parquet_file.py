@@ -12,8 +12,9 @@ from distinput.errors import DataLossError
 from distinput.files.paths import local_path
 from distinput.files.range_requests import FileMetadata, asked, facts_of
 from distinput.files.remote import RemoteFile
-from distinput.files.source import ending, naming, open_binary, read_range, size_of, stamp_of
+from distinput.files.source import HINTS, ending, naming, open_binary, read_range, room_for, size_of, stamp_of, within
 from distinput.formats.tables import LruCache, naming_damage
+from distinput.kernels.kernel import renewed
 
 __all__ = [
     "Chunk",
@@ -235,9 +236,9 @@ class Compact:
         return number >> 1 ^ -(number & 1)
 
 
-_READ_BYTES = 1 << 18
+_READ_BYTES, _LEAST_READ = 1 << 18, 1 << 13
 """How much of each column of a local file is read at a time: small enough to be in the CPU cache when it is decoded,
-which halves the time for numbers."""
+which halves the time for numbers. Less where many files are read by turns."""
 
 _PIECE_BYTES, _PIECES_BYTES = 4 << 20, 32 << 20
 """How much of a remote file is read at a time when columns are decoded in slices: of each column, and of all. A row group
@@ -505,6 +506,7 @@ def opened(path: str, stamp: str, at_once: bool = True) -> Iterator[ParquetReade
     local, footer = local_path(path), _footer_of(path, stamp)
     columns = max(1, footer.metadata.num_columns)
     buffered = _READ_BYTES if local else max(_READ_BYTES, min(_PIECE_BYTES, _PIECES_BYTES // columns))
+    buffered = max(_LEAST_READ, room_for(buffered * columns) // columns)
     remote = RemoteFile(path, footer.size, footer.facts) if local is None and footer.size else None
     with naming(path):
         source = remote or (open_binary(path) if local is None else pa.OSFile(local, "rb"))
@@ -532,13 +534,13 @@ class Readers:
     """
 
     def __init__(self, path: str, stamp: str) -> None:
-        self.path, self._stamp = path, stamp
+        self.path, self.stamp, self._room = path, stamp, HINTS.room
         self._idle: dict[bool, list[tuple[ParquetReader, AbstractContextManager[ParquetReader]]]] = {
             True: [],
             False: [],
         }
         self._closed = False
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
 
     @contextmanager
     def lent(self, at_once: bool) -> Iterator[ParquetReader]:
@@ -547,8 +549,9 @@ class Readers:
         with self._lock:
             lent = idle.pop() if idle else None
         if lent is None:
-            opening = opened(self.path, self._stamp, at_once)
-            lent = opening.__enter__(), opening
+            opening = opened(self.path, self.stamp, at_once)
+            with within(self._room):  # this may be another thread
+                lent = opening.__enter__(), opening
             self._check_same(opening)
         try:
             yield lent[0]
@@ -562,7 +565,7 @@ class Readers:
 
     def _check_same(self, opening: AbstractContextManager[Any]) -> None:
         """Reject a file that was opened for another thread and has changed since the footer was read."""
-        if local_path(self.path) is not None and stamp_of(self.path) != self._stamp:
+        if local_path(self.path) is not None and stamp_of(self.path) != self.stamp:
             opening.__exit__(None, None, None)
             raise DataLossError(
                 f"{self.path}: changed while it was read; what was read of it so far belongs to another file"
@@ -639,5 +642,5 @@ class RowGroupBatches:
 _FOOTERS: LruCache[Footer] = LruCache(_FOOTERS_BYTES)
 """The footers of recently used files."""
 
-_READING = [threading.Lock() for _ in range(32)]
+_READING = [renewed(threading.Lock()) for _ in range(32)]
 """Held while a footer is read, so that concurrent callers wait instead of reading it too."""

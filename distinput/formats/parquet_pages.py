@@ -346,7 +346,7 @@ def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows:
         with reading(path, group):
             made = _file(path, stamp, group, column, content, sizes, counts, size)
             with ParquetFile(pa.BufferReader(made), page_checksum_verification=True) as file:
-                table = file.read()
+                table = file.read(use_threads=False)  # it is one column
         if table.num_rows != counts.sum():
             raise DataLossError(
                 f"{path}: {part}: damaged: pages of column {column!r} should have {counts.sum()} rows, but have "
@@ -358,24 +358,24 @@ def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows:
         yield takeable(table).take(rows[held] - pages.rows[page_of_row[held]] + (np.cumsum(counts) - counts)[place])
 
 
-def _read(reader: ParquetReader, starts: Ints, sizes: Ints) -> bytes:
+def _read(reader: ParquetReader, starts: Ints, sizes: Ints) -> memoryview:
     """Bytes of a file behind one another; those near each other, and all of a remote file, are asked for together."""
     remote = reader.remote
     if remote is None:
-        return read_spans(reader.path, starts, sizes).tobytes()
+        return memoryview(read_spans(reader.path, starts, sizes))  # type: ignore[arg-type]  # see `FileStream.more`
     remote.keep(starts.tolist(), (starts + sizes).tolist())
     try:
         parts = []
         for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
             remote.seek(start)
             parts.append(bytes(remote.read(size)))
-        return b"".join(parts)
+        return memoryview(b"".join(parts))
     finally:
         remote.keep([], [])
 
 
 def _file(
-    path: str, stamp: str, group: int, column: str, content: bytes, sizes: Ints, counts: Ints, dictionary: int
+    path: str, stamp: str, group: int, column: str, content: memoryview, sizes: Ints, counts: Ints, dictionary: int
 ) -> bytes:
     """A Parquet file with the dictionary, if there is one, and these pages of a column.
 
@@ -417,12 +417,12 @@ def _file(
     return b"".join([b"PAR1", content, footer, len(footer).to_bytes(4, "little"), b"PAR1"])
 
 
-def _count_values(content: bytes, sizes: Ints, counts: Ints, dictionary: bool, repeats: bool) -> int:
+def _count_values(content: memoryview, sizes: Ints, counts: Ints, dictionary: bool, repeats: bool) -> int:
     """The values in pages; that they are pages of these sizes and numbers of rows is compared with what their headers say."""
     ends = np.cumsum(sizes).tolist()
     total = 0
     for place, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        decoder = Compact(content[start : min(end, start + _MOST_HEADER)])
+        decoder = Compact(bytes(content[start : min(end, start + _MOST_HEADER)]))
         header = decoder.struct()
         kind = part_of(header, 1, int)
         if decoder.decoded + part_of(header, 3, int) != end - start:

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema of rows in text files: the names of columns and their types, as users state them."""
+"""The schema of rows in text files: the names of columns and their types, as users state them or as they are inferred."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from distinput.arrow.arrow import has_missing, in_place, is_list, without_rows
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
 from distinput.values.spec import TensorSpec
 
-__all__ = ["INFERRED", "RowSchema", "changed", "inferred_type", "may_change"]
+__all__ = ["INFERRED", "Path", "RowSchema", "changed", "inferred_type", "may_change", "null_places"]
+
+Path = tuple[str | None, ...]
+"""The column, then fields of structs; None is for the items of lists."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,7 @@ class RowSchema:
       arrow: the pyarrow Schema.
       inferred: the names of columns whose types were inferred, so that they may change no number, see `written_numbers`.
       whole: whether these are all columns; otherwise the types of others are inferred.
+      nulls: where values may be null, and are therefore handed out as dicts of `value` and `valid`.
 
     >>> import numpy as np
     >>> RowSchema.of("csv", {"x": "float32", "label": int, "name": bytes, "day": np.dtype("datetime64[s]")})
@@ -31,9 +36,12 @@ class RowSchema:
     arrow: Any
     inferred: frozenset[str] = frozenset()
     whole: bool = field(default=True, compare=False)
+    nulls: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
-        return ", ".join(f"{field.name}: {field.type}" for field in self.arrow)
+        there = [".".join(name or "[]" for name in path) for path in self.nulls]
+        told = f"; nulls at {', '.join(there)}" if there else ""
+        return ", ".join(f"{field.name}: {field.type}" for field in self.arrow) + told
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,7 +58,30 @@ class RowSchema:
 
         if columns is None:
             return self
-        return replace(self, arrow=pa.schema([self.arrow.field(name) for name in columns]))
+        nulls = tuple(path for path in self.nulls if path[0] in columns)
+        return replace(self, arrow=pa.schema([self.arrow.field(name) for name in columns]), nulls=nulls)
+
+    @property
+    def delivered(self) -> Any:
+        """The pyarrow Schema of `told` batches."""
+        return self.told(without_rows(self.arrow)).schema if self.nulls else self.arrow
+
+    def told(self, batch: Any) -> Any:
+        """A record batch in which structs of `value` and `valid` tell the nulls.
+
+        >>> import pyarrow as pa
+        >>> schema = RowSchema(pa.schema({"x": pa.int64()}), nulls=(("x",),))
+        >>> schema.told(pa.RecordBatch.from_pydict({"x": [5, None]})).to_pylist()
+        [{'x': {'value': 5, 'valid': True}}, {'x': {'value': 0, 'valid': False}}]
+        """
+        import pyarrow as pa
+
+        if not self.nulls:
+            return batch
+        arrays = [
+            _told(array, (name,), self.nulls) for name, array in zip(batch.schema.names, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
     def states(self, names: Iterable[str]) -> bool:
         """Whether it has all these columns."""
@@ -130,6 +161,70 @@ def _bytes(kind: Any) -> Any:
     if types.is_fixed_size_list(kind):
         return pa.list_(_bytes(kind.value_type), kind.list_size)
     return pa.list_(_bytes(kind.value_type)) if types.is_list(kind) or types.is_large_list(kind) else kind
+
+
+# ----------------------------------------------------------------------------
+# Nulls of columns whose types were inferred, told beside their values where they are.
+# ----------------------------------------------------------------------------
+
+
+def null_places(array: Any, path: Path) -> Iterator[Path]:
+    """Where there are nulls in an array that NumPy has no value for.
+
+    >>> import pyarrow as pa
+    >>> list(null_places(pa.array([{"a": None, "b": [1, None]}, None]), ("s",)))
+    [('s',), ('s', 'a'), ('s', 'b', None)]
+    """
+    from pyarrow import types
+
+    kind = array.type
+    if array.null_count and not has_missing(kind):
+        yield path
+    if types.is_struct(kind):
+        for part, inner in zip(array.filter(array.is_valid()).flatten(), kind, strict=True):
+            yield from null_places(part, (*path, inner.name))
+    if is_list(kind):
+        yield from null_places(array.flatten(), (*path, None))
+
+
+def _told(array: Any, path: Path, nulls: tuple[Path, ...]) -> Any:
+    """An array at a path, with a struct of `value` and `valid` in the place of each that may be null."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    if not any(each[: len(path)] == path for each in nulls):
+        return array
+    kind, valid = array.type, array.is_valid()
+    if array.null_count and path in nulls:
+        array = (
+            pa.array([{}] * len(array), kind)
+            if kind == pa.struct([])
+            else compute.if_else(valid, array, pa.scalar(_zero(kind), kind))
+        )
+    made = array
+    if types.is_struct(kind) and kind.num_fields:
+        parts = [_told(part, (*path, inner.name), nulls) for part, inner in zip(array.flatten(), kind, strict=True)]
+        made = pa.StructArray.from_arrays(parts, [inner.name for inner in kind])
+    elif is_list(kind):
+        sizes = compute.fill_null(compute.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        items, offsets = _told(array.flatten(), (*path, None), nulls), np.append(0, np.cumsum(sizes, dtype=np.int64))
+        made = pa.LargeListArray.from_arrays(
+            pa.array(offsets), items, mask=array.is_null() if array.null_count else None
+        )
+    return in_place(made, valid) if path in nulls else made
+
+
+def _zero(kind: Any) -> Any:
+    """What stands in the place of a null of an inferred type."""
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        return {inner.name: _zero(inner.type) for inner in kind}
+    if is_list(kind):
+        return []
+    return (
+        b"" if types.is_binary(kind) else False if types.is_boolean(kind) else np.nan if types.is_floating(kind) else 0
+    )
 
 
 # ----------------------------------------------------------------------------

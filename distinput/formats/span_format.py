@@ -16,7 +16,7 @@ from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Strings
 from distinput.errors import DataLossError
 from distinput.files.compression import Compression, as_compression
-from distinput.files.source import EMPTY, FileStream, size_of, wanted_until
+from distinput.files.source import EMPTY, FileStream, room_for, size_of, wanted_until
 from distinput.formats.format import BLOCK_ROWS, Format, Position, check_position
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
@@ -216,7 +216,8 @@ class _Chunks:
     def __init__(self, group: int = 1, given: int = 0, *, first: bool = True) -> None:
         self._group, self._given = (group, given % group) if group <= BLOCK_ROWS else (1, 0)
         self._rows = self._bytes = 0
-        self._next = FIRST_BYTES if first else CHUNK_BYTES
+        self._most = room_for(CHUNK_BYTES)
+        self._next = min(FIRST_BYTES if first else CHUNK_BYTES, self._most)
         self.unknown = self._group > 1 and not first
         """True if the length of records should be sampled first."""
         self.rows = self._group - self._given if self._group > 1 else BLOCK_ROWS
@@ -231,7 +232,7 @@ class _Chunks:
 
     def more(self, kept: int) -> int:
         """How many bytes to read after those that are kept."""
-        size, self._next = self._next, min(2 * self._next, CHUNK_BYTES)
+        size, self._next = self._next, min(2 * self._next, self._most)
         return max(_BEYOND_BYTES, self.expected - kept) if self.expected else size
 
     def note(self, rows: int, size: int) -> None:
@@ -247,9 +248,9 @@ class _Chunks:
             return
         self.unknown = False
         each = size / rows
-        if self._group * each > _MOST_BYTES:
+        if self._group * each > min(_MOST_BYTES, self._most):
             self.rows, self.expected = BLOCK_ROWS, 0
             return
-        groups = int(min(BLOCK_ROWS, CHUNK_BYTES / each)) // self._group
+        groups = int(min(BLOCK_ROWS, self._most / each)) // self._group
         self.rows = max(1, groups) * self._group - self._given
         self.expected = int(each * (self.rows + math.sqrt(self.rows)))

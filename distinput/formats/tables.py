@@ -33,6 +33,7 @@ from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each
 from distinput.formats.format import Format, Fragment, Position, check_position, cut_rows
 from distinput.formats.row_schema import RowSchema
+from distinput.kernels.kernel import renewed
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
 
@@ -76,7 +77,7 @@ class LruCache(Generic[T]):
         self.most_bytes = most_bytes
         self._kept: OrderedDict[Any, tuple[T, int]] = OrderedDict()
         self._bytes = 0
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -14,7 +14,7 @@ import numpy as np
 from distinput.errors import DataLossError, DistinputError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.manifest import FileTable
-from distinput.files.source import EMPTY, FileStream, size_of, stamp_of
+from distinput.files.source import EMPTY, FileStream, room_for, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
 
 __all__ = [
@@ -182,6 +182,9 @@ def count_newlines(path: str, stop: int) -> int:
 
 FIRST_BYTES = 64 * 1024  # of the very first chunk, so that the first rows do not wait for many others
 CHUNK_BYTES = 1 << 20
+_TIMES = 3
+"""How many times the bytes of a piece its text and the columns made of it take."""
+
 _FRAGMENT_BYTES = 4 << 20
 MOST_RECORD_BYTES = 256 << 20
 """A record that is longer is an error, so that a quote that is never closed does not fill the memory."""
@@ -346,7 +349,8 @@ class TextRecords(Format):
           until: lines that begin here or later are not read.
           refused: whether a line that `scan` refuses is an error.
         """
-        path, data, position, ended, size = source.path, EMPTY, 0, False, FIRST_BYTES
+        path, data, position, ended, most = source.path, EMPTY, 0, False, room_for(_TIMES * CHUNK_BYTES) // _TIMES
+        size = min(FIRST_BYTES, most)
         if until < sys.maxsize:
             source.expect_end(until)
         while byte < until:
@@ -382,7 +386,7 @@ class TextRecords(Format):
                 more = min(more, max(source.size - source.offset + 1, 4096))
                 more = min(more, max(until - source.offset, 4096, len(kept)))
             data, ended = source.more(kept, more)
-            position, size = 0, min(2 * size, CHUNK_BYTES)
+            position, size = 0, min(2 * size, most)
             if ended and len(data) and data[-1] != 10:
                 data = np.concatenate([data, _NEWLINE])
         if byte < until and position < len(data):
@@ -400,14 +404,16 @@ class TextRecords(Format):
         raise self.refusal(f"{path}: line {line}: {what}")
 
     def check_plain(self, path: str, data: Bytes) -> None:
-        """Refuse a compressed file that is read as it is.
+        """Refuse a compressed file that is read as it is, and text in UTF-16.
 
         Raises:
-          DataLossError: it begins as compressed files do.
+          DataLossError: it begins as these do.
         """
         found = next((name for name, mark in _MARKS.items() if data[: len(mark)].tobytes() == mark), None)
         if found and not self.compression:
             raise DataLossError(f"{path}: looks like a {found} file; pass compression_type={found!r} or 'AUTO'")
+        if data[:2].tobytes() in (b"\xff\xfe", b"\xfe\xff"):
+            raise DataLossError(f"{path}: looks like text in UTF-16; make it UTF-8, as `iconv -f UTF-16 -t UTF-8` does")
 
     def line_at(self, path: str, byte: int) -> int:
         """The number of the line at this byte of a file that is not compressed, from 1."""

@@ -20,11 +20,12 @@ from distinput.columns.column import Column, Dense, Strings
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.source import stamp_of
 from distinput.formats.format import Fragment, Portion, Position, check_position
-from distinput.formats.row_schema import RowSchema
-from distinput.formats.tables import check_nulls, table_spec
+from distinput.formats.row_schema import Path, RowSchema
+from distinput.formats.tables import as_nulls, check_nulls, table_spec
 from distinput.formats.text_records import Head, TextPiece, TextRecords
 from distinput.kernels.plain_csv import AS_WRITTEN, FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
 from distinput.kernels.plain_json import TRUTH, WIDTHS
+from distinput.plan.check import normalized
 from distinput.values.buffers import empty
 from distinput.values.spec import Spec
 
@@ -106,6 +107,16 @@ class TextTable(TextRecords):
     columns: tuple[str, ...] | None
     nulls: Any
 
+    def _check_nulls(self) -> None:
+        """Normalize what is said of nulls: None, "error", or (column, value) pairs."""
+        if self.nulls is not None:
+            normalized(self, "nulls", as_nulls(self.name, self.nulls))
+
+    @property
+    def _fills(self) -> dict[str, Any]:
+        """What stands in the place of nulls, by column."""
+        return {} if self.nulls in (None, "error") else dict(self.nulls)
+
     @abstractmethod
     def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
         """The records as a pyarrow RecordBatch with the columns of the schema.
@@ -147,7 +158,7 @@ class TextTable(TextRecords):
         if self.columns is None or len(self.schema.names) > len(
             self.columns
         ):  # else there may be others, which nobody knows
-            check_nulls(self.name, self.nulls, self.schema.arrow)
+            check_nulls(self.name, self.nulls or "error", self.schema.arrow)
         return self.schema.only(self.columns)
 
     def _check_columns(self, where: str, schema: RowSchema) -> None:
@@ -163,7 +174,7 @@ class TextTable(TextRecords):
 
     @cached_property
     def _spec(self) -> Spec:
-        return table_spec(self.name, self.wanted.arrow, None)
+        return table_spec(self.name, self.wanted.delivered, None)
 
     def _known(self, path: str | None) -> "TextTable":
         if self.schema is not None:
@@ -187,7 +198,7 @@ class TextTable(TextRecords):
         if schema is not None and (schema.whole or (self.columns is not None and schema.states(self.columns))):
             return self
         # Types are inferred whatever replaces nulls, which may be a list or a dict, and those have no hash.
-        unstated = replace(self, schema=None, nulls="error")  # type: ignore[type-var]  # subclasses are dataclasses
+        unstated = replace(self, schema=None, nulls=None)  # type: ignore[type-var]  # subclasses are dataclasses
         tried, of_text = [], None
         try:
             for path in paths:
@@ -215,11 +226,16 @@ class TextTable(TextRecords):
 
     def _holding(self, found: RowSchema, path: str) -> "TextTable":
         self._check_columns(path, found)
+        if self.nulls == "error":
+            found = replace(found, nulls=())
+        elif self.nulls:  # what is replaced is no null
+            fills = self._fills
+            found = replace(found, nulls=tuple(each for each in found.nulls if fills.keys().isdisjoint(_names(each))))
         made: TextTable = replace(self, schema=found)  # type: ignore[type-var]  # subclasses are dataclasses
         try:
             _ = made._spec
         except UnimplementedError:
-            table_spec(path, made.wanted.arrow, None)  # which names the file
+            table_spec(path, made.wanted.delivered, None)  # which names the file
             raise
         return made
 
@@ -338,14 +354,30 @@ class TextTable(TextRecords):
             return ColumnBlock(structure, [], count)
         columns = self.quick(data, count, self.wanted, head)
         if columns is not None:
-            return ColumnBlock(structure, structure.flatten(columns), count)
+            valid, named = (
+                Dense(np.ones(count, np.bool_)),
+                {path[0] for path in self.wanted.nulls},
+            )  # none of these is null
+            nest = {
+                name: {"value": column, "valid": valid} if name in named else column for name, column in columns.items()
+            }
+            return ColumnBlock(structure, structure.flatten(nest), count)
         batch = self._batch(data, count, head)
         try:
-            return block_of(batch, structure, {} if self.nulls == "error" else dict(self.nulls))
+            return self.block_of(batch)
         except (NullsError, pa.ArrowInvalid, UnicodeDecodeError, OverflowError) as error:
             raise BadRecordError from error
         except FillError as error:
             raise InvalidArgumentError(f"{self.name}: nulls: {error}") from None
+
+    def block_of(self, batch: Any) -> ColumnBlock:
+        """The rows of a record batch of the wanted columns.
+
+        Raises:
+          FillError: a replacement does not fit its column.
+          NullsError: a column holds nulls that nothing tells or replaces.
+        """
+        return block_of(self.wanted.told(batch), self._spec.structure, self._fills)
 
     def _batch(self, data: Bytes, count: int, head: Head) -> Any:
         """Records as a record batch.
@@ -372,17 +404,23 @@ class TextTable(TextRecords):
         try:
             batch = self.parse(np.frombuffer(record, np.uint8), self.wanted, head)
             if batch.num_rows == 1:
-                block_of(batch, self._spec.structure, {} if self.nulls == "error" else dict(self.nulls))
+                self.block_of(batch)
         except NullsError as error:
             as_float = ", or state the column as float64" if "int" in error.kind.partition("<")[0] else ""
             return InvalidArgumentError(
                 f"{where}: column {error.column!r} has no value, and NumPy has no null of type {error.kind}; say what to "
-                f"put in the place of missing values with {error.cure}{as_float}"
+                f"put in the place of missing values with {error.cure.rpartition(' with ')[2]}{as_float}"
             )
         except (FillError, pa.ArrowException, UnicodeDecodeError, OverflowError):
             pass  # the record is looked at below
         column, reason = self.misfit(record, self.wanted, head)
         return InvalidArgumentError(f"{where}: {'' if column is None else f'column {column!r}: '}{reason}")
+
+
+def _names(path: Path) -> Iterator[str]:
+    """The names by which `nulls=` replaces what is at a path: its own, and those of what is around it."""
+    parts = [part for part in path if part is not None]
+    return (".".join(parts[: end + 1]) for end in range(len(parts)))
 
 
 class BadRecordError(Exception):

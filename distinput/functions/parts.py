@@ -176,6 +176,11 @@ class Parts:
         self._first += part.size
         return part, lambda done: at(first + done)
 
+    @property
+    def empty(self) -> bool:
+        """Whether the next part needs another block."""
+        return self._rows is None or self._first >= self._rows.size
+
     def took(self, done: "Done") -> None:
         """Choose the size of the next parts by the time that one took, and by the bytes of its results."""
         if rows := done.rows:
@@ -244,12 +249,14 @@ class Calling:
       run: the pass.
       counter: the figures of the step in it.
       note: is called with the errors of the functions.
+      stalls: whether the next block of elements may wait for what the loop does with those before it.
     """
 
     chain: Calls
     run: Run
     counter: OpCounters
     note: Note
+    stalls: Callable[[], bool] = lambda: False
 
     def parts(self, upstream: Stream, state: State) -> Parts:
         """The elements of a stream in parts; of one element each where nothing may be read ahead."""
@@ -343,9 +350,10 @@ def in_order(
     run, chain, counter = calling.run, calling.chain, calling.counter
     counter.workers = lanes.workers
     waiting: deque[tuple[Block, Callable[[int], Mark], Any]] = deque()
+    run.holding.append(waiting)
     while True:
         limit = run.at_once(most or parts.waiting(lanes.workers)) if chain.settled else 1
-        full = len(waiting) >= limit or parts.ended or enough()
+        full = len(waiting) >= limit or parts.ended or enough() or bool(waiting and parts.empty and calling.stalls())
         if waiting and (full or _ready(lanes, *waiting[0])):
             rows, mark_at, sent = waiting.popleft()
             if type(rows) is Failure:

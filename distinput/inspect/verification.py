@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from distinput.arrow.arrow import UnsupportedTypeError, fields_of_map, schema_spec
+from distinput.arrow.arrow import fields_of_map, is_held
 from distinput.arrow.validity import zero_of
 from distinput.data.dataset import Dataset
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
@@ -359,17 +359,9 @@ def _as_arrays(files: Files) -> dict[str, Any]:
     schema = schema_of_table(files.format, files.paths[0])
     if schema is None:
         return {}
-    fields = [field for field in schema if _held(field)]
+    fields = [field for field in schema if is_held(field.type)]
     nulls = {name: value for field in fields for name, value in _replacements(field.name, field.type)}
     return {"columns": [field.name for field in fields], "nulls": nulls}
-
-
-def _held(field: Any) -> bool:
-    try:
-        schema_spec([field])
-    except UnsupportedTypeError:
-        return False
-    return True
 
 
 def _replacements(name: str, kind: Any) -> Iterator[tuple[str, Any]]:

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.state import State, opened, sealed
@@ -23,6 +23,7 @@ from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import walk_made
 from distinput.rewrite.rules import Running
+from distinput.run.threads import Closing
 from distinput.sharding.own_rows import batch_size_of, own_steps, with_common_order
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec, TensorSpec
@@ -337,7 +338,7 @@ class RankSteps:
         return StepIterator(self._mine, position, self._who, may_differ)
 
 
-class StepIterator(Iterator[Any]):
+class StepIterator(Closing, Iterator[Any]):
     """The steps of one loader worker, or of a rank that has no loader workers.
 
     Args:
@@ -440,12 +441,6 @@ class StepIterator(Iterator[Any]):
     def close(self) -> None:
         """End the iteration and its threads."""
         self._elements.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _as_it_is(step: Any) -> Any:

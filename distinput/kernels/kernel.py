@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from types import FrameType, FunctionType
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
+from weakref import WeakSet
 
 import numpy as np
 
@@ -65,6 +66,47 @@ class Flag:
             if not self._set:
                 waiting.acquire(timeout=-1 if timeout is None else timeout)
         return self._set
+
+
+# ----------------------------------------------------------------------------
+# Forks of a process with threads: a child has none of them, so what they held would be held in it for ever. Python sees to
+# that for its own locks, except those of modules that another thread was importing.
+# ----------------------------------------------------------------------------
+
+
+L = TypeVar("L")
+
+_LOCKS: WeakSet[Any] = WeakSet()
+
+
+def renewed(lock: L) -> L:
+    """A lock that is open in a forked child, whoever held it: that thread is not there.
+
+    >>> with renewed(threading.Lock()) as held:
+    ...     held
+    True
+    """
+    _LOCKS.add(lock)
+    return lock
+
+
+def _after_any_fork() -> None:
+    """Open what threads held that are not in this child, and forget modules that they had not imported to their ends."""
+    for lock in list(_LOCKS):
+        lock._at_fork_reinit()
+    own = threading.get_ident()
+    held = getattr(importlib._bootstrap, "_module_locks", {})  # type: ignore[attr-defined]
+    for name, reference in list(held.items()):
+        lock = reference()
+        if getattr(lock, "owner", own) == own:
+            continue
+        held.pop(name, None)
+        if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+            del sys.modules[name]
+
+
+if hasattr(os, "register_at_fork"):  # there is none on Windows, nor a fork
+    os.register_at_fork(after_in_child=_after_any_fork)
 
 
 # ----------------------------------------------------------------------------
@@ -534,7 +576,8 @@ def _stop() -> None:
     interrupted(thread, _Interrupted, LONGEST_EXIT)
 
 
-_forking_clean = False
+_watching = False
+_forking_clean: bool | None = None  # None: no thread forks
 
 
 def _before_fork() -> None:
@@ -545,14 +588,18 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_parent() -> None:
+    global _forking_clean
+    if _forking_clean is None:  # these were registered while another thread forked
+        return
     _state.release()
     if _forking_clean:
         _compiler.release()
+    _forking_clean = None
 
 
 def _after_fork_in_child() -> None:
     """The child has no background thread: pending kernels start over, or are abandoned if numba was in use."""
-    global _compiler, _state, _worker, _closed
+    global _compiler, _state, _worker, _closed, _forking_clean
     _compiler, _state, _worker = threading.RLock(), threading.RLock(), None
     if not _forking_clean:
         _closed = "this process was forked during a compilation"
@@ -561,14 +608,18 @@ def _after_fork_in_child() -> None:
             each._done, each._looked = Flag(), False
             each._function = each._first
     _queue.clear()
+    _forking_clean = None
 
 
-@functools.cache
 def _watch_forks() -> None:
     """Register the fork handlers, before the first thread starts."""
+    global _watching
     # Handlers run in reverse order. Logging, which numba imports, takes its lock at a fork: it must do so after us.
     importlib.import_module("logging")
-    if hasattr(os, "register_at_fork"):
+    with _state:
+        if _watching or not hasattr(os, "register_at_fork"):
+            return
+        _watching = True
         os.register_at_fork(
             before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
         )

@@ -10,7 +10,6 @@ import numpy as np
 
 from distinput.columns.block import Block
 from distinput.columns.column import Dense, Ints
-from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
 from distinput.files.paths import ask_each
@@ -40,10 +39,9 @@ from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.take import Take
 from distinput.ops.unbatch import Unbatch
 from distinput.ops.zip import Zip
-from distinput.plan.families import Batching, OneForOne, SameElements
+from distinput.plan.families import Batching, OneForOne, Transparent
 from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.plan.seeds import placed
-from distinput.run.run import Run
 from distinput.values.nest import structure_of
 
 __all__ = ["Numbered", "flat_numbers", "numbered", "only_counts"]
@@ -365,27 +363,16 @@ def only_counts(node: Node) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _OnePass(SameElements):
+class _OnePass(Transparent):
     """The elements of one pass in every pass: what a cache keeps."""
 
     epoch: int
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
 
     def start(self, epoch: int) -> State:
         return self.input.start(self.epoch)
 
     def start_at(self, row: int, epoch: int) -> State | None:
         return self.input.start_at(row, self.epoch)
-
-    def stream(self, state: State, run: Run) -> Stream:
-        return self.input.open(state, run)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(rows, self.epoch)

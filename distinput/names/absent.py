@@ -97,7 +97,6 @@ _TABLE: dict[str, dict[str, tuple[str, str]]] = {
         "to_variant": _VARIANTS,
     },
     "distinput.data.experimental.service": {
-        "CrossTrainerCache": ("write dataset.cache(filename), which processes share", SERVICE),
         "DispatchServer": _DISPATCHER,
         "DispatcherConfig": _DISPATCHER,
         "WorkerConfig": _WORKER,

@@ -11,6 +11,7 @@ from distinput.names.lazy import lazy
 
 if TYPE_CHECKING:
     from distinput.ops import (
+        as_python,
         balanced_sample,
         batch,
         batch_by_tokens,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`balance_replicas`: the rows of each global batch in another order, so that the parts of replicas cost equally much."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
-from distinput.kernels.dealing import deal_evenly
+from distinput.kernels.dealing import EXCHANGES, deal_evenly
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import OneForOne
 from distinput.plan.node import Needs
@@ -36,11 +36,12 @@ class BalanceRows(OneForOne):
     Shapes, batches: unchanged. State: where the next batch stands in the input.
 
     Args:
-      cost: batch -> a number for each row, called with the components of a tuple as arguments.
+      cost: batch -> a number for each row, or several, one for each module; the components of a tuple are its arguments. Or
+        names of components that hold the numbers, one for each module.
       pieces: how many there are. A state does not depend on it.
 
     Raises:
-      InvalidArgumentError: at iteration, `cost` does not return one number for each row, or one is negative or not finite.
+      InvalidArgumentError: at iteration, `cost` does not return numbers for each row, or one is negative or not finite.
 
     Source: the longest first, each to the replica with the least (Graham: Bounds on multiprocessing timing anomalies, 1969),
     with room for equally many; then rows of the costliest and the cheapest piece are exchanged while that helps.
@@ -51,7 +52,7 @@ class BalanceRows(OneForOne):
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     indifferent: ClassVar[frozenset[str]] = OneForOne.indifferent | {"pieces"}
-    cost: Callable[..., Any]
+    cost: Callable[..., Any] | str | Sequence[str]
     pieces: int
 
     @property
@@ -95,17 +96,19 @@ class BalanceRows(OneForOne):
         if self.pieces < 2 or rows.size < 2:
             return batch
         owners = np.empty(rows.size, np.int64)
-        deal_evenly(costs, np.zeros(self.pieces, np.int64), owners)
+        deal_evenly(costs if costs.ndim == 1 else costs.sum(1), np.zeros(self.pieces, np.int64), owners)
+        if costs.ndim > 1:
+            _even_out(costs, owners, self.pieces)
         return rows.take(np.argsort(owners, kind="stable")).stack(rows.size)
 
     def _costs(self, batch: Any, count: int) -> Ints:
-        """The costs of a batch as whole numbers."""
+        """The costs of a batch as whole numbers; those of several modules sum to the same."""
         try:
-            costs = np.asarray(calling(self.cost)(batch))
-            if costs.dtype.kind not in "iuf" or costs.shape != (count,):
+            costs = np.asarray(calling(self.cost)(batch) if callable(self.cost) else _named(self.cost, batch))
+            if costs.dtype.kind not in "iuf" or costs.shape[:1] != (count,) or costs.ndim > 2 or not costs.size:
                 raise InvalidArgumentError(
-                    f"InputOptions(balance_replicas): cost must return one number for each of the {count} rows of a batch, got "
-                    f"{costs.dtype} of shape {list(costs.shape)}"
+                    f"InputOptions(balance_replicas): cost must return one number for each of the {count} rows of a batch, or "
+                    f"[{count}, modules], got {costs.dtype} of shape {list(costs.shape)}"
                 )
             if not (np.isfinite(costs).all() and (costs >= 0).all()):
                 raise InvalidArgumentError(
@@ -114,7 +117,46 @@ class BalanceRows(OneForOne):
         except Exception as error:
             note_element(error, batch)
             raise
+        if costs.ndim > 1:
+            sums = costs.sum(0, dtype=np.float64)
+            return (costs / np.where(sums, sums, 1.0) * _UNITS).astype(np.int64)
         total = float(costs.sum(dtype=np.float64))
         if costs.dtype.kind != "f" and total < _UNITS:
             return costs.astype(np.int64)
         return (costs / (total or 1.0) * _UNITS).astype(np.int64)
+
+
+def _named(given: str | Sequence[str], batch: Any) -> Any:
+    """The numbers that components of a batch hold; [rows, names] where there are several names."""
+    names = [given] if isinstance(given, str) else given
+    for name in names:
+        if not isinstance(batch, dict) or name not in batch:
+            has = f"it has {', '.join(map(repr, batch))}" if isinstance(batch, dict) else "elements are no dicts"
+            raise InvalidArgumentError(f"InputOptions(balance_replicas): there is no component {name!r}; {has}")
+    return batch[names[0]] if len(names) == 1 else np.stack([batch[name] for name in names], 1)
+
+
+def _even_out(costs: Ints, owners: Ints, pieces: int) -> None:
+    """Exchange rows so that the costliest piece in any module has less, while one exchange helps, `EXCHANGES` times at most.
+
+    Args:
+      costs: [n, modules].
+      owners: [n], the piece of each row; changed.
+      pieces: how many there are.
+    """
+    loads = np.zeros((pieces, costs.shape[1]), np.int64)
+    np.add.at(loads, owners, costs)
+    for _ in range(EXCHANGES):
+        high = int(loads.max(1).argmax())
+        givers, takers = np.flatnonzero(owners == high), np.flatnonzero(owners != high)
+        if not len(givers) or not len(takers):
+            return
+        gains = costs[givers][:, None] - costs[takers][None]  # [givers, takers, modules]
+        after = np.maximum(loads[high] - gains, loads[owners[takers]] + gains).max(2)
+        i, j = np.unravel_index(after.argmin(), after.shape)
+        if after[i, j] >= loads[high].max():
+            return
+        other = owners[takers[j]]
+        loads[high] -= gains[i, j]
+        loads[other] += gains[i, j]
+        owners[givers[i]], owners[takers[j]] = other, high

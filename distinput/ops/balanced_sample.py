@@ -18,6 +18,7 @@ from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.kernels.dealing import LONGEST, WHOLE, choose_fairly
+from distinput.kernels.kernel import renewed
 from distinput.ops.choose import gathered, sample_from_datasets, shares_of
 from distinput.ops.repeat import epoch_of
 from distinput.plan.check import integer
@@ -77,7 +78,7 @@ class MixtureWeights:
         """Whether several workers run the mixture."""
         self._decisions: list[tuple[int, int, tuple[float, ...]]] = []
         self._given_out = 0, 0
-        self._lock, self._process = Lock(), os.getpid()
+        self._lock, self._process = renewed(Lock()), os.getpid()
 
     def set(self, weights: Any, step: int | None = None) -> int:
         """Decide which weights hold from a step of this pass on.
@@ -317,7 +318,7 @@ class BalancedSample(Node):
         return any(weight > 0 and index not in over for index, weight in enumerate(weights))
 
     def _queue(self, node: Node, mark: Mark, run: Run) -> RowQueue:
-        return RowQueue(in_one_order(node.open(mark["input"], run), lambda: self.spec), mark)
+        return RowQueue(in_one_order(node.open(mark["input"], run.sharing(len(self.sources))), lambda: self.spec), mark)
 
     def _goes_on(self, step: int, passes: Sequence[int], over: set[int]) -> bool:
         if not self._active(step, over):

@@ -14,6 +14,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import as_paths
+from distinput.kernels.kernel import renewed
 from distinput.names.lazy import later
 from distinput.plan.check import at_least, normalized
 from distinput.plan.families import SameElements
@@ -32,7 +33,7 @@ class CachedPass:
     """The pass that is kept: the epoch of the first one that began, and its elements once one with that epoch was complete."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = renewed(threading.Lock())
         self.block: Block | None = None
         self.complete = False
         self.begun: tuple[int, list[Block]] | None = (

@@ -67,8 +67,9 @@ class Choose(Node):
         return None if fits else f"{self.op}: 'over' must hold numbers of datasets"
 
     def stream(self, state: State, run: Run) -> Stream:
+        sharing = run.sharing(len(self.sources))
         opened = (
-            in_one_order(n.open(m["input"], run), lambda: self.spec)
+            in_one_order(n.open(m["input"], sharing), lambda: self.spec)
             for n, m in zip(self.inputs, state["inputs"], strict=True)
         )
         queues = [RowQueue(stream, mark) for stream, mark in zip(opened, state["inputs"], strict=True)]

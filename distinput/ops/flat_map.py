@@ -20,6 +20,7 @@ from distinput.functions.dataset_functions import (
     spec_of_elements,
 )
 from distinput.functions.inference import results_of
+from distinput.ops.generator import may_wait
 from distinput.plan.binding import take_functions
 from distinput.plan.fingerprint import taken_up
 from distinput.plan.node import Needs, Node
@@ -75,6 +76,10 @@ class FlatMap(Node):
     def call(self) -> Making:
         """The function of one element, which gives a node."""
         return Making("flat_map", self.map_func, self.drawn_seed, self.through)
+
+    @property
+    def waits(self) -> bool:
+        return may_wait(self.map_func)  # of a source that it makes
 
     @cached_property
     def made(self) -> Iterable[Node]:

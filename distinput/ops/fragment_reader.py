@@ -14,6 +14,7 @@ from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Digest, Mark, State, common_folder, texts_of
 from distinput.errors import NotFoundError
 from distinput.files.manifest import NamesFingerprint
+from distinput.files.source import begun_within
 from distinput.formats.format import END, Format, Fragment, Fragments, Portion, Position
 from distinput.ops.range import Range
 from distinput.plan.families import in_one_order
@@ -247,14 +248,15 @@ class FragmentReader(Node):
     def _ahead(self, state: State, run: Run) -> Stream:
         past_errors = run.goes_past(self.format.errors_of_records)
         if self.format.in_portions and not (past_errors and self.format.resumes):
-            return portions_ahead(portions_in(self._parts(state, run), self._portions, run), run)
+            return portions_ahead(portions_in(self._parts(state, run), partial(self._portions, run.room), run), run)
         if self.format.reads:
             return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:
         past = self.format.past if run.goes_past(self.format.errors_of_records) else None
-        return blocks_in(self._parts(state, run), self._blocks, run, past, one_version=self.format.one_version)
+        read = partial(self._blocks, run.room)
+        return blocks_in(self._parts(state, run), read, run, past, one_version=self.format.one_version)
 
     def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, ReadingPlace]]:
         """The mark of each number, and where to begin in its fragment; checks that the file is as it was listed."""
@@ -271,11 +273,11 @@ class FragmentReader(Node):
 
         return places(RowQueue(self.input.open(state["input"], run), state), state, run, opened)
 
-    def _blocks(self, place: ReadingPlace) -> Iterator[tuple[Block, Position]]:
-        return self.format.read_fragment(place["fragment"], place["position"])
+    def _blocks(self, room: Any, place: ReadingPlace) -> Iterator[tuple[Block, Position]]:
+        return begun_within(room, self.format.read_fragment(place["fragment"], place["position"]))
 
-    def _portions(self, place: ReadingPlace) -> Iterator[Portion]:
-        return self.format.portions(place["path"], place["position"], place["fragment"].stop, 1, 0)
+    def _portions(self, room: Any, place: ReadingPlace) -> Iterator[Portion]:
+        return begun_within(room, self.format.portions(place["path"], place["position"], place["fragment"].stop, 1, 0))
 
 
 def _ended(format: Format, fragment: Fragment, position: Position) -> bool:

@@ -7,7 +7,7 @@ import signal
 import stat
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -372,6 +372,8 @@ class Generator(Node):
         row = state["row"]
         if state.get("failed"):
             return
+        if self.waits:
+            run.waits.set()
         lends, pull = not self.copy, _Pull(row)
 
         def anew() -> Iterator[Any]:
@@ -391,7 +393,8 @@ class Generator(Node):
             left, self.begun.left = self.begun.left, pull
             return left.resumed(iterator, row) if left is not None and left.is_of(pull) else _passed(iterator, row)
 
-        for elements, ending in _pulled(begin, 1 if self.waits else run.at_once(MOST_ROWS), pull):
+        most = 1 if self.waits else run.at_once(MOST_ROWS)
+        for elements, ending in _pulled(begin, most, pull, run.holding):
             error = ending.told() if isinstance(ending, _HeldBack) else ending
             if error is not ending:
                 self.__dict__["waits"] = True  # the next pass asks for one element at a time
@@ -524,9 +527,13 @@ class _Alarm:
     """Ends a wait of the main thread while elements are held back: nobody else can.
 
     It takes the alarm clock of the process only if nobody uses it, and gives it back. A generator that works goes on.
+
+    Args:
+      holding: what steps above hold back.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, holding: list[Collection[Any]]) -> None:
+        self._holding = holding
         self._elements: list[Any] | None = None
         self._began = self._worked = 0.0
 
@@ -554,23 +561,23 @@ class _Alarm:
             self.clear()
         worked, waited = thread_time() - self._worked, perf_counter() - self._began
         self._worked, self._began = thread_time(), perf_counter()
-        if self._elements and worked < waited / 10:  # another program may have the core
+        if (self._elements or any(self._holding)) and worked < waited / 10:  # another program may have the core
             raise _StuckError
 
 
 def _pulled(
-    begin: Callable[[], Iterator[Any]], most: int, pull: _Pull
+    begin: Callable[[], Iterator[Any]], most: int, pull: _Pull, holding: list[Collection[Any]]
 ) -> Iterator[tuple[list[Any], Exception | _HeldBack | None]]:
     """The elements that come in a short time, at most `most` or what a core's cache holds, and the error after them.
 
     Elements are taken in strides, without Python code for each; how many lie between two looks at the clock depends on how long
     the last ones took. The first one comes alone and the next ones in small groups, since those that are there should not have
-    to wait for others. All come alone once one of them had to be waited for.
+    to wait for others. All come alone once one of them had to be waited for. Others may be in `holding`.
     """
     stride, exhausted, room = 1, False, 1
     error: Exception | _HeldBack | None = None
     iterator: Iterator[Any] | None = None
-    alarm = _Alarm()
+    alarm = _Alarm(holding)
     while not exhausted:
         elements = pull.elements
         nbytes, now, worked = 0, perf_counter(), thread_time()
@@ -579,7 +586,7 @@ def _pulled(
         try:
             if iterator is None:
                 iterator = begin()
-            if min(most, room) > 1:
+            if min(most, room) > 1 or any(holding):
                 alarm.set(elements)
             while not exhausted:
                 before, wanted = now, min(len(elements) + stride, most, room)
@@ -597,7 +604,7 @@ def _pulled(
         except Exception as failure:  # noqa: BLE001 - raised again when what came before it was sent
             error, exhausted = failure, True
             waited = perf_counter() - now
-            if elements and waited > _WAITS_SECONDS and thread_time() - worked < waited / 2:
+            if (elements or any(holding)) and waited > _WAITS_SECONDS and thread_time() - worked < waited / 2:
                 error = _HeldBack(failure, len(elements), waited)
         except _StuckError:
             exhausted = True

@@ -4,15 +4,14 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from distinput.columns.block import Block, Failure
-from distinput.columns.column import Ints
+from distinput.columns.block import Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.ops.on_error import everywhere
 from distinput.plan.check import integer
-from distinput.plan.families import SameElements
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.plan.families import SameElements, Transparent
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.options import Options
 from distinput.run.run import Run
 
@@ -20,7 +19,7 @@ __all__ = ["AssertCardinality", "WithOptions"]
 
 
 @dataclass(frozen=True, eq=False)
-class WithOptions(SameElements):
+class WithOptions(Transparent):
     """The same elements, with options for the whole pipeline.
 
     Args:
@@ -37,11 +36,6 @@ class WithOptions(SameElements):
     """
 
     by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    transparent: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs.ONE
-    by_position: ClassVar[bool] = True
     view_only: ClassVar[bool] = True
     options: Options
 
@@ -56,30 +50,6 @@ class WithOptions(SameElements):
     @property
     def own_options(self) -> Options:
         return self.options
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        return self.input.start_at(row, epoch)
-
-    def stream(self, state: State, run: Run) -> Stream:
-        return self.input.open(state, run)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
-
-    @property
-    def fails_in_place(self) -> bool:
-        return self.input.fails_in_place
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self.input.fetch(rows, epoch)
 
 
 @dataclass(frozen=True, eq=False)

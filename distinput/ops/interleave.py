@@ -28,6 +28,7 @@ from distinput.functions.dataset_functions import (
     spec_of_elements,
 )
 from distinput.functions.inference import results_of
+from distinput.ops.generator import may_wait
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader, is_small
 from distinput.plan.binding import take_functions
@@ -146,6 +147,10 @@ class Interleave(Node):
     def pace(self) -> "_Pace":
         """What is known of small files that were read in turn, from pass to pass."""
         return _Pace()
+
+    @property
+    def waits(self) -> bool:
+        return may_wait(self.map_func)  # of a source that it makes
 
     @cached_property
     def made(self) -> Iterable[Node]:
@@ -311,7 +316,8 @@ class _Cycle:
     def __init__(self, op: Interleave, state: State, run: Run) -> None:
         self.singly = run.by_element
         run = run.one_by_one().by_block()
-        self.op, self.run, self.epoch = op, run, state["epoch"]
+        few = state["cycle"] <= _COMMON_CYCLE and run.asked.room is None  # each of them is read as one alone
+        self.op, self.run, self.epoch = op, run if few else run.sharing(state["cycle"]), state["epoch"]
         self.turn, self.done = state["turn"], state["done"]
         self.block_length = int(op.block_length or 1)
         self.queue = RowQueue(op.input.open(state["input"], run), state)
@@ -361,7 +367,8 @@ class _Cycle:
         stream = self._quickly_read(index, node, state)
         requested = buffer = None
         if stream is None and node.may_fail and self._reads_ahead(index):  # the others neither read nor call anything
-            ahead, buffer = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin), Buffer(_READ_AHEAD_ROWS, MOST_BYTES)
+            most = min(MOST_BYTES, run.asked.room or MOST_BYTES)
+            ahead, buffer = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin), Buffer(_READ_AHEAD_ROWS, most)
             requested = Event()
             rows = node.open(state, run.telling(requested.set))
             stream = run.watch(ahead, buffered(rows, buffer, run, run.counter(ahead), at_once=True), state)

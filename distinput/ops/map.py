@@ -5,7 +5,7 @@ import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain as joined
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -44,7 +44,7 @@ from distinput.plan.options import SkipErrors
 from distinput.run.processes import Workforce, check_sendable
 from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text
 from distinput.run.threads import cores
-from distinput.streaming.buffered import ThreadTrial
+from distinput.streaming.buffered import ThreadTrial, opened_ahead
 from distinput.values.spec import Spec
 
 if TYPE_CHECKING:
@@ -279,6 +279,7 @@ class _Pass:
       chain: their functions as one.
       run: the pass.
       counter: the step's figures in it.
+      stalls: whether the next block of the input may wait for what the loop does with those before it.
     """
 
     node: MapCalls
@@ -286,20 +287,29 @@ class _Pass:
     chain: Chain | Compiled
     run: Run
     counter: OpCounters
+    stalls: Callable[[], bool] = lambda: False
 
     @property
     def calling(self) -> Calling:
         """The functions, and the pass."""
-        return Calling(self.chain, self.run, self.counter, self.note)
+        return Calling(self.chain, self.run, self.counter, self.note, self.stalls)
 
     def made(self, state: State) -> Iterator[MadeBlock]:
         """Blocks of results from a state on, in the order of the elements."""
         node, chain, run = self.node, self.chain, self.run
-        first, workforce = self.maps[0], node.workforce
-        elsewhere = workforce is not None or first.executor is not None
+        first = self.maps[0]
+        elsewhere = node.workforce is not None or first.executor is not None
         below = run.one_by_one() if elsewhere or (first.num_parallel_calls or 1) > 1 else run
         by_block = elsewhere or isinstance(chain, Compiled)
-        upstream = node.input.open(state["input"], below.by_block() if by_block else below)
+        below = below.by_block() if by_block else below
+        if elsewhere or first.num_parallel_calls not in (None, 1):
+            upstream, stalls = opened_ahead(node.input, state["input"], below, self.counter)
+            return replace(self, stalls=stalls).called(upstream, state)
+        return self.called(node.input.open(state["input"], below), state)
+
+    def called(self, upstream: Stream, state: State) -> Iterator[MadeBlock]:
+        """Blocks of results for the elements of a stream."""
+        chain, first, workforce = self.chain, self.maps[0], self.node.workforce
         if workforce is not None:
             return called_in_processes(upstream, state, workforce, self.calling)
         if first.executor is not None:

@@ -11,28 +11,45 @@ from typing import Any, ClassVar
 
 from distinput.cluster.input_service import is_service, opened
 from distinput.columns.block import MOST_BYTES, Block, Failure, rows_within
-from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.filter import Filter, Where
 from distinput.ops.map import FusedMap
 from distinput.ops.map_rows import FusedMapRows
-from distinput.ops.piece_lanes import ProcessLanes, ServiceLanes, ThreadLanes, steps_for_service
+from distinput.ops.piece_lanes import (
+    ProcessLanes,
+    ServiceLanes,
+    Sharing,
+    ThreadLanes,
+    steps_for_service,
+    word_of_steps,
+)
 from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece, chain_below, in_place_of
+from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, normalized
-from distinput.plan.families import Fused, Neighbours, OneForOne, SameElements
+from distinput.plan.families import Fused, Neighbours, OneForOne, SameElements, Transparent
 from distinput.plan.fingerprint import layout
-from distinput.plan.node import Needs, Node, walk
+from distinput.plan.node import UNKNOWN, Needs, Node, walk
 from distinput.run.processes import Processes, Workforce
 from distinput.run.run import OpCounters, Run
 from distinput.run.segments import Closed
+from distinput.streaming.buffered import ThreadTrial, opened_ahead
 
-__all__ = ["OnWorkers", "as_without"]
+__all__ = ["OnWorkers", "OncePerWorker", "as_without"]
 
 
-_PIECE_SECONDS, _GROWTH, _MOST_ROWS = 0.02, 4, 4096
-"""Work that a piece should be, how much larger than the last one it may be, and the most rows of its input."""
+_GROWTH, _MOST_ROWS = 4, 4096
+"""How much larger than the last piece one may be, and the most rows of its input."""
+
+_SHARED_ROWS = 32
+"""Rows of a piece that other jobs make as well: a matter of the rows alone, and no time that anybody measured."""
+
+_BYTES_UNDER_WAY = 256 << 20
+"""What pieces under way and their results may hold, here and at the workers."""
+
+_TRIAL_PIECES, _LOSS = 16, 1.25
+"""After so many pieces it is known whether their way costs so many times their work; then they stay here."""
 
 _SERVICES = "'threads:N' or 'processes:N', the address of a Dask scheduler or of Ray,"
 
@@ -43,7 +60,7 @@ _SERVICES = "'threads:N' or 'processes:N', the address of a Dask scheduler or of
 
 
 @dataclass(frozen=True, eq=False)
-class OnWorkers(SameElements):
+class OnWorkers(Transparent):
     """Run what stands below on input workers, in exact order.
 
     The steps that call functions, and depend on single elements alone (`map`, `map_rows`, `filter`, `parse_example`), run at
@@ -59,10 +76,16 @@ class OnWorkers(SameElements):
       service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine. For a running
         cluster, the address of a Dask scheduler ("tcp://host:8786") or of Ray ("ray://host:10001"; "ray" for the one of this
         program), a `distributed.Client`, or a `concurrent.futures.Executor`.
-      max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker.
+      max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker. Never more
+        than hold 256 MiB with their results.
+      shared_bytes: of the last results, that other jobs get which send the same pieces to the same Dask cluster or executor:
+        those with the same pipeline, at the same place. 0: none. Elsewhere nothing is shared.
+      target_workers: "ANY": all pieces go to workers. "AUTO": those stay here whose way to a worker and back would cost this
+        program more than their work, as measured; not where results are shared.
 
     Raises:
-      InvalidArgumentError: `service` names no workers, or `max_outstanding_requests` is less than 1.
+      InvalidArgumentError: `service` names no workers, `max_outstanding_requests` is less than 1, `shared_bytes` is negative,
+        or `target_workers` is neither "ANY" nor "AUTO".
       TypeError: `service` is nothing of these, or at iteration, a function cannot be sent to a process.
       EngineMissing: at iteration, the package of the cluster is not installed.
       FailedPreconditionError: at iteration, a worker of a cluster has another version of the code.
@@ -77,18 +100,22 @@ class OnWorkers(SameElements):
     Source: the idea of `tf.data.experimental.service`, which gives up order and state.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    transparent: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs.ONE
-    by_position: ClassVar[bool] = True
-    indifferent: ClassVar[frozenset[str]] = frozenset({"service", "max_outstanding_requests"})
+    indifferent: ClassVar[frozenset[str]] = frozenset(
+        {"service", "max_outstanding_requests", "shared_bytes", "target_workers"}
+    )
     service: Any
     max_outstanding_requests: int | None = None
+    shared_bytes: int = 0
+    target_workers: str = "ANY"
 
     def __post_init__(self) -> None:
         _ = self.workers
+        normalized(self, "shared_bytes", at_least("on_workers", "shared_bytes", self.shared_bytes, 0))
+        if self.target_workers not in ("ANY", "AUTO"):
+            raise InvalidArgumentError(
+                f"on_workers: target_workers must be 'AUTO' or 'ANY', got {self.target_workers!r}"
+            )
         if self.max_outstanding_requests is not None:
             most = at_least("on_workers", "max_outstanding_requests", self.max_outstanding_requests, 1)
             normalized(self, "max_outstanding_requests", most)
@@ -110,39 +137,17 @@ class OnWorkers(SameElements):
         return kind, int(count)
 
     @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    @property
-    def fails_in_place(self) -> bool:
-        return self.input.fails_in_place
-
-    @property
     def notes(self) -> tuple[str, ...]:
         found = [words for step in walk(self.divided) if isinstance(step, _Divided | _Served) for words in step.served]
         if not found:
             return ("nothing goes to workers: no step below calls a function on single elements",)
         return ("at workers: " + ", ".join(found),)
 
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        return self.input.start_at(row, epoch)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self.input.fetch(rows, epoch)
-
     def stream(self, state: State, run: Run) -> Stream:
         if run.run_ahead is not None or run.sampling:  # nothing may be made ahead
             return self.input.open(state, run)
-        for copy, step in self._copies:
-            run.counters[id(copy)] = run.counter(step)
         run.counters.update({id(part): OpCounters() for part in walk(self.divided) if isinstance(part, _Divided)})
+        run.counters.update({id(copy): run.counter(step) for copy, step in self._copies})
         if not isinstance(self.divided, _Divided):
             return self.divided.open(state, run)
         run.counters[id(self.divided)] = run.counter(self)
@@ -156,11 +161,6 @@ class OnWorkers(SameElements):
     @cached_property
     def _copies(self) -> list[tuple[Node, Node]]:
         """The steps that stand above divided ones, and what they are copies of, whose counters they have."""
-        _ = self.divided
-        return self._made
-
-    @cached_property
-    def _made(self) -> list[tuple[Node, Node]]:
         return []
 
     def _within(self, node: Node) -> Node:
@@ -172,7 +172,7 @@ class OnWorkers(SameElements):
             copy: Node = base
         elif isinstance(base, _Served):
             copy = base.followed_by(self, len(base.functions.steps))
-            self._made.append((copy, base))
+            self._copies.append((copy, base))
         else:
             inputs = tuple([source if fetches else self._within(source) for source in base.inputs])
             changed = any(new is not old for new, old in zip(inputs, base.inputs, strict=True))
@@ -182,11 +182,12 @@ class OnWorkers(SameElements):
         made = copy
         for step in reversed(chain):
             made = step if copy is base else self._copied(step, (made,))
-        return _Divided(made, len(chain), self.service, self.workers, self.max_outstanding_requests, origin=self.origin)
+        most, auto = self.max_outstanding_requests, self.target_workers == "AUTO"
+        return _Divided(made, len(chain), self.service, self.workers, most, self.shared_bytes, auto, origin=self.origin)
 
     def _copied(self, step: Node, inputs: tuple[Node, ...]) -> Node:
         copy = step.with_inputs(inputs).same_as(step)
-        self._made.append((copy, step))
+        self._copies.append((copy, step))
         return copy
 
 
@@ -213,6 +214,44 @@ def _is_divisible(node: Node) -> bool:
     if not isinstance(node, OneForOne | Filter | Where) or not node.tolerant:
         return False
     return node.start(0) == {"input": node.inputs[0].start(0), "skip": 0}
+
+
+@dataclass(frozen=True, eq=False)
+class OncePerWorker(SameElements):
+    """The elements as many times as a service has workers when a pass begins, one time after the other; at least once.
+
+    Shapes and order: unchanged; a shuffle below it makes a new order each time. State: that of `repeat`, and how many `times`;
+    0 before the first element, when nobody has asked the service yet.
+
+    Args:
+      service: as for `on_workers`. A worker is what makes one call at a time: a thread of a Dask worker, a CPU of Ray.
+    """
+
+    by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PART
+    view_only: ClassVar[bool] = True
+    indifferent: ClassVar[frozenset[str]] = frozenset({"service"})
+    service: Any
+
+    @property
+    def cardinality(self) -> int:
+        return UNKNOWN if self.input.cardinality > 0 else self.input.cardinality
+
+    def start(self, epoch: int) -> State:
+        return {**Repeat(self.input, 1).start(epoch), "times": 0}
+
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        return state["input"], ahead
+
+    def stream(self, state: State, run: Run) -> Stream:
+        times = state["times"]
+        if not times:
+            with closing(opened(self.service)) as service:
+                times = max(1, service.workers())
+        for block, after in Repeat(self.input, times, origin=self.origin).stream(state, run):
+            yield block, {**after, "times": times}
 
 
 # ----------------------------------------------------------------------------
@@ -362,7 +401,7 @@ def _over(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 @dataclass(frozen=True, eq=False)
-class _Divided(SameElements):
+class _Divided(Transparent):
     """A chain of steps whose pieces run on workers.
 
     Args:
@@ -370,49 +409,24 @@ class _Divided(SameElements):
       service: what the workers belong to.
       workers: their kind and number.
       most: pieces under way.
+      shared_bytes: of the results that other jobs get.
+      auto: whether pieces stay here whose way costs more than their work.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    transparent: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs.ONE
-    by_position: ClassVar[bool] = True
     depth: int
     service: Any
     workers: tuple[str, int]
-    most: int | None = field(default=None)
+    most: int | None = None
+    shared_bytes: int = 0
+    auto: bool = False
 
     @property
     def op(self) -> str:
         return "on_workers"
 
     @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    @property
-    def fails_in_place(self) -> bool:
-        return self.input.fails_in_place
-
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        return self.input.start_at(row, epoch)
-
-    def count_elements(self) -> int:
-        return self.input.count_elements()
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
-
-    @property
     def fetches(self) -> bool:
         return self.input.fetches
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self.input.fetch(rows, epoch)
 
     @cached_property
     def chain(self) -> list[Node]:
@@ -438,6 +452,18 @@ class _Divided(SameElements):
     def steps_for_service(self) -> bytes:
         """The chain, as a service is given it."""
         return steps_for_service(self._task(elsewhere=True))
+
+    @cached_property
+    def sharing(self) -> Sharing | None:
+        """What other jobs get; None: nothing."""
+        if not self.shared_bytes or self.workers[0] != "service":
+            return None
+        return Sharing(word_of_steps(self._task(elsewhere=True), self.base), self.shared_bytes)
+
+    @cached_property
+    def trial(self) -> "_WayTrial":
+        """Whether elements cost this program less if workers make them."""
+        return _WayTrial(_TRIAL_PIECES, _LOSS)
 
     @cached_property
     def tasks(self) -> "SimpleQueue[PieceTask]":
@@ -480,11 +506,17 @@ class _Divided(SameElements):
         place = None if state is None else self._inside(state)
         if place is None:
             return
+        source = _Source(self, *place, run)
         try:
+            yield from self._first_pieces(source, run)
             with self._lanes(run) as lanes:
-                yield from self._pieces(*place, lanes, run)
+                yield from self._pieces(source, lanes, run)
         except Closed:
             return  # the run was closed while it waited
+        finally:
+            source.close()
+        if source.error is not None:
+            raise source.error
 
     @contextmanager
     def _lanes(self, run: Run) -> "Iterator[ThreadLanes | ProcessLanes | ServiceLanes]":
@@ -499,55 +531,68 @@ class _Divided(SameElements):
                 processes.drain(lambda: not run.cancelled.is_set())
                 yield ProcessLanes(processes, run, words)
         else:
-            with closing(ServiceLanes(opened(self.service), self.steps_for_service, run, words)) as service:
+            with closing(
+                ServiceLanes(opened(self.service), self.steps_for_service, run, words, self.sharing)
+            ) as service:
                 yield service
 
     def _here(self, state: State, run: Run) -> Any:
-        """What comes before a place at which pieces can begin, and that place; None at the end.
-
-        The first element is made here, too: it decides what the next ones must look like.
-        """
-        settled = all(_is_settled(step) for step in self.chain)
-        if settled and self._inside(state) is not None:
+        """What comes before a place at which pieces can begin, and that place; None at the end."""
+        if self._inside(state) is not None:
             return state
         stream = self.input.open(state, run.asking(run_ahead=0))
         try:
             for block, state in stream:
                 yield block, state
-                settled = settled or block.size > 0
-                if settled and self._inside(state) is not None:
+                if self._inside(state) is not None:
                     return state
         finally:
             stream.close()  # type: ignore[attr-defined]
         return None
 
-    def _pieces(self, before: State, over: int, lanes: ThreadLanes | ProcessLanes | ServiceLanes, run: Run) -> Stream:
-        counter = run.counter(self)
-        source = _Source(self, before, over, run)
-        waiting: deque[tuple[WorkPiece, Any]] = deque()
-        try:
-            while True:
-                counter.workers = lanes.count
-                full = len(waiting) >= (self.most or 2 * lanes.count) or source.ended
-                if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
-                    piece, sent = waiting.popleft()
-                    if sent is None:  # an error of the base
-                        result = self._alone((piece, run.tolerant, run.past_damage))
-                    else:
-                        result = counter.waits(lanes.receive, sent)
-                        source.took(piece, result)
+    def _first_pieces(self, source: "_Source", run: Run) -> Stream:
+        """Elements made here up to the first one, which decides what the next ones must look like."""
+        settled = all(_is_settled(step) for step in self.chain)
+        while not settled and (piece := source.next()) is not None:
+            result = self._alone((piece, run.tolerant, run.past_damage))
+            source.took(piece, result)
+            settled = any(isinstance(made, Block) and made.size for made, _ in result.items)
+            yield from self._delivered(result, run)
+
+    def _pieces(self, source: "_Source", lanes: ThreadLanes | ProcessLanes | ServiceLanes, run: Run) -> Stream:
+        counter, auto, trial = run.counter(self), self.auto and self.sharing is None, self.trial
+        waiting: deque[tuple[WorkPiece, Any, float]] = deque()
+        run.holding.append(waiting)
+        warm = 0  # pieces that workers have made: they import and connect for the first ones
+        while True:
+            counter.workers = lanes.count
+            source.seconds, source.most_bytes = lanes.piece_seconds, lanes.most_bytes
+            full = len(waiting) >= (self.most or 2 * lanes.count) or source.full or source.ended
+            full = full or bool(waiting and source.may_stall())
+            if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
+                piece, ticket, way = waiting.popleft()
+                begin = Run.clock()
+                if ticket is None:
+                    result = self._alone((piece, run.tolerant, run.past_damage))
+                else:
+                    result = counter.waits(lanes.receive, ticket)
                     counter.worked += result.seconds
-                    yield from self._delivered(result, run)
-                elif full:
-                    break
-                elif (next_piece := source.next()) is not None:
-                    failed = any(type(block) is Failure for block, _ in next_piece.blocks)
-                    asked = (next_piece, run.tolerant, run.past_damage)
-                    waiting.append((next_piece, None if failed else lanes.send(asked)))
-        finally:
-            source.close()
-        if source.error is not None:
-            raise source.error
+                    warm += 1
+                    if auto and warm > 2 * lanes.count and piece.rows >= source.size:
+                        trial.took(piece.rows, way + Run.clock() - begin, result.seconds)
+                source.took(piece, result)
+                yield from self._delivered(result, run)
+            elif full:
+                return
+            elif (next_piece := source.next()) is not None:
+                cheap = not trial.faster and trial.not_before > 0
+                here = auto and cheap and Run.clock() < trial.not_before
+                if auto:
+                    counter.choice = "here: the way to workers cost more than the work" if cheap else "workers"
+                here = here or any(type(block) is Failure for block, _ in next_piece.blocks)  # an error of the base
+                begin = Run.clock()
+                ticket = None if here else lanes.send((next_piece, run.tolerant, run.past_damage))
+                waiting.append((next_piece, ticket, Run.clock() - begin))
 
     @cached_property
     def _alone(self) -> PieceTask:
@@ -583,30 +628,69 @@ def _is_settled(step: Node) -> bool:
     )
 
 
+@dataclass
+class _WayTrial(ThreadTrial):
+    """The same with workers in the place of threads: without them, the program would do their work itself.
+
+    Args:
+      work: seconds that workers took for the pieces of this trial.
+    """
+
+    work: float = 0.0
+
+    def took(self, rows: int, way: float, work: float) -> None:
+        """Count a piece that a worker has made.
+
+        Args:
+          rows: elements in it.
+          way: seconds that this program took to send it, to wait for it and to unpack its results.
+          work: seconds that the worker took.
+        """
+        self.work += work
+        self.alone = self.work / (self._rows + rows)
+        if self.counted(rows, way) is not None:
+            self.work = 0.0
+
+
 class _Source:
     """Pieces of the base.
 
     Attributes:
       ended: whether all pieces were given.
       error: what ended the base.
+      size: rows of the next piece, unless others make the same.
+      seconds: of work that a piece should be.
+      most_bytes: of a piece and its results.
     """
 
     def __init__(self, divided: _Divided, before: State, over: int, run: Run) -> None:
         self._divided, self._before, self._over = divided, before, over
-        self._stream = divided.base.open(before, run.by_block())
+        self._stream, self._stalls = opened_ahead(divided.base, before, run.by_block(), run.counter(divided))
         self._block: Block | None = None
         self._after = before
         self._first = 0  # row of the block in hand
-        self._size = 1
+        self.size, self.seconds, self.most_bytes = 1, ThreadLanes.piece_seconds, ThreadLanes.most_bytes
+        self._fixed = divided.sharing is not None
+        self._under_way, self._row_bytes = 0, float(MOST_BYTES)  # unless a result tells
         self.ended = False
         self.error: Exception | None = None
 
+    @property
+    def full(self) -> bool:
+        """Whether what is under way holds as much as it may."""
+        return self._under_way * self._row_bytes >= _BYTES_UNDER_WAY
+
     def next(self) -> WorkPiece | None:
         """The next piece; None at the end."""
+        made = self._made()
+        self._under_way += made.rows if made else 0
+        return made
+
+    def _made(self) -> WorkPiece | None:
         parts: list[tuple[Block, State | None]] = []
         state: State | None = None
-        left, over, deadline = self._size, 0, Run.clock() + _PIECE_SECONDS
-        while left > 0 and (not parts or Run.clock() < deadline):
+        left, over, deadline = self.size, 0, Run.clock() + self.seconds
+        while left > 0 and (not parts or (Run.clock() < deadline and not self.may_stall())):
             if self._block is None and not self._pull():
                 break
             assert self._block is not None
@@ -616,35 +700,39 @@ class _Source:
                     state = self._divided._outside(self._before, self._first)
                     self._pass()
                 break
+            if self._fixed:  # the rows alone say where it ends, so that other jobs have the same pieces
+                each = rows_within(self._block.size, self._block.nbytes, _SHARED_ROWS)
+                left = min(each - self._first % each, self._block.size - self._first)
             rows = self._block.rows(self._first, min(self._block.size, self._first + left))
             if state is None:
                 state, over = self._divided._outside(self._before, self._first), self._first
             self._first += rows.size
             left -= rows.size
             if self._first < self._block.size:
-                cut = self._divided_cut()
-                return WorkPiece(state, [*parts, (rows, None)], over, cut)
+                return WorkPiece(state, [*parts, (rows, None)], over, {"input": self._before, "skip": self._first})
             parts.append((rows, self._after))
             self._pass()
         return None if state is None else WorkPiece(state, parts, over, None)
 
+    def may_stall(self) -> bool:
+        """Whether the next piece may wait for what the loop does with those before it."""
+        return self._block is None and self._stalls()
+
     def took(self, piece: WorkPiece, result: Result) -> None:
         """Choose the size of the next pieces by the time that one took, and by the bytes of its results."""
         rows = piece.rows
+        self._under_way -= rows
         nbytes = sum([made.nbytes for made, _ in result.items if isinstance(made, Block)])
         nbytes += sum([block.nbytes for block, _ in piece.blocks])
         if rows:
-            most = min(
-                _GROWTH * self._size, rows_within(rows, max(1, nbytes), _MOST_ROWS) if nbytes < MOST_BYTES * rows else 1
-            )
-            self._size = int(max(1, min(_PIECE_SECONDS * rows / max(result.seconds, 1e-9), most)))
+            self._row_bytes = nbytes / rows
+            most_bytes = min(self.most_bytes, _BYTES_UNDER_WAY // 4)
+            within = max(1, min(_MOST_ROWS, most_bytes * rows // max(1, nbytes)))
+            self.size = int(max(1, min(self.seconds * rows / max(result.seconds, 1e-9), _GROWTH * self.size, within)))
 
     def close(self) -> None:
         """End the stream of the base."""
         self._stream.close()  # type: ignore[attr-defined]
-
-    def _divided_cut(self) -> State:
-        return {"input": self._before, "skip": self._first}
 
     def _pull(self) -> bool:
         """Take up the next block that is not passed over; False at the end."""

@@ -167,8 +167,10 @@ class Pack(Node):
 
     Shapes: each component [n, ...] becomes [length, ...]. A dict gets two more components, `segment_ids` and `positions`,
     int32 [length]; anything else becomes a tuple (packed, segment_ids, positions). `segment_ids` numbers the sequences of a row
-    from 1, and is 0 where there is padding; `positions` counts the tokens of each sequence from 0. State: where the first
-    sequence of the window stands, and how many of the window's rows were sent; a restart plans the window again.
+    from 1, and is 0 where there is padding; `positions` counts the tokens of each sequence from 0. With `cu_seqlens=True`
+    another component of that name follows, int32 [sequences + 1]: where each sequence begins, and `length`; padding counts as
+    the last one. Kernels of attention over sequences of many lengths take it as it is (`flash_attn_varlen_func`). State: where
+    the first sequence of the window stands, and how many of its rows were sent; a restart plans the window again.
 
     Args:
       length: tokens in a row.
@@ -179,6 +181,7 @@ class Pack(Node):
       window: rows planned together, at least 1; None: about a million tokens, from 64 to 512 rows. More rows leave less
         padding and need more memory.
       padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0.
+      cu_seqlens: also give the places in each row at which its sequences begin and the last one ends.
 
     Raises:
       InvalidArgumentError: an argument is none of these; a component has no first dimension, or other unknown dimensions; at
@@ -192,6 +195,8 @@ class Pack(Node):
     ...     print(tokens, segment_ids, positions)
     [1 3 3 3 0 0] [1 2 2 2 0 0] [0 0 1 2 0 0]
     [2 2 4 4 4 4] [1 1 2 2 2 2] [0 1 0 1 2 3]
+    >>> [cu_seqlens.tolist() for *_, cu_seqlens in ds.pack(6, cu_seqlens=True)]
+    [[0, 1, 4, 6], [0, 2, 6]]
 
     Source: the rule is that of Johnson, Demers, Ullman, Garey and Graham (SIAM Journal on Computing 3, 1974); segment ids and
     positions are those of T5X and Grain.
@@ -205,6 +210,7 @@ class Pack(Node):
     on_longer: str = "raise"
     window: int | None = None
     padding_values: Any = None
+    cu_seqlens: bool = False
 
     def __post_init__(self) -> None:
         if at_least("pack", "length", self.length, 1) >= 1 << 31:
@@ -222,6 +228,8 @@ class Pack(Node):
 
     def arguments(self) -> dict[str, Any]:
         found = super().arguments()
+        if not self.cu_seqlens:
+            del found["cu_seqlens"]
         return found if self.padding_values is None else {**found, "padding_values": str(self.padding_values)}
 
     @cached_property
@@ -239,23 +247,24 @@ class Pack(Node):
     def spec(self) -> Spec:
         numbers = TensorSpec((int(self.length),), np.int32)
         packed = self.input.spec.map(lambda leaf: TensorSpec((int(self.length), *leaf.shape[1:]), leaf.dtype))  # type: ignore[index, union-attr]
-        return Spec.of(self._joined(packed.nest, numbers, numbers))
+        return Spec.of(self._joined(packed.nest, numbers, numbers, TensorSpec((None,), np.int32)))
 
-    def _joined(self, packed: Any, segment_ids: Any, positions: Any) -> Any:
+    def _joined(self, packed: Any, *added: Any) -> Any:
+        names = ("segment_ids", "positions", "cu_seqlens") if self.cu_seqlens else ("segment_ids", "positions")
         if self.input.spec.structure.kind != "dict":
-            return packed, segment_ids, positions
-        for name in ("segment_ids", "positions"):
+            return packed, *added[: len(names)]
+        for name in names:
             if name in packed:
                 raise InvalidArgumentError(
                     f"pack: it adds a component {name!r}, which the elements have already; rename theirs before"
                 )
-        return {**packed, "segment_ids": segment_ids, "positions": positions}
+        return {**packed, **dict(zip(names, added, strict=False))}
 
     @cached_property
     def _places(self) -> list[int]:
-        """For each leaf of a row, which one of the packed leaves, the segment ids and the positions it is."""
+        """For each leaf of a row, which one of the packed leaves, the segment ids and the positions, and of the ends, it is."""
         count = len(self.input.spec.leaves)
-        nest = self._joined(self.input.spec.structure.build(list(range(count))), count, count + 1)
+        nest = self._joined(self.input.spec.structure.build(list(range(count))), count, count + 1, count + 2)
         return [int(place) for place in self.spec.structure.flatten(nest)]
 
     @property
@@ -313,8 +322,10 @@ class Pack(Node):
         if not window.parts:
             return
         for arrays, row, more in self.packing.rows(window.parts, np.concatenate(window.sizes), window.row):
-            columns = [Dense(arrays[place]) for place in self._places]
-            made = ColumnBlock(self.spec.structure, columns, len(arrays[0]))
+            columns: list[Column] = [Dense(array) for array in arrays]
+            if self.cu_seqlens:
+                columns.append(_cumulative(arrays[-2]))
+            made = ColumnBlock(self.spec.structure, [columns[place] for place in self._places], len(arrays[0]))
             yield made, {**window.first, "row": row} if more else {**window.after, "row": 0}
 
     def _sizes(self, rows: Block, first: int = 0) -> tuple[Ints, int | None]:
@@ -347,6 +358,15 @@ class Pack(Node):
             )
         error.add_note(f"on {element_text(element)}")
         return error
+
+
+def _cumulative(segments: Array) -> Ragged:
+    """For each row of segment ids [n, length], where its segments begin, and its length."""
+    count, length = segments.shape
+    begins = np.ones((count, length + 1), bool)  # the last one is the end of the row
+    begins[:, 1:-1] = segments[:, 1:] != segments[:, :-1]
+    sizes = begins.sum(1, dtype=np.int64)
+    return Ragged(Dense(np.nonzero(begins)[1].astype(np.int32)), np.cumsum(sizes) - sizes, sizes)
 
 
 class _Window:

@@ -1,32 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where pieces go: threads, processes of this machine, or an input service. Results are taken in the order of the pieces."""
 
+import hashlib
 import os
 import pickle
 import platform
 import sys
 import traceback
+from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 from distinput.cluster.input_service import InputService
+from distinput.columns.block import MOST_BYTES
+from distinput.columns.state import Digest
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
 from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece
-from distinput.plan.code import PYTHON
+from distinput.plan.code import PYTHON, objects_word
+from distinput.plan.fingerprint import fingerprint
+from distinput.plan.node import Node
 from distinput.run.processes import Processes, pickled
 from distinput.run.run import Run
 from distinput.run.segments import Closed, Packed, dumps_with_buffers
 
-__all__ = ["ProcessLanes", "ServiceLanes", "ThreadLanes", "steps_for_service"]
+__all__ = ["ProcessLanes", "ServiceLanes", "Sharing", "ThreadLanes", "steps_for_service", "word_of_steps"]
+
+
+_PIECE_SECONDS = 0.02
+"""Work that a piece should be."""
 
 
 class ThreadLanes:
     """A pool of threads, each piece at a copy of the chain that no other piece is at."""
+
+    piece_seconds, most_bytes = _PIECE_SECONDS, MOST_BYTES
 
     def __init__(self, pool: Any, count: int, tasks: "SimpleQueue[PieceTask]", run: Run) -> None:
         self._pool, self.count, self._tasks, self._run = pool, count, tasks, run
@@ -63,6 +75,8 @@ def _note_traces(result: Result, where: str) -> None:
 
 class ProcessLanes:
     """Worker processes."""
+
+    piece_seconds, most_bytes = _PIECE_SECONDS, MOST_BYTES
 
     def __init__(self, processes: Processes, run: Run, chain: str) -> None:
         self._processes, self._run, self._chain = processes, run, chain
@@ -107,11 +121,20 @@ class ProcessLanes:
 _TRIES = 4
 """How often a piece is sent before its loss is an error."""
 
+_PIECES_A_SECOND = 100
+"""Of all workers together."""
+
+_MOST_PIECE_BYTES, _MOST_HERE = 8 * MOST_BYTES, 64 * MOST_BYTES
+"""Bytes of one piece, and of those that are under way."""
+
 _LOOK_SECONDS = 0.2
 """How often a wait looks whether the iteration was closed."""
 
 _COUNT_SECONDS = 2.0
 """How long a count of the workers holds."""
+
+_FORGET_SECONDS = 5.0
+"""How long a wait is before the service is asked whether it still knows the piece, and between that."""
 
 _NOBODY_SECONDS = 300.0
 """How long a piece waits while there are no workers: clusters start them when there is work."""
@@ -127,6 +150,18 @@ class _SentPiece:
     tries: int = 1
 
 
+class Sharing(NamedTuple):
+    """What is made for one job is kept for others that do the same.
+
+    Args:
+      word: of the steps and of what they read, from `word_of_steps`.
+      most_bytes: of the last results, which are kept for jobs that come to their place later.
+    """
+
+    word: str
+    most_bytes: int
+
+
 class ServiceLanes:
     """An input service, and how pieces get there.
 
@@ -135,12 +170,17 @@ class ServiceLanes:
       steps: from `steps_for_service`.
       run: the pass.
       chain: the steps, in words.
+      sharing: None: other jobs do not get what is made.
     """
 
-    def __init__(self, service: InputService, steps: bytes, run: Run, chain: str) -> None:
-        self._service, self._run, self._chain = service, run, chain
-        self._steps = service.shared(steps)
+    def __init__(
+        self, service: InputService, steps: bytes, run: Run, chain: str, sharing: Sharing | None = None
+    ) -> None:
+        self._service, self._run, self._chain, self._data, self._sharing = service, run, chain, steps, sharing
+        self._steps = service.shared(steps, sharing.word if sharing else "")
         self._under_way: set[Future[Any]] = set()
+        self._kept: deque[tuple[Future[Any], int]] = deque()
+        self._kept_bytes = 0
         self._count, self._counted = 1, -_COUNT_SECONDS
 
     @property
@@ -150,12 +190,32 @@ class ServiceLanes:
             self._count, self._counted = self._service.workers(), Run.clock()
         return max(1, self._count)
 
+    @property
+    def piece_seconds(self) -> float:
+        """Work that a piece should be: a scheduler and the consumer need some milliseconds for each."""
+        return max(0.05, self.count / _PIECES_A_SECOND)
+
+    @property
+    def most_bytes(self) -> int:
+        """Of a piece: as many as two for each worker may have here together, but neither few nor very many."""
+        return max(MOST_BYTES, min(_MOST_PIECE_BYTES, _MOST_HERE // (2 * self.count)))
+
     def send(self, given: tuple[WorkPiece, bool, bool]) -> _SentPiece:
         """Hand a piece to the service."""
         piece, *asked = given
         blocks = [(packed(block), after) for block, after in piece.blocks]
         content = _as_packed((piece._replace(blocks=blocks), *asked))
-        return _SentPiece(content, piece.rows, self._submitted(content))
+        return _SentPiece(content, piece.rows, self._submitted(content, self._word(content)))
+
+    def _word(self, content: Packed) -> str:
+        """What only a piece with the same steps, place and elements has; empty: none is needed."""
+        if self._sharing is None:
+            return ""
+        word = hashlib.blake2b(self._sharing.word.encode(), digest_size=20)
+        for part in (content.data, *content.buffers):
+            word.update(len(part).to_bytes(8))
+            word.update(part)
+        return word.hexdigest()
 
     def ready(self, sent: _SentPiece) -> bool:
         """Whether its result, or the news of its loss, is there."""
@@ -184,21 +244,36 @@ class ServiceLanes:
                         "or need more memory than there is"
                     ) from lost
                 sent.tries += 1
-                sent.future = self._submitted(sent.content)
+                sent.future = self._submitted(sent.content, again=True)
                 continue
             self._under_way.discard(sent.future)
+            if self._sharing is not None and answer.content is not None:
+                self._keep(sent.future, answer.content.nbytes, self._sharing.most_bytes)
+                answer = replace(
+                    answer, content=Packed(answer.content.data, answer.content.buffers)
+                )  # others have it too
             return self._opened(answer)
+
+    def _keep(self, future: "Future[Any]", nbytes: int, most: int) -> None:
+        """Hold the last results, so that jobs which are behind this one get them."""
+        self._kept.append((future, nbytes))
+        self._kept_bytes += nbytes
+        while self._kept_bytes > most:
+            self._kept_bytes -= self._kept.popleft()[1]
 
     def close(self) -> None:
         """Cancel what is under way, and close what was opened for the service."""
         with suppress(Exception):  # a service that has ended takes no news
             for future in self._under_way:
                 future.cancel()
+        self._kept.clear()
         self._service.close()
 
-    def _submitted(self, content: Packed) -> "Future[Any]":
+    def _submitted(self, content: Packed, word: str = "", *, again: bool = False) -> "Future[Any]":
         try:
-            future = self._service.submit(_answered, self._steps, content)
+            if again:  # the steps may be lost, too
+                self._steps = self._service.shared(self._data)
+            future = self._service.submit(_answered, self._steps, content, word=word)
         except Exception as error:
             raise UnavailableError(
                 f"on_workers: the service takes no more work ({type(error).__name__}: {error}); start it again, and go on from "
@@ -208,7 +283,7 @@ class ServiceLanes:
         return future
 
     def _awaited(self, sent: _SentPiece) -> Any:
-        begin = Run.clock()
+        begin = looked = Run.clock()
         while True:
             try:
                 return sent.future.result(_LOOK_SECONDS)
@@ -217,6 +292,10 @@ class ServiceLanes:
                     raise Closed from None
                 if sent.future.done():
                     raise
+            if Run.clock() > looked + _FORGET_SECONDS:
+                if self._service.forgot(sent.future):
+                    raise LookupError("the service no longer knows the work")
+                looked = Run.clock()
             if self.count and self._count:
                 begin = Run.clock()
             elif Run.clock() > begin + _NOBODY_SECONDS:
@@ -259,6 +338,13 @@ def steps_for_service(task: PieceTask) -> bytes:
       TypeError: they cannot be sent.
     """
     return pickle.dumps((_versions(), _words_of(task), pickled("on_workers", task)))
+
+
+def word_of_steps(task: PieceTask, base: Node) -> str:
+    """A word that tasks have which do the same: in all programs that run the same code on the same data."""
+    steps = [(step.identity, step.where(), str(step.spec)) for step in task.steps]
+    held = objects_word([value for step in task.steps for value in step.arguments().values()])
+    return Digest(16).add(sorted(_versions().items()), steps, held, fingerprint(base)).word
 
 
 def _versions() -> dict[str, str]:

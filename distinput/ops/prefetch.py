@@ -8,13 +8,11 @@ from math import inf
 from typing import ClassVar
 
 from distinput.columns.block import Block
-from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import AUTOTUNE, integer, normalized
-from distinput.plan.families import SameElements
-from distinput.plan.node import Needs
+from distinput.plan.families import Transparent
 from distinput.run.run import OpCounters, Run
 from distinput.streaming.buffered import Buffer, Stopped, ThreadTrial, buffered
 
@@ -34,7 +32,7 @@ _WINDOW_BLOCKS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Prefetch(SameElements):
+class Prefetch(Transparent):
     """Make up to `buffer_size` elements ahead, on a thread.
 
     Shapes and order: unchanged. State: that of the input, since it travels with each block; elements that were made ahead and
@@ -55,12 +53,7 @@ class Prefetch(SameElements):
     Source: `tf.data.Dataset.prefetch`.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    transparent: ClassVar[bool] = True
     delays: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs.ONE
-    by_position: ClassVar[bool] = True
     buffer_size: int | None
     most_bytes: float = field(default=inf, kw_only=True, repr=False)
     """Nothing more is made ahead while so many bytes wait."""
@@ -72,14 +65,8 @@ class Prefetch(SameElements):
         normalized(self, "buffer_size", size)
 
     @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        return self.input.start_at(row, epoch)
+    def fails_in_place(self) -> bool:
+        return False
 
     def stream(self, state: State, run: Run) -> Stream:
         upstream = self.input.open(state, run)
@@ -93,13 +80,6 @@ class Prefetch(SameElements):
     def found(self) -> "_Found":
         """What AUTOTUNE has measured, in all passes."""
         return _Found(_TRIAL_BLOCKS, _GAIN)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self.input.fetch(rows, epoch)
 
 
 @dataclass

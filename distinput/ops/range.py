@@ -80,22 +80,12 @@ class Range(InMemory):
         """How many numbers there are."""
         return max(0, -(-(self.stop - self.first) // self.step))
 
-    def start(self, epoch: int) -> State:
-        return {"row": 0}
-
-    def start_at(self, row: int, epoch: int) -> State:
-        return {"row": row}
-
     def stream(self, state: State, run: Run) -> Stream:
         size, most = self.size, block_rows(8)
         counted = _counted(most)
         for row in range(state["row"], size, most):
             end = min(row + most, size)
             yield self._block(self._numbers(row, end, counted)), {"row": end}
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._block(rows if (self.first, self.step) == (0, 1) else rows * self.step + self.first)
@@ -172,21 +162,11 @@ class Counter(InMemory):
     def cardinality(self) -> int:
         return INFINITE
 
-    def start(self, epoch: int) -> State:
-        return {"row": 0}
-
-    def start_at(self, row: int, epoch: int) -> State:
-        return {"row": row}
-
     def stream(self, state: State, run: Run) -> Stream:
         row, most = state["row"], block_rows(self.output_type.itemsize)
         while True:
             yield self._block(np.arange(row, row + most)), {"row": row + most}
             row += most
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._block(rows)

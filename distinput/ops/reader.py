@@ -21,8 +21,9 @@ from distinput.columns.state import Mark, State
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
 from distinput.files.paths import ask_each, local_path
-from distinput.files.source import beginning_with, stamp_of, stamped, telling
+from distinput.files.source import beginning_with, begun_within, stamp_of, stamped, telling, within
 from distinput.formats.format import Format, Portion, Position
+from distinput.kernels.kernel import renewed
 from distinput.ops.slices import Slices
 from distinput.plan.families import SameElements, in_one_order
 from distinput.plan.fingerprint import is_position
@@ -97,7 +98,7 @@ class Follows:
         self.rows = 0
         """As many as are known."""
         self._blocks: Iterator[Any] = iter(())
-        self._lock = Lock()  # workers of one process may ask at the same time
+        self._lock = renewed(Lock())  # workers of one process may ask at the same time
         with suppress(DataLossError, InvalidArgumentError, OSError):
             whole = format.rows(path) if format.counts_rows else None
             if whole is not None:
@@ -494,7 +495,8 @@ class Reader(Node):
         with suppress(Exception):
             if self.table is not None:
                 self.table.check(self.table.index(path))
-            for block, after in self.format.read_groups(path, None, self.group, given):
+            blocks = self.format.read_groups(path, None, self.group, given)
+            for block, after in begun_within(run.room, blocks):
                 run.reading = partial(_told, place := {**place, "position": after})
                 state = {**state, "position": after}
                 yield block, state
@@ -512,7 +514,7 @@ class Reader(Node):
     def _ahead(self, state: State, run: Run) -> Stream:
         past_errors = run.goes_past(self.format.errors_of_records)
         if self.format.in_portions and not (past_errors and self.format.resumes):
-            return portions_ahead(portions_in(self._files(state, run), self._portions(), run), run)
+            return portions_ahead(portions_in(self._files(state, run), self._portions(run), run), run)
         if self.format.reads:
             return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
@@ -564,8 +566,8 @@ class Reader(Node):
             nonlocal rows
             blocks = self.format.read_groups(place["path"], place["position"], self.group, rows)
             begun, requested = place.pop("begun", None), run.requested if place.pop("last", False) else None
-            if begun is not None or requested is not None:
-                with beginning_with(place["path"], begun), telling(requested):
+            if begun is not None or requested is not None or run.asked.room is not None:
+                with beginning_with(place["path"], begun), telling(requested), within(*run.room):
                     first = next(blocks, None)
                 blocks = chain([] if first is None else [first], blocks)
                 del begun, first  # their memory is not held while the rest is read
@@ -575,13 +577,13 @@ class Reader(Node):
 
         return read
 
-    def _portions(self) -> Callable[[ReadingPlace], Iterator[Portion]]:
+    def _portions(self, run: Run) -> Callable[[ReadingPlace], Iterator[Portion]]:
         rows = 0
 
         def read(place: ReadingPlace) -> Iterator[Portion]:
             nonlocal rows
             portions = self.format.portions(place["path"], place["position"], None, self.group, rows)
-            with stamped(place["path"], place["stamp"]):
+            with stamped(place["path"], place["stamp"]), within(*run.room):
                 first = next(portions, None)
             for portion in () if first is None else chain([first], portions):
                 rows += portion.rows

@@ -2,9 +2,9 @@
 """`select`: some of the components of dicts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from distinput.columns.block import Block, ColumnBlock, Failure
 from distinput.columns.column import Ints
@@ -15,6 +15,8 @@ from distinput.plan.check import normalized
 from distinput.plan.families import OneForOne
 from distinput.plan.node import Node
 from distinput.run.run import Run
+from distinput.values.nest import Structure
+from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec
 
 __all__ = ["Select"]
@@ -24,12 +26,13 @@ __all__ = ["Select"]
 class Select(OneForOne):
     """Keep these components of elements that are dicts, in this order.
 
-    Parquet and Arrow files are read without the other columns, whose nulls and damage are then no errors.
+    Parquet and Arrow files are read without the other columns, whose nulls and damage are then no errors. "messages.role" keeps
+    of the dict "messages" its component "role" alone.
 
     Shapes: dicts with these keys. Order: unchanged. State: that of the input.
 
     Args:
-      columns: names of components, at least one.
+      columns: names of components, at least one, with dots in them for parts of inner dicts.
 
     Raises:
       InvalidArgumentError: elements have no such component, or `columns` is one name, empty, or names one twice.
@@ -39,6 +42,8 @@ class Select(OneForOne):
     >>> ds = di.data.Dataset.from_tensor_slices({"x": [1, 2], "y": [3, 4], "z": [5, 6]})
     >>> ds.select(["z", "x"]).to_list()
     [{'z': 5, 'x': 1}, {'z': 6, 'x': 2}]
+    >>> ds.map(lambda row: {"all": row, "x": row["x"]}).select(["all.y"]).to_list()
+    [{'all': {'y': 3}}, {'all': {'y': 4}}]
 
     Source: `datasets.Dataset.select_columns`.
     """
@@ -64,29 +69,63 @@ class Select(OneForOne):
             _ = self.spec
         return self
 
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The components that are chosen, or of which parts are."""
+        return self.spec.structure.order
+
     @cached_property
     def spec(self) -> Spec:
         given = self.input.spec
-        structure = given.structure
-        if structure.kind != "dict":
+        if given.structure.kind != "dict":
             raise TypeError(f"select: elements must be dicts, got {given.nest}; use map to choose from other nests")
-        for name in self.columns:
-            if name not in structure.keys:
-                raise InvalidArgumentError(
-                    f"select: elements have no component {name!r}; they have {', '.join(map(str, structure.keys))}"
-                )
-        nest = given.nest
-        return Spec.of({name: nest[name] for name in self.columns})
+        structure, places = self._chosen(
+            replace(given.structure, mapping=None), 0, [(name, name) for name in self.columns]
+        )
+        return Spec(structure, tuple([given.leaves[place] for place in places]))
 
     @cached_property
     def _places(self) -> list[int]:
         """The places of the leaves that are kept, in the order of the spec."""
-        structure = self.input.spec.structure
-        first, spans = 0, {}
-        for key, child in zip(structure.keys, structure.children, strict=True):
-            spans[key] = range(first, first + child.num_leaves)
+        return self._chosen(self.input.spec.structure, 0, [(name, name) for name in self.columns])[1]
+
+    def _chosen(self, at: Structure, first: int, wanted: list[tuple[str, str]]) -> tuple[Structure, list[int]]:
+        """What is left of a dict whose leaves begin at a place, and their places.
+
+        Args:
+          at: the dict.
+          first: the place.
+          wanted: what is left of names, and the names.
+        """
+        parts: dict[Any, list[tuple[str, str]]] = {}
+        for rest, name in wanted:
+            if not rest:  # all of it
+                return at, list(range(first, first + at.num_leaves))
+            keys = at.keys if at.kind == "dict" else ()
+            key = rest if rest in keys else next((key for key in keys if rest.startswith(f"{key}.")), None)
+            if key is None and is_nullable(at):
+                parts.setdefault("value", []).append((rest, name))
+                parts.setdefault("valid", []).append(("", name))
+            elif key is None:
+                raise InvalidArgumentError(
+                    f"select: elements have no component {name!r}; they have {', '.join(map(str, keys or [str(at)]))}"
+                )
+            else:
+                parts.setdefault(key, []).append((rest[len(key) + 1 :], name))
+        if at.mapping is not None and not is_nullable(at) and at.makes_anew:
+            raise InvalidArgumentError(
+                f"select: {wanted[0][1]!r} is a part of what as_rows makes; select it before as_rows"
+            )
+        found, places = {}, []
+        for key, child in zip(at.keys, at.children, strict=True):
+            if key in parts:
+                found[key], below = self._chosen(child, first, parts[key])
+                places += below
             first += child.num_leaves
-        return [place for key in self.spec.structure.keys for place in spans[key]]
+        keys = tuple([key for key in at.keys if key in found])
+        children = tuple([found[key] for key in keys])
+        mapping = at.mapping if keys == at.keys else None
+        return replace(at, keys=keys, children=children, order=tuple(parts), mapping=mapping), places
 
     def start(self, epoch: int) -> State:
         return self.input.start(epoch)

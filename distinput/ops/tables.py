@@ -302,12 +302,6 @@ class TableRows(InMemory):
             digest.array(self.order)
         return {"values": digest.word}
 
-    def start(self, epoch: int) -> State:
-        return {"row": 0}
-
-    def start_at(self, row: int, epoch: int) -> State:
-        return {"row": row}
-
     def stream(self, state: State, run: Run) -> Stream:
         row = state["row"]
         if self.order is not None:
@@ -325,10 +319,6 @@ class TableRows(InMemory):
                 block = frozen(self.reading.block(part, self.spec, row))
                 row += part.num_rows
                 yield block, {"row": row}
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._rows(rows if self.order is None else self.order.take(rows))

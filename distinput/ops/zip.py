@@ -79,8 +79,9 @@ class Zip(Node):
         return list(zip(self.sources, marks, strict=True))
 
     def stream(self, state: State, run: Run) -> Stream:
+        sharing = run.sharing(len(self.sources))
         queues = [
-            RowQueue(source.open(mark["input"], run), mark)
+            RowQueue(source.open(mark["input"], sharing), mark)
             for source, mark in zip(self.sources, state["inputs"], strict=True)
         ]
         structure: Structure | None = None

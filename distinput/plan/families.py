@@ -39,6 +39,7 @@ __all__ = [
     "SameElements",
     "Seeded",
     "Stacking",
+    "Transparent",
     "common_spec",
     "datasets_spec",
     "differing",
@@ -107,6 +108,41 @@ class SameElements(Node):
     @property
     def _asks(self) -> bool:
         return False  # its functions decide which elements come, and not what they look like
+
+
+@dataclass(frozen=True, eq=False)
+class Transparent(SameElements):
+    """A step whose elements and states are those of its input: it says how they are made."""
+
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
+    transparent: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.ONE
+    by_position: ClassVar[bool] = True
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    @property
+    def fails_in_place(self) -> bool:
+        return self.input.fails_in_place
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        return self.input.start_at(row, epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        return self.input.open(state, run)
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self.input.fetch(rows, epoch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -499,6 +535,16 @@ class InMemory(Node):
     harmless: ClassVar[bool] = True
     view_only: ClassVar[bool] = True
 
+    def start(self, epoch: int) -> State:
+        return {"row": 0}
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {"row": row}
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
     @abstractmethod
     def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
         """The rows that hold one of these numbers; none if the elements are not numbers."""
@@ -536,19 +582,9 @@ class Rows(InMemory):
     def arguments(self) -> dict[str, Any]:
         return {"elements": self.description or f"{self.block.size} rows"}
 
-    def start(self, epoch: int) -> State:
-        return {"row": 0}
-
-    def start_at(self, row: int, epoch: int) -> State:
-        return {"row": row}
-
     def stream(self, state: State, run: Run) -> Stream:
         for block, end in rows_from(self.block, state["row"]):
             yield block, {"row": end}
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return picked(self.block, rows)

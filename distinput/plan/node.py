@@ -319,6 +319,11 @@ class Node(ABC):
     """True: to count its elements, a function is called that makes datasets."""
 
     @property
+    def waits(self) -> bool:
+        """Whether its next element may wait for what the loop does with the last one."""
+        return False
+
+    @property
     def drops_rows(self) -> bool:
         """Whether it drops rows at the end that do not fill a batch."""
         return False

@@ -419,6 +419,17 @@ class Options(_Settings):
     >>> len(calls)
     1
 
+    `memory_budget`, which TensorFlow does not have, is how many bytes of what they read the readers of files may hold, all of
+    them together. Mixtures divide it among their inputs, which are then read in smaller pieces; elements and states stay the
+    same. Without it, more than four inputs share 8 MiB. A single record, a page of a Parquet file and a compressed record
+    batch of an Arrow file may take more.
+
+    >>> options = di.data.Options()
+    >>> options.memory_budget = 16 << 20
+    >>> sources = [di.data.Dataset.range(3)] * 100
+    >>> di.data.Dataset.sample_from_datasets(sources, seed=1).with_options(options).reduce(0, lambda s, x: s + int(x))
+    300
+
     `on_error`, which TensorFlow does not have, says what readers of files, `map`, `map_rows` and `parse_example` do with an
     element that fails, where their own argument `on_error` does not say it: "raise", "skip" or `SkipErrors(...)`. It holds
     for the steps before `with_options` and for those that follow it.
@@ -440,11 +451,12 @@ class Options(_Settings):
     experimental_symbolic_checkpoint: bool | None = None
     experimental_warm_start: bool | None = None
     framework_type: list[str] | None = None
+    memory_budget: int | None = None
     on_error: str | SkipErrors | None = None
     run_ahead: int | None = None
     threading: ThreadingOptions
 
-    LEAST: ClassVar[dict[str, int]] = {"run_ahead": 0}
+    LEAST: ClassVar[dict[str, int]] = {"memory_budget": 1, "run_ahead": 0}
 
     def __init__(self) -> None:
         self.autotune = AutotuneOptions()

@@ -38,8 +38,10 @@ def select_in_files(node: Node) -> Node | None:
     """The reader leaves out the other columns; the states are the reader's either way."""
     match node:
         case Select(Reader() | FragmentReader() as reader, columns):
-            chosen = reader.format.with_columns(columns)
-            return None if chosen is None else replace(reader, format=chosen)
+            chosen = reader.format.with_columns(node.whole)
+            if chosen is None or node.whole == columns:
+                return None if chosen is None else replace(reader, format=chosen)
+            return replace(node, input=replace(reader, format=chosen)) if _fewer(node.whole, reader) else None
     return None
 
 
@@ -49,7 +51,7 @@ def select_in_made(node: Node) -> Node | None:
     Which rows there are, and whose turn it is, does not depend on columns, and a selection has no state of its own.
     """
     match node:
-        case Select(FlatMap() | Interleave() as made, columns) if made.through is None:
+        case Select(FlatMap() | Interleave() as made, columns) if made.through is None and node.whole == columns:
             return replace(made, through=_Selected(node, tuple(columns)), claim=Claim())
     return None
 
@@ -82,8 +84,8 @@ class _Selected:
 def select_before_filter(node: Node) -> Node | None:
     """Only the columns that stay, and those that the condition reads, go into the filter."""
     match node:
-        case Select(Where(FlatMap() | Interleave() | Reader() as source) as where, columns) if where.fields is not None:
-            wanted = (*columns, *sorted(where.fields - set(columns)))
+        case Select(Where(FlatMap() | Interleave() | Reader() as source) as where) if where.fields is not None:
+            wanted = (*node.whole, *sorted(where.fields - set(node.whole)))
             if not _leaves_out(source, wanted) or not _fewer(wanted, source):
                 return None
             below = replace(where, input=Select(source, wanted, origin=node.origin))
@@ -97,7 +99,7 @@ def select_before_order(node: Node) -> Node | None:
     Neither looks at the rows, and a selection has no state of its own: order and states are the same.
     """
     match node:
-        case Select(Prefetch() | Shuffle() as moved, columns) if _leaves_out(moved.input, columns):
+        case Select(Prefetch() | Shuffle() as moved) if _leaves_out(moved.input, node.whole):
             return replace(moved, input=replace(node, input=moved.input))
     return None
 
@@ -113,7 +115,7 @@ def _leaves_out(node: Node, columns: Sequence[str]) -> bool:
 
 def _fewer(wanted: tuple[str, ...], source: Node) -> bool:
     """Whether the reader has not been told yet to read these columns alone."""
-    known = getattr(source.format, "columns", None) if isinstance(source, Reader) else None
+    known = getattr(source.format, "columns", None) if isinstance(source, Reader | FragmentReader) else None
     return known is None or set(wanted) < set(known)
 
 

@@ -2,9 +2,10 @@
 """A run: what all streams of one iteration share, how they are watched, and how functions are called on their elements."""
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, starmap
 from threading import get_ident
 from time import perf_counter, perf_counter_ns, process_time, thread_time
@@ -16,7 +17,7 @@ from distinput.columns.block import MOST_BYTES, Block, Failure, Step, note_open_
 from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import Mark, State
 from distinput.kernels.kernel import Flag
-from distinput.run.threads import Pool, Threads
+from distinput.run.threads import Closing, Pool, Threads
 from distinput.url_secrets import scrub, without_secrets
 from distinput.values.leaves import is_ragged
 
@@ -276,8 +277,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_PATIENCE = 1.0
+"""Seconds that threads are waited for which may wait for a loop that was left."""
+
 _AHEAD, _AHEAD_BYTES = 3, 32 << 20
 """Parts of files that may be decoded ahead: many threads decode one, but the last of them often has more to do."""
+
+
+_ROOM, _FEW = 8 << 20, 4
+"""Bytes that the readers of a mixture may hold together, unless the options say it; each of a few reads as one alone does."""
+
+
+_REQUESTS = 16
+"""Threads that request what readers need next, all of them together."""
 
 
 class CoreUse(NamedTuple):
@@ -383,6 +395,7 @@ class Asked(NamedTuple):
       sampling: elements are read to see what they look like; what can be read only once is kept for the pass that comes.
       later: others have come before the first element, so nobody waits for it alone.
       requested: called by a reader that has requested the last bytes of the last file that it knows of: another one may begin.
+      room: bytes that a reader may hold of what it reads, where many are read by turns; None: as many as it likes.
       foreign: the ids of steps of which this is not asked, but `outside`.
       outside: what was asked before a step began to leave its own errors out.
     """
@@ -394,11 +407,12 @@ class Asked(NamedTuple):
     sampling: bool = False
     later: bool = False
     requested: Callable[[], None] | None = None
+    room: int | None = None
     foreign: frozenset[int] = frozenset()
     outside: "Asked | None" = None
 
 
-class Run:
+class Run(Closing):
     """One iteration: its thread pools, its cancellation and its counters, which all steps share, and what is asked of a step.
 
     Closing it leaves nothing behind. `asking` and what is named after a question give the same run with another one asked.
@@ -407,6 +421,7 @@ class Run:
       steps: those that get a counter each; others, of datasets made on the way, share one for each line that makes them.
       ram_budget: bytes that may wait in buffers whose sizes AUTOTUNE chooses.
       run_ahead: how many elements functions may be ahead of those that were asked for; None: as many as a block holds.
+      memory_budget: bytes that readers may hold, all of them together; None: enough for each of a few, and `_ROOM` for many.
 
     Attributes:
       asked: what is asked of the steps that this run is handed to.
@@ -415,8 +430,14 @@ class Run:
     clock: ClassVar[Callable[[], float]] = staticmethod(perf_counter)
     cores: ClassVar[Callable[[], CoreUse]] = staticmethod(core_use)
 
-    def __init__(self, steps: Iterable[Step] = (), ram_budget: int = 256 << 20, run_ahead: int | None = None) -> None:
-        self.asked = Asked(run_ahead=run_ahead)
+    def __init__(
+        self,
+        steps: Iterable[Step] = (),
+        ram_budget: int = 256 << 20,
+        run_ahead: int | None = None,
+        memory_budget: int | None = None,
+    ) -> None:
+        self.asked = Asked(run_ahead=run_ahead, room=memory_budget)
         self.counters: dict[Hashable, OpCounters] = {id(step): OpCounters() for step in steps}
         self._last = next(reversed(self.counters), None)  # the step that the loop takes elements of
         self.ram_budget = ram_budget
@@ -425,6 +446,10 @@ class Run:
         self.read_ahead = ReadAheadBudget(_AHEAD, _AHEAD_BYTES)
         """Shared by all readers."""
         self.cancelled = Flag()
+        self.waits = Flag()
+        """Set by a source that may wait for what the loop does, and so for ever when the loop is left."""
+        self.holding: list[Collection[Any]] = []
+        """What is under way in steps that ask for the next elements meanwhile."""
         self._reading: list[Callable[[], str]] = []
         self._threads = Threads()
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
@@ -453,6 +478,11 @@ class Run:
     def sampling(self) -> bool:
         """Whether elements are read to see what they look like."""
         return self.asked.sampling
+
+    @property
+    def room(self) -> tuple[int | None, Callable[[], Pool]]:
+        """Bytes that a reader may hold, and the threads that request them for all readers."""
+        return self.asked.room, partial(self._threads.shared_pool, "requests", _REQUESTS)
 
     @property
     def requested(self) -> Callable[[], None] | None:
@@ -505,6 +535,19 @@ class Run:
     def telling(self, requested: Callable[[], None]) -> Self:
         """The same run for steps that tell when all that they read has been requested."""
         return self.asking(requested=requested)
+
+    def sharing(self, streams: int) -> Self:
+        """The same run for each of so many streams that are read by turns: they share the room for what is read.
+
+        >>> Run().sharing(4).asked.room is None, Run().sharing(64).asked.room == 1 << 17
+        (True, True)
+        >>> Run(memory_budget=1 << 20).sharing(4).sharing(2).asked.room == 1 << 17
+        True
+        """
+        room = self.asked.room
+        if streams < 2 or (room is None and streams <= _FEW):
+            return self
+        return self.asking(room=max(1, (_ROOM if room is None else room) // streams))
 
     def by_block(self) -> Self:
         """The same run for steps whose consumers look at all rows of a block at once."""
@@ -652,6 +695,10 @@ class Run:
             if close is not None:
                 close()
 
+    def shared_pool(self, work: str, threads: int) -> Pool:
+        """The thread pool that all readers of this run share for some kind of work; see `Threads.shared_pool`."""
+        return self._threads.shared_pool(work, threads)
+
     def pool(self, threads: int) -> AbstractContextManager[Pool]:
         """A thread pool for one stream; see `Threads.pool`."""
         return self._threads.pool(threads)
@@ -672,10 +719,4 @@ class Run:
           patience: seconds to wait for threads that are in the middle of something; None: as long as it takes.
         """
         self.cancel()
-        self._threads.join(patience)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._threads.join(_PATIENCE if patience is None and self.waits.is_set() else patience)

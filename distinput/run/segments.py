@@ -111,8 +111,10 @@ class Packed:
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         if protocol < 5:
             return _received, (bytes(self.data), [bytearray(buffer) for buffer in self.buffers])
-        # Without a copy into the message that it becomes part of.
-        return _received, (pickle.PickleBuffer(self.data), [pickle.PickleBuffer(buffer) for buffer in self.buffers])
+        # Without a copy into the message that it becomes part of. Between a memoryview and its PickleBuffer stands an array,
+        # into which the garbage collector does not look: of a cycle with both it would free the memory first, and Python crash.
+        data, *buffers = [pickle.PickleBuffer(np.frombuffer(each, np.uint8)) for each in (self.data, *self.buffers)]
+        return _received, (data, buffers)
 
 
 def _received(data: Any, buffers: list[Any]) -> Packed:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 from distinput.errors import CancelledError
 
-__all__ = ["Ending", "LoaderWorker", "Pool", "Task", "Threads", "cores", "loader_worker", "mapped"]
+__all__ = ["Closing", "Ending", "LoaderWorker", "Pool", "Task", "Threads", "cores", "loader_worker", "mapped"]
 
 
 # ----------------------------------------------------------------------------
@@ -33,6 +33,22 @@ _PATIENCE = 1.0
 """Seconds that the end of the program waits for a thread that is in the middle of a user's function."""
 
 _open: "WeakSet[Ending]" = WeakSet()
+
+
+class Closing(ABC):
+    """Something that a `with` statement closes."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Ending(ABC):
@@ -207,6 +223,10 @@ class Pool:
             thread.start()
         return task
 
+    def grow(self, threads: int) -> None:
+        """Allow for so many threads from now on, if there may be fewer."""
+        self._most = max(self._most, threads)
+
     def shutdown(self) -> None:
         """Drop the tasks that have not begun, and tell the threads to end; may be called again."""
         self._closed = True
@@ -284,6 +304,7 @@ class Threads:
 
     def __init__(self) -> None:
         self._pools: list[Pool] = []
+        self._shared: dict[str, Pool] = {}
         self._single: list[tuple[threading.Thread, Callable[[], None]]] = []
         # The garbage collector may end a stream while its own thread is in here.
         self._lock = threading.RLock()
@@ -293,12 +314,26 @@ class Threads:
         """A thread pool for one stream. When the stream ends, it takes no more tasks, and drops those not begun."""
         made = Pool(threads)
         with self._lock:
-            self._pools = [pool for pool in self._pools if _alive(pool)]
+            shared = self._shared.values()
+            self._pools = [pool for pool in self._pools if pool in shared or _alive(pool)]
             self._pools.append(made)
         try:
             yield made
         finally:
             made.shutdown()
+
+    def shared_pool(self, work: str, threads: int) -> Pool:
+        """A thread pool for all streams that do a kind of work, with as many threads as the stream needs that needs most.
+
+        It ends with the run. A stream that ends cancels those of its tasks that have not begun.
+        """
+        with self._lock:
+            pool = self._shared.get(work)
+            if pool is None:
+                pool = self._shared[work] = Pool(threads)
+                self._pools.append(pool)
+            pool.grow(threads)
+            return pool
 
     @contextmanager
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> Iterator[None]:

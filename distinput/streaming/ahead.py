@@ -60,9 +60,9 @@ class StampsAhead:
     """
 
     def __init__(self, look: Callable[[str], Any], run: Run, stack: ExitStack) -> None:
-        self._look, self._run, self._stack = look, run, stack
-        self._pool: Any = None
+        self._look, self._run = look, run
         self._asked: tuple[str, float, Task[str | None]] | None = None
+        stack.callback(self._give_up)
 
     def of(self, path: str) -> str | None:
         """The stamp of a file that is about to be read; None for a local file, which is quickly asked.
@@ -83,9 +83,11 @@ class StampsAhead:
         """Have a thread ask for the stamp of the next file."""
         if local_path(path) is not None or self._run.cancelled.is_set():
             return
-        if self._pool is None:
-            self._pool = self._stack.enter_context(self._run.pool(1))
-        self._asked = path, monotonic(), self._pool.submit(self._answer, path)
+        self._asked = path, monotonic(), self._run.room[1]().submit(self._answer, path)
+
+    def _give_up(self) -> None:
+        if self._asked is not None:
+            self._asked[2].cancel()
 
     def _answer(self, path: str) -> str | None:
         with suppress(Exception):
@@ -126,10 +128,10 @@ class BeginningsAhead:
     """
 
     def __init__(self, run: Run, stack: ExitStack) -> None:
-        self._run, self._stack = run, stack
-        self._pool: Any = None
+        self._run = run
         self._asked: deque[_Asked] = deque()
         self._before = -_QUICK
+        stack.callback(self._give_up)
 
     def of(self, path: str, following: Sequence[str]) -> DescribedBytes | None:
         """The beginning of a file that is about to be read; None: ask for it.
@@ -155,9 +157,11 @@ class BeginningsAhead:
             return None
 
     def _ask(self, path: str, now: float) -> None:
-        if self._pool is None:
-            self._pool = self._stack.enter_context(self._run.pool(FILES_AHEAD))
-        self._asked.append(_Asked(path, now, self._pool.submit(begun, path)))
+        self._asked.append(_Asked(path, now, self._run.room[1]().submit(begun, path)))
+
+    def _give_up(self) -> None:
+        for each in self._asked:
+            each.answer.cancel()
 
 
 # ----------------------------------------------------------------------------
@@ -470,7 +474,7 @@ def portions_ahead(portions: Iterator[PlacedPortion], run: Run) -> Stream:
       run: ends the threads.
     """
     with ExitStack() as stack:
-        ahead = _Ahead(portions, run, stack)
+        ahead = _Ahead(portions, run)
         stack.callback(ahead.give_up)
         while (pulled := ahead.next()) is not None:
             if isinstance(pulled.item, tuple) and "lost" in pulled.item[1]:
@@ -535,11 +539,10 @@ class _Ahead:
       asked: true once a second block was requested; a consumer that takes only the first element pays for one portion.
     """
 
-    def __init__(self, portions: Iterator[PlacedPortion], run: Run, stack: ExitStack) -> None:
+    def __init__(self, portions: Iterator[PlacedPortion], run: Run) -> None:
         self.asked = False
-        self._portions, self._run, self._stack = portions, run, stack
+        self._portions, self._run = portions, run
         self._most = run.read_ahead.pieces
-        self._pool: Pool | None = None
         self._decoding: deque[_Pulled] = deque()
         self._held: _Pulled | None = None
         self._reading: Callable[[], str] | None = None
@@ -577,10 +580,8 @@ class _Ahead:
             portion = None if isinstance(pulled.item, Exception) else pulled.item[2]
             if portion is None or isinstance(portion, Failure) or not self._may_begin(portion, most):
                 return
-            if self._pool is None:
-                under_way = self._run.read_ahead.under_way(portion.nbytes, waits=portion.waits)
-                self._pool = self._stack.enter_context(self._run.pool(under_way))
-            pulled.future = self._pool.submit(portion.decode)
+            under_way = self._run.read_ahead.under_way(portion.nbytes, waits=portion.waits)
+            pulled.future = self._run.shared_pool("decoding", under_way).submit(portion.decode)
             self._decoding.append(pulled)
             self._held = None
 
@@ -609,6 +610,8 @@ class _Ahead:
     def give_up(self) -> None:
         """Release everything: the consumer has gone."""
         for pulled in self._decoding:
+            if pulled.future is not None:
+                pulled.future.cancel()
             if not isinstance(pulled.item, Exception):
                 self._run.read_ahead.leave(pulled.item[2].nbytes)
         self._decoding.clear()

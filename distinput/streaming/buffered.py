@@ -3,7 +3,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import inf
@@ -14,9 +14,10 @@ from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.kernels.kernel import Flag
+from distinput.plan.node import Node, walk
 from distinput.run.run import OpCounters, Run
 
-__all__ = ["AGAIN", "SELDOM", "Buffer", "Stopped", "ThreadTrial", "buffered"]
+__all__ = ["AGAIN", "SELDOM", "Buffer", "Stopped", "ThreadTrial", "buffered", "opened_ahead"]
 
 
 # ----------------------------------------------------------------------------
@@ -297,3 +298,27 @@ def _buffered(upstream: Stream, buffer: Buffer, run: Run, counter: OpCounters, a
             if isinstance(item, BaseException):
                 raise item
             yield item
+
+
+# ----------------------------------------------------------------------------
+# A source may wait for what the loop does with its elements. Who asks for the next ones ahead must not wait with it while the
+# loop waits for results that are there.
+# ----------------------------------------------------------------------------
+
+
+def opened_ahead(node: Node, state: State, run: Run, counter: OpCounters) -> tuple[Stream, Callable[[], bool]]:
+    """The stream of a step for who asks for its next elements while others are under way, and whether the next block may wait.
+
+    If a source below may wait for what the loop does, the stream is made on a thread, and does not wait for what is there.
+
+    Args:
+      node: the step.
+      state: where it begins.
+      run: ends the thread.
+      counter: counts how long the consumer waits.
+    """
+    stream = node.open(state, run)
+    if run.run_ahead is not None or run.sampling or not any(step.waits for step in walk(node)):
+        return stream, run.waits.is_set  # by a source that a function made
+    buffer = Buffer(None, run.ram_budget)
+    return buffered(stream, buffer, run, counter), lambda: not (buffer.items or buffer.closed)

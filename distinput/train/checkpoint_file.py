@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from distinput.decoders.arrays import MalformedArchive, MalformedArray, content_
 from distinput.errors import DataLossError, StateError
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary
+from distinput.run.threads import Closing
 from distinput.values.spec_json import MalformedJson, json_value, member
 
 __all__ = ["SUFFIX", "VERSION", "CheckpointFile", "file_of", "write_checkpoint"]
@@ -74,7 +75,7 @@ def write_checkpoint(path: str, header: Mapping[str, Any], arrays: Mapping[str, 
     return name
 
 
-class CheckpointFile:
+class CheckpointFile(Closing):
     """A checkpoint open for reading; opening it verifies all of it.
 
     Args:
@@ -124,12 +125,6 @@ class CheckpointFile:
         """Close the file; may be called again."""
         self._archive.close()
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _opened(self, verified: bool) -> dict[str, Any]:
         """Verify everything, and return the JSON member."""

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from glob import escape, glob
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from distinput.lineage.history import (
     places,
 )
 from distinput.plan.check import integer
+from distinput.run.threads import Closing
 from distinput.url_secrets import without_secrets
 
 __all__ = ["Ledger", "NotedRow"]
@@ -64,7 +64,7 @@ class NotedRow:
         return f"loss {self.loss:.6g}: {made_of}, in step {self.step:,} of epoch {self.epoch}"
 
 
-class Ledger:
+class Ledger(Closing):
     """Which records a model has seen, in which order: a folder beside the checkpoints, to which each step adds a few bytes.
 
     A step is written before it is handed over, and is in the hands of the operating system then, so a process that is killed
@@ -208,14 +208,6 @@ class Ledger:
             file.close()
         self._files.clear()
         self._followed = self._noted = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # ---- afterwards
 

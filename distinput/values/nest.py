@@ -30,8 +30,8 @@ class Structure:
       children: one structure for each member, in flattening order.
       cls: the class of a namedtuple or dataclass.
       order: the keys of a dict in the order in which it is rebuilt (no part of equality).
-      mapping: what makes a mapping that is no plain dict of its items (no part of equality: mappings of the same keys may
-        stand for each other, as in `tf.nest`).
+      mapping: what makes a mapping that is no plain dict of its items, or something else of a leaf (no part of equality:
+        mappings of the same keys may stand for each other, as in `tf.nest`).
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Structure:
     children: tuple["Structure", ...] = ()
     cls: type | None = None
     order: tuple[Any, ...] = field(default=(), compare=False)
-    mapping: "_Mapping | None" = field(default=None, compare=False)
+    mapping: Callable[[Any], Any] | None = field(default=None, compare=False)
 
     @cached_property
     def num_leaves(self) -> int:
@@ -52,9 +52,26 @@ class Structure:
         return self.kind == "leaf"
 
     @cached_property
+    def is_plain_leaf(self) -> bool:
+        """True for a bare leaf of which nothing else is made."""
+        return self.kind == "leaf" and self.mapping is None
+
+    @cached_property
     def is_flat_tuple(self) -> bool:
-        """True for a plain tuple of leaves, at least one."""
-        return self.kind == "tuple" and bool(self.children) and all(child.kind == "leaf" for child in self.children)
+        """True for a plain tuple of leaves of which nothing else is made, at least one."""
+        return self.kind == "tuple" and bool(self.children) and all(child.is_plain_leaf for child in self.children)
+
+    @cached_property
+    def makes_rows(self) -> bool:
+        """Whether a list of dicts is made of a dict of lists, by `as_rows`."""
+        own = self.kind == "dict" and self.mapping is not None and not isinstance(self.mapping, _Mapping)
+        return own or any(child.makes_rows for child in self.children)
+
+    @cached_property
+    def makes_anew(self) -> bool:
+        """Whether something else is made of leaves or dicts where an element is handed out; nothing else refers to that."""
+        own = self.mapping is not None and not isinstance(self.mapping, _Mapping)
+        return own or any(child.makes_anew for child in self.children)
 
     @cached_property
     def sparse(self) -> tuple[int, ...]:
@@ -81,7 +98,9 @@ class Structure:
     def form(self) -> tuple[Any, ...]:
         """What equality leaves out: the order of keys and the classes of mappings, of all nests in it; () if there are none."""
         inner = tuple([child.form for child in self.children])
-        own = (self.order or self.keys, self.mapping) if self.kind == "dict" else ()
+        own = (
+            (self.order or self.keys, self.mapping) if self.kind == "dict" else (self.mapping,) if self.mapping else ()
+        )
         return (own, inner) if own or any(inner) else ()
 
     @cached_property
@@ -310,7 +329,11 @@ def _compiled(source: str, names: tuple[tuple[str, Any], ...]) -> Callable[[Sequ
 def _build_source(structure: Structure, count: Iterator[int], names: dict[str, Any], level: int = 0) -> str:
     kind = structure.kind
     if kind == "leaf":
-        return f"c[{next(iter(count))}]"
+        leaf = f"c[{next(count)}]"
+        if structure.mapping is None:
+            return leaf
+        names[f"k{len(names)}"] = structure.mapping
+        return f"k{len(names) - 1}({leaf})"
     if kind == "none":
         return "None"
     if level == _MOST_LEVELS:  # Python compiles no more than 200 brackets in brackets

@@ -34,7 +34,7 @@ class Nullable(dict[str, Any]):
 
 def is_nullable(structure: Structure) -> bool:
     """Whether a nest is a `Nullable`, whose children are the mark and the value."""
-    return structure.mapping is not None and structure.mapping.cls is Nullable and structure.keys == ("valid", "value")
+    return getattr(structure.mapping, "cls", None) is Nullable and structure.keys == ("valid", "value")
 
 
 # ----------------------------------------------------------------------------

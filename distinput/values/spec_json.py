@@ -276,8 +276,9 @@ def _structure_json(structure: Structure, leaf: Callable[[], Any], who: str) -> 
     if structure.kind == "dict":
         by_key = dict(zip(structure.keys, children, strict=True))
         made: dict[str, Any] = {"dict": [[_key_json(key, who), by_key[key]] for key in structure.order or by_key]}
-        if structure.mapping is not None and structure.mapping.cls in _MAPPINGS:
-            made["class"] = structure.mapping.cls.__name__
+        cls = getattr(structure.mapping, "cls", None)
+        if cls in _MAPPINGS:
+            made["class"] = cls.__name__
         return made
     cls = structure.cls
     assert cls is not None

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import gc
 import os
 import pickle
 import socket
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from distinput.run.segments import Closed, SegmentConnection
+from distinput.run.segments import Closed, Packed, SegmentConnection, dumps_with_buffers
 
 Pair = tuple[SegmentConnection, SegmentConnection]
 
@@ -183,3 +184,15 @@ def test_the_end_of_the_other_side_is_seen_from_a_nap(pair: Pair) -> None:
     with pytest.raises(Closed, match="has ended"):
         right.receive()
     thread.join()
+
+
+def test_a_packed_value_in_a_cycle_is_collected_and_nothing_breaks() -> None:
+    data, buffers = dumps_with_buffers(np.arange(100_000))
+    packed = Packed(data, [buffer.raw() for buffer in buffers])
+    frames: list[pickle.PickleBuffer] = []  # younger, so that it is cleared later
+    pickle.dumps(packed, protocol=5, buffer_callback=frames.append)
+    assert len(frames) == 2
+    cycle: list[Any] = [packed, frames, packed.buffers]
+    cycle.append(cycle)
+    del cycle, frames, packed, buffers
+    gc.collect()  # BufferError of what it could not clear, or a crash

@@ -72,3 +72,17 @@ def test_the_page_about_workers_that_die_says_the_same_and_leads_there() -> None
         told[plain[0]] = plain[1:]
     places = [list(LAWS).index(law) for law in laws]
     assert told == {name: [verdicts[place].strip("*") for place in places] for name, verdicts in rows().items()}
+
+
+def test_a_killed_input_worker_costs_us_nothing_and_rows_of_others_stay() -> None:
+    spec = importlib.util.spec_from_file_location("make_killed_worker", ROOT / "docs" / "make_killed_worker.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    ours, *others = module.SERVICES
+    lines = {
+        name: next(line for line in PAGE.splitlines() if line.startswith(f"| {name} |")) for name in (ours, *others)
+    }
+    assert lines[ours].endswith("| 0 | 0 | exact | as without it |")
+    assert PAGE.endswith(module.section(PAGE, {ours: lines[ours] + "\n"}))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from distinput.errors import DataLossError
 from distinput.files import range_requests
 from distinput.files.remote import RemoteFile, RemoteStream, near
+from distinput.run.threads import Pool
 
 DATA = bytes(range(256)) * 4
 SPANS = st.lists(st.tuples(st.integers(0, 900), st.integers(0, 120)).map(lambda s: (s[0], s[0] + s[1])), max_size=6)
@@ -161,3 +162,15 @@ def test_a_stream_of_which_only_a_part_is_wanted_tells_when_that_has_been_reques
     stream.read(100)
     stream.read(1)
     assert told == [100]
+
+
+def test_a_stream_of_many_requests_little_at_a_time_by_threads_that_all_share(asked: Callable[..., Asked]) -> None:
+    data = bytes(range(256)) * 4096
+    system = asked(data)
+    pool = Pool(2)
+    stream = RemoteStream("memory://remote/a", len(data))
+    stream.keep_within(1, lambda: pool)
+    assert io.BufferedReader(stream, 10_000).read() == data
+    assert max(stop - start for start, stop in system.requests) <= 1 << 17
+    assert pool.submit(len, b"12").result() == 2  # it goes on after the stream was closed
+    pool.shutdown()

@@ -76,7 +76,6 @@ def test_errors_say_where_and_what_to_do(tmp_path: Path, bad: str, error: type[E
     "lines, says",
     [
         ([{"a": 1}, {"a": "x"}], "line 2: key 'a' has values of several types, int64 and text; .*schema="),
-        ([{"a": []}], "no value at key 'a', so its type is unknown; .*schema="),
         (['{"a": '], "line 1: expected an object"),
         (['{"a": x}'], "line 1: not a JSON object: "),
         (['{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"], "line 1: not a JSON object: "),
@@ -85,6 +84,71 @@ def test_errors_say_where_and_what_to_do(tmp_path: Path, bad: str, error: type[E
 def test_a_schema_that_cannot_be_inferred(tmp_path: Path, lines: list[Any], says: str) -> None:
     with pytest.raises((InvalidArgumentError, DataLossError), match=says):
         di.data.FileDataset(write(tmp_path / "a.jsonl", *lines), "jsonl")
+
+
+def test_nulls_are_told_where_they_are_at_any_depth(tmp_path: Path) -> None:
+    rows = [
+        {
+            "m": [{"role": "user", "n": None}, {"role": None, "n": 3}],
+            "t": [None, "x"],
+            "s": {"q": 1},
+            "e": [],
+            "z": None,
+        },
+        {"m": [], "t": None, "s": None, "e": []},
+    ]
+    path = write(tmp_path / "a.jsonl", *rows)
+    first, second = di.data.JsonLinesDataset(path).to_list()
+    assert first == {
+        "m": {
+            "role": {"value": [b"user", b""], "valid": [True, False]},
+            "n": {"value": [0, 3], "valid": [False, True]},
+        },
+        "t": {"value": {"value": [b"", b"x"], "valid": [False, True]}, "valid": True},
+        "s": {"value": {"q": 1}, "valid": True},
+        "e": [],
+        "z": {"value": b"", "valid": False},
+    }
+    assert second["t"] == {"value": {"value": [], "valid": []}, "valid": False}
+    assert second["s"] == {"value": {"q": 0}, "valid": False}
+    filled = di.data.JsonLinesDataset(path, nulls={"m.role": b"?"}).to_list()
+    assert filled[0]["m"]["role"] == [b"user", b"?"]
+
+
+def test_a_null_in_the_place_of_an_empty_object_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"a": {}, "b": 1}, {"a": None, "b": 2})
+    assert [row["a"] for row in di.data.JsonLinesDataset(path)] == [
+        {"value": {}, "valid": True},
+        {"value": {}, "valid": False},
+    ]
+
+
+def test_a_schema_may_leave_out_what_is_inside_of_objects(tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "at": {"x": 1, "y": "q", "z": {"u": 1}}, "m": [{"role": "u", "n": 1}, {"role": "v", "n": None}]},
+        {"id": 2, "at": {"x": 2, "y": None, "z": {"u": 2}}, "m": []},
+    ]
+    path = write(tmp_path / "a.jsonl", *rows)
+    schema = {"at": {"x": "float32", "z": {"u": float}}, "m": [{"role": str}]}
+    told = di.data.JsonLinesDataset(path, schema).to_list()
+    assert told[1]["at"] == {"x": 2.0, "z": {"u": 2.0}, "y": {"value": b"", "valid": False}}
+    assert told[0]["m"] == {"role": [b"u", b"v"], "n": {"value": [1, 0], "valid": [True, False]}}
+    chats = pa.list_(pa.struct({"role": pa.string(), "n": pa.float64()}))
+    found = di.data.JsonLinesDataset(path, schema, nulls={"at.y": b"", "m.n": 0})
+    assert found.to_list()[0] == {
+        "at": {"x": 1.0, "z": {"u": 1.0}, "y": b"q"},
+        "m": {"role": [b"u", b"v"], "n": [1, 0]},
+        "id": 1,
+    }
+    assert found.element_spec["at"]["x"].dtype == np.float32
+    for stated in (
+        pa.schema({"at": pa.struct({"x": pa.int64()}), "m": chats, "id": pa.int64()}),
+        pa.schema({"m": chats}),
+    ):
+        with pytest.raises(InvalidArgumentError, match=r"column '(at\.y|id)': the schema has no such key"):
+            di.data.JsonLinesDataset(path, stated).to_list()
+    chosen = di.data.JsonLinesDataset(path, {"at": {"x": float}}, columns=["at"])
+    assert chosen.to_list() == [{"at": {"x": 1.0}}, {"at": {"x": 2.0}}]
 
 
 def test_other_keys_are_passed_over_where_columns_are_named(tmp_path: Path) -> None:

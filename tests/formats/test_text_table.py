@@ -123,6 +123,48 @@ def test_missing_values_follow_the_rule_of_tables(kind: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", FORMATS)
+def test_nulls_of_the_first_rows_are_told_beside_the_values(kind: Any, tmp_path: Path) -> None:
+    rows = [
+        {"x": i if i % 3 else None, "y": i if i % 5 else None, "ok": i % 2 == 0 if i % 7 else None} for i in range(14)
+    ]
+    told = [
+        {
+            "x": {"value": row["x"] or 0, "valid": row["x"] is not None},
+            "y": {"value": row["y"] or 0, "valid": row["y"] is not None},
+            "ok": {"value": bool(row["ok"]), "valid": row["ok"] is not None},
+        }
+        for row in rows
+    ]
+
+    def text(rows: list[dict[str, Any]]) -> bytes:
+        if kind is JsonLines:
+            return "".join(json.dumps({k: v for k, v in row.items() if v is not None}) + "\n" for row in rows).encode()
+        lines = [",".join("" if value is None else str(value) for value in row.values()) for row in rows]
+        return "".join(f"{line}\n" for line in ["x,y,ok", *lines]).encode()
+
+    def write(folder: Path) -> list[Path]:
+        for number, some in enumerate([rows, rows[1:3]]):
+            (folder / f"{number}").write_bytes(text(some))
+        return [folder / f"{number}" for number in range(2)]
+
+    files = [str(file) for file in write(tmp_path)]
+    found = kind().held(files)
+    assert {"positions", "fragments", "portions"} <= set(
+        check_format(found, write, [told, told[1:3]], leave_out=["dataset"])
+    )
+    assert records(kind(columns=["ok"]), tmp_path / "0") == [{"ok": row["ok"]} for row in told]
+    assert records(kind(nulls={"x": 0, "y": 0, "ok": False}), tmp_path / "0")[0] == {"x": 0, "y": 0, "ok": False}
+    with pytest.raises(InvalidArgumentError, match="column 'x' has no value"):
+        records(kind(nulls="error"), tmp_path / "0")
+    indexed = di.data.FileDataset(files[0], kind.name, index=str(tmp_path))
+    assert [indexed[row] for row in (3, 0)] == [told[3], told[0]]
+    dataset = di.data.FileDataset([files[1], files[0]], kind.name)
+    assert dataset.element_spec["ok"] == di.TensorSpec([], bool)  # a null that comes later has no place
+    with pytest.raises(InvalidArgumentError, match=r"column '(x|ok|y)' has no value"):
+        dataset.to_list()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
 def test_columns_are_chosen(kind: Any, tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(written(kind, ROWS))

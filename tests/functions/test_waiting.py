@@ -158,6 +158,36 @@ def test_a_wait_for_the_loop_that_cannot_be_seen_ends_in_an_error(tolerant: bool
     assert [int(x) for x in iterator] == [40]
 
 
+def _slow(x: Any) -> Any:
+    sleep(0.05)
+    return x
+
+
+@pytest.mark.usefixtures("free_alarm")
+@pytest.mark.parametrize(
+    "make", [lambda ds: ds.map(_slow, num_parallel_calls=2), lambda ds: ds.map(_slow).on_workers("threads:2")]
+)
+def test_such_a_wait_ends_while_results_are_under_way(make: Callable[[Any], Any]) -> None:
+    lock = _thread.allocate_lock()
+
+    def numbers() -> Iterator[int]:
+        for number in range(6):
+            lock.acquire()
+            yield number
+
+    def answered() -> list[int]:
+        numbers = []
+        for number in dataset:
+            numbers.append(int(number))
+            lock.release()
+        return numbers
+
+    dataset = make(_signed(numbers))
+    with pytest.raises(di.errors.DeadlineExceededError, match=r"set Options\.run_ahead = 0"):
+        answered()
+    assert answered() == list(range(6))
+
+
 @pytest.mark.usefixtures("free_alarm")
 def test_a_generator_that_works_for_long_goes_on() -> None:
     def work() -> None:

@@ -22,10 +22,10 @@ PACKAGE = ROOT / "distinput"
 pytestmark = pytest.mark.fresh_process
 
 MOST = {
-    "files": 492,
-    "lines of code": 89464,
+    "files": 494,
+    "lines of code": 90724,
     "files that OneDeviceStrategy imports": 26,
-    "lines of code that OneDeviceStrategy imports": 4911,
+    "lines of code that OneDeviceStrategy imports": 4957,
     "modules that a MirroredStrategy loads": 35,
     "files that slices, map and batch run through": 31,
     "files that a mirrored job runs through": 55,

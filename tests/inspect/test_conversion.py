@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,10 +128,12 @@ def test_examples_with_absent_features_and_messages_of_other_kinds(tmp_path: Pat
         convert(path, str(tmp_path / "e"), "jsonl")
 
 
-def test_nulls_need_something_in_their_place(tmp_path: Path) -> None:
+def test_nulls_stay_nulls_or_get_something_in_their_place(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1,a\n,b\n")
     with pytest.raises(InvalidArgumentError, match="column 'x' has no value"):
-        convert(str(tmp_path / "a.csv"), str(tmp_path / "b"), "parquet")
+        convert(str(tmp_path / "a.csv"), str(tmp_path / "b"), "parquet", options={"nulls": "error"})
+    convert(str(tmp_path / "a.csv"), str(tmp_path / "d"), "parquet")
+    assert [record.value["x"] for record in head(str(tmp_path / "d"))] == [1, None]
     convert(str(tmp_path / "a.csv"), str(tmp_path / "c"), "parquet", options={"nulls": {"x": -1}})
     assert [record.value["x"] for record in head(str(tmp_path / "c"))] == [1, -1]
 
@@ -168,3 +171,20 @@ def test_a_conversion_that_was_killed_goes_on(tmp_path: Path, value: str | None)
     assert seen == [] or seen[0] > 30 * complete
     numbers = [record.value if value else record.value["x"] for record in head(folder, 300)]
     assert numbers == list(range(300))
+
+
+def test_nulls_of_all_files_stay_nulls_between_tables(tmp_path: Path) -> None:
+    tables = [
+        {"x": [1, 2], "f": [1.0, 2.0]},
+        {"x": pa.array([1, None]), "f": pa.array([None, float("nan")])},
+    ]
+    for number, table in enumerate(tables):
+        di.io.write_parquet(str(tmp_path / f"{number}.parquet"), table)
+    convert(str(tmp_path / "*.parquet"), str(tmp_path / "out"), "arrow")
+    (path,) = (tmp_path / "out").glob("part-*")
+    found = pa.ipc.open_file(path).read_all()
+    assert (found["x"].to_pylist(), str(found["f"].to_pylist())) == ([1, 2, 1, None], "[1.0, 2.0, None, nan]")
+    names = [column.name for column in di.inspect.describe(str(tmp_path / "1.parquet")).columns]
+    assert names == ["x.valid", "x.value", "f"]
+    with pytest.raises(di.errors.InvalidArgumentError, match="csv has no place for the nulls"):
+        convert(str(tmp_path / "1.parquet"), str(tmp_path / "csv"), "csv")

@@ -258,3 +258,15 @@ def test_lists_of_objects_are_lists_of_their_fields_and_nulls_are_told() -> None
     assert [(row["x"].item(), row["x_valid"].item()) for row in (first, second)] == [(0, False), (3, True)]
     with pytest.raises(di.errors.InvalidArgumentError, match="read in parts; name the columns with valid="):
         di.interop.huggingface.from_hf(rows.to_iterable_dataset(), nulls="valid")
+
+
+def test_rows_of_python_are_those_that_hugging_face_has() -> None:
+    chats = [
+        [{"role": "user", "content": "hi"}, {"role": "bot", "content": None}],
+        [],
+        [{"role": "user", "content": "yo"}],
+    ]
+    given = datasets.Dataset.from_dict({"messages": chats, "text": ["é", None, "c"]})
+    made = hf.from_hf(given).as_rows(["messages"]).as_text()
+    assert [row["messages"] for row in made] == [row["messages"] for row in given] == chats
+    assert made.select(["text"]).to_list()[1] == {"text": {"value": "", "valid": False}}

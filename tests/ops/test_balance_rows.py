@@ -109,7 +109,7 @@ def test_costs_may_be_fractions_or_all_zero() -> None:
     [
         (
             lambda sizes: sizes[:1],
-            r"cost must return one number for each of the 4 rows of a batch, got int64 of shape \[1\]",
+            r"cost must return one number for each of the 4 rows of a batch, or \[4, modules\], got int64 of shape \[1\]",
         ),
         (lambda sizes: "x", "cost must return one number for each of the 4 rows"),
         (lambda sizes: -sizes, "costs must be finite and not negative, got"),
@@ -123,8 +123,10 @@ def test_costs_that_are_none(cost: Any, message: str) -> None:
 
 
 def test_where_it_does_not_apply() -> None:
-    with pytest.raises(TypeError, match="InputOptions: balance_replicas must be a function, got 'tokens'"):
-        InputOptions(balance_replicas="tokens")
+    wrong: Any
+    for wrong in (3, []):
+        with pytest.raises(TypeError, match="balance_replicas must be a function, or names, got"):
+            InputOptions(balance_replicas=wrong)
     with pytest.raises(ValueError, match=r"balance_replicas=.* is for global batches"):
         mirrored(2).distribute_datasets_from_function(lambda _: D.range(3).batch(2), BALANCED)
 
@@ -133,3 +135,41 @@ def test_explain_names_it() -> None:
     strategy = mirrored(2)
     text = strategy.experimental_distribute_dataset(D.from_tensor_slices(SIZES).batch(4), BALANCED).explain()
     assert "balance_replicas(cost=" in text
+
+
+def test_costs_of_several_modules_are_even_in_each() -> None:
+    random = np.random.default_rng(3)
+    text = random.lognormal(6, 0.8, 1024).astype(np.int64)
+    vision = np.where(random.random(1024) < 0.4, random.integers(1, 6, 1024) * 576, 0)
+    ds = D.from_tensor_slices({"row": np.arange(1024), "text": text, "vision": vision}).batch(256)
+    strategy = mirrored(8)
+    options = InputOptions(balance_replicas=["text", "vision"])
+    seen = []
+    for step in strategy.experimental_distribute_dataset(ds, options):
+        for name in ("text", "vision"):
+            costs = [int(part.sum()) for part in step[name].values]
+            assert max(costs) / np.mean(costs) <= 1.05
+        assert {len(part) for part in step["row"].values} == {32}
+        seen += np.concatenate(step["row"].values).tolist()
+    assert sorted(seen) == list(range(1024))
+
+
+def test_a_function_may_return_costs_of_modules() -> None:
+    ds = D.from_tensor_slices((SIZES[:512], SIZES[488:])).batch(128)
+    options = InputOptions(balance_replicas=lambda a, b: np.stack([a, b], 1))
+    for first, second in mirrored(4).experimental_distribute_dataset(ds, options):
+        for component in (first, second):
+            costs = [int(part.sum()) for part in component.values]
+            assert max(costs) / np.mean(costs) <= 1.05
+
+
+def test_costs_of_a_named_component_are_those_of_a_function_of_it() -> None:
+    ds = D.from_tensor_slices({"n": SIZES}).batch(100)
+    strategy = mirrored(3)
+    found = [
+        [[part.tolist() for part in step["n"].values] for step in strategy.experimental_distribute_dataset(ds, options)]
+        for options in (InputOptions(balance_replicas="n"), InputOptions(balance_replicas=lambda batch: batch["n"]))
+    ]
+    assert found[0] == found[1]
+    with pytest.raises(InvalidArgumentError, match="there is no component 'm'; it has 'n'"):
+        list(strategy.experimental_distribute_dataset(ds, InputOptions(balance_replicas="m")))

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.data.experimental.service import distribute
 from distinput.errors import FailedPreconditionError, UnavailableError
 from tests.ops.iterating import until_error
 from tests.ops.test_on_workers import INT64, RANGE, double, odd, some
@@ -184,6 +185,42 @@ def test_an_executor_that_loses_calls_is_asked_again() -> None:
     _, error = until_error(RANGE(5).map(double, output_signature=INT64).on_workers(Losing(1)))
     assert isinstance(error, UnavailableError)
     assert "lost again and again while they had the same 1 elements" in str(error)
+
+
+def noting(folder: str) -> Any:
+    def noted(x: Any) -> Any:
+        with open(f"{folder}/calls", "a", encoding="utf-8") as calls:
+            calls.write("x")
+        return x * 2
+
+    return noted
+
+
+@pytest.mark.parametrize("shared", [0, 1 << 20])
+def test_jobs_of_two_clients_cost_one_where_they_share(client: Any, shared: int, tmp_path: Path) -> None:
+    import distributed
+
+    def job(service: Any) -> di.data.Dataset[Any]:
+        numbers = RANGE(640).shuffle(100, seed=1).map(noting(str(tmp_path)), output_signature=INT64)
+        return numbers.on_workers(service, shared_bytes=shared)
+
+    with distributed.Client(client.scheduler.address, set_as_default=False) as other, iter(job(other)) as second:
+        both = []
+        for number, element in enumerate(job(client)):
+            both.append((int(element), int(next(second))))
+            if number == 300:
+                with suppress(Exception):  # it tells nobody
+                    client.run(os._exit, 1, workers=[next(iter(client.nthreads()))], on_error="ignore")
+    assert [x for x, _ in both] == [y for _, y in both]
+    assert sorted(x for x, _ in both) == list(range(0, 1280, 2))
+    made = (tmp_path / "calls").stat().st_size
+    assert (made < 1100) if shared else (made >= 1280)
+
+
+def test_off_comes_once_for_each_worker(client: Any) -> None:
+    client.wait_for_workers(2, timeout=30)
+    there = RANGE(50).map(double).apply(distribute("parallel_epochs", client))
+    assert there.to_list() == 2 * list(range(0, 100, 2))
 
 
 @pytest.mark.parametrize("where", ["client", "threads", "processes"])

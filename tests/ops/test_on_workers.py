@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,9 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis.strategies import sampled_from
 
 import distinput as di
 from distinput.errors import InvalidArgumentError, UnavailableError
+from distinput.ops import on_workers
 from distinput.testing import check_nothing_left, check_restart
 from distinput.testing.elements import difference, exact
 from distinput.testing.laws.trace import PassTrace
@@ -83,7 +86,7 @@ def test_random_pipelines_restart_everywhere(pipeline: Pipeline) -> None:
 
 
 def check_states(alone: di.data.Dataset[Any], served: di.data.Dataset[Any], most: int = 45, step: int = 1) -> None:
-    """Elements and states are the same, and each state of one, or each `step`-th one, goes on in the other."""
+    "Elements and states are the same, and each state of one, or each `step`-th one, goes on in the other."
     without, with_it = PassTrace.of(iter(alone), most), PassTrace.of(iter(served), most)
     assert difference(with_it.elements, without.elements) is None
     assert with_it.failure == without.failure
@@ -108,13 +111,23 @@ def test_random_pipelines_go_on_with_and_without_it_at_every_place(pipeline: Pip
         check_states(replace(pipeline).build(), replace(pipeline, recipe=recipe).build())
 
 
+@pytest.mark.timeout(cases(120, 1800))
+@settings(max_examples=cases(8, 300), deadline=None)
+@given(pipelines(most_ops=4), sampled_from([{"target_workers": "AUTO"}, {"shared_bytes": 1 << 20}]))
+def test_random_pipelines_are_the_same_where_results_are_shared_or_made_here(
+    pipeline: Pipeline, more: dict[str, Any]
+) -> None:
+    with ThreadPoolExecutor(2) as executor:
+        check_states(replace(pipeline).build(), pipeline.build().on_workers(executor, **more))
+
+
 def process_id(x: Any) -> Any:
     time.sleep(0.002)
     return x, os.getpid()
 
 
 def between() -> dict[str, Any]:
-    """Pipelines that run in other steps than they were described in; `put` puts a step at one or more places of each."""
+    "Pipelines that run in other steps than they were described in; `put` puts a step at one or more places of each."
     slices = di.data.Dataset.from_tensor_slices
     zipped = di.data.Dataset.zip
     return {
@@ -241,6 +254,63 @@ def test_a_function_that_ends_its_worker_is_named() -> None:
     assert before == list(range(len(before)))
 
 
+class Late(Executor):
+    "An executor whose workers are far away."
+
+    _max_workers = 2
+
+    def __init__(self, seconds: float) -> None:
+        self.inner, self.seconds, self.calls, self.rows = ThreadPoolExecutor(2), seconds, 0, 0
+
+    def submit(self, function: Any, /, *given: Any) -> Any:  # type: ignore[override]
+        self.calls, self.rows = self.calls + 1, self.rows + given[-1].unpacked()[0].rows
+        return self.inner.submit(self._called, function, *given)
+
+    def _called(self, function: Any, *given: Any) -> Any:
+        time.sleep(self.seconds)
+        return function(*given)
+
+
+def of_step(dataset: di.data.Dataset[Any]) -> dict[str, Any]:
+    return next(told for name, told in dataset.stats().items() if name.endswith(":on_workers"))
+
+
+def test_functions_that_are_cheaper_than_their_way_stay_here_by_choice() -> None:
+    elements, far = RANGE(200_000).map(double), Late(0.02)
+    expected = plain(elements.batch(9000))
+    served = elements.on_workers(far).batch(9000)
+    assert plain(served) == expected
+    assert "chose" not in of_step(served)
+    assert "keeps cheap work here" in served.stats().bottleneck
+    chosen = elements.on_workers(far, target_workers="AUTO").batch(9000)
+    assert plain(chosen) == plain(chosen) == expected
+    assert of_step(chosen)["chose"] == "here: the way to workers cost more than the work"
+    before = far.calls
+    assert plain(chosen) == expected
+    assert far.calls - before < 40
+
+
+def test_functions_that_take_longer_than_their_way_go_to_workers() -> None:
+    served = RANGE(400).map(slowly).on_workers(Late(0.0), target_workers="AUTO")
+    assert [int(x) for x, _ in served] == list(range(400))
+    assert of_step(served)["chose"] == "workers"
+    assert "one more than 2 workers would take up to 33% of that away" in served.stats().bottleneck
+
+
+def large(x: Any) -> Any:
+    return np.full(100_000, x)
+
+
+def test_what_is_under_way_is_bounded_by_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_workers, "_BYTES_UNDER_WAY", 12 << 20)
+    far, most, rows = Late(0.001), 0, 0
+    for _ in RANGE(300).map(large).on_workers(far, 200):
+        most = max(most, far.rows - rows)
+        rows += 1
+    assert rows == far.rows + 1 == 300, "the first one is made here"
+    assert 2 < most < 40, "of 800 kB each"
+
+
 def test_calls_run_on_other_threads() -> None:
     def thread(x: Any) -> Any:
         time.sleep(0.001)
@@ -278,3 +348,7 @@ def test_the_arguments_are_checked() -> None:
         RANGE(3).on_workers(3)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="max_outstanding_requests"):
         RANGE(3).on_workers("threads:1", 0)
+    with pytest.raises(InvalidArgumentError, match="shared_bytes"):
+        RANGE(3).on_workers("threads:1", shared_bytes=-1)
+    with pytest.raises(InvalidArgumentError, match="target_workers must be 'AUTO' or 'ANY', got 'LOCAL'"):
+        RANGE(3).on_workers("threads:1", target_workers="LOCAL")

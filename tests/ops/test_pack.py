@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pack`: the rules for its arguments and errors; the laws are in tests/laws."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -193,3 +194,30 @@ def test_a_restart_in_the_middle_of_a_window() -> None:
 def test_arguments(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def test_cumulative_lengths_say_where_sequences_begin() -> None:
+    lengths = np.random.default_rng(5).integers(0, 40, 300).tolist()
+    ds = di.data.Dataset.from_tensor_slices(lengths).map(
+        lambda n: {"ids": np.arange(n)}, output_signature={"ids": di.TensorSpec([None], "int64")}
+    )
+    plain, told = list(ds.pack(64)), list(ds.pack(64, cu_seqlens=True))
+    assert len(plain) == len(told)
+    for row, beside in zip(plain, told, strict=True):
+        ends = beside.pop("cu_seqlens")
+        assert ends.dtype == np.int32
+        assert all(np.array_equal(row[name], beside[name]) for name in row)
+        assert ends[0] == 0
+        assert ends[-1] == 64
+        for begin, end in pairwise(ends.tolist()):
+            assert len(set(row["segment_ids"][begin:end].tolist())) == 1
+            if row["segment_ids"][begin]:
+                assert row["positions"][begin:end].tolist() == list(range(end - begin))
+        assert len(ends) - 1 == len(set(row["segment_ids"].tolist()))
+
+
+def test_cumulative_lengths_of_a_name_that_is_taken() -> None:
+    ds = di.data.Dataset.from_tensors({"cu_seqlens": np.arange(3)})
+    assert set(next(iter(ds.pack(4)))) == {"cu_seqlens", "segment_ids", "positions"}
+    with pytest.raises(InvalidArgumentError, match="it adds a component 'cu_seqlens', which the elements have already"):
+        ds.pack(4, cu_seqlens=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import distinput as di
@@ -39,3 +40,23 @@ def test_it_keeps_the_laws() -> None:
 def test_wrong_columns_are_refused(dataset: Any, columns: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         dataset.select(columns)
+
+
+def test_parts_of_inner_dicts_are_chosen_by_names_with_dots() -> None:
+    assert ROWS.select(["x", "n.b"]).to_list() == [{"x": 1, "n": {"b": b"p"}}, {"x": 4, "n": {"b": b"q"}}]
+    assert ROWS.select(["n.b", "n"]).to_list() == ROWS.select(["n"]).to_list()
+    assert list(ROWS.select(["n.b", "n.a"]).element_spec["n"]) == ["b", "a"]
+    assert ROWS.batch(2).select(["n.a"]).to_list() == [{"n": {"a": [7.0, 8.0]}}]
+    assert {"restart", "facts"} <= set(check_dataset(lambda: ROWS.repeat(2).select(["y", "n.b"])))
+    flat = di.data.Dataset.from_tensor_slices({"n.b": [1], "n": {"b": [2]}})
+    assert flat.select(["n.b"]).to_list() == [{"n.b": 1}]  # a component of this name comes first
+    for wrong, there in (("n.c", "a, b"), ("x.c", "."), ("n.b.c", ".")):
+        with pytest.raises(InvalidArgumentError, match=f"no component '{wrong}'; they have {there}"):
+            ROWS.select([wrong])
+
+
+def test_parts_of_columns_that_tell_nulls_keep_their_marks() -> None:
+    chats = pa.table({"m": [[{"role": "user", "n": None}], None], "k": [1, 2]})
+    found = di.data.Dataset.from_arrow(chats).select(["m.role"])
+    assert found.to_list()[0] == {"m": {"value": {"role": [b"user"]}, "valid": True}}
+    assert found.to_arrow().to_pylist() == [{"m": {"role": [b"user"]}}, {"m": None}]

@@ -39,7 +39,7 @@ def test_rows_of_views_are_fetched(tmp_path: Path, name: str) -> None:
 def test_a_null_in_a_view_names_its_row(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pyarrow.parquet.write_table(pa.table({"c": pa.array(["a", None, "b"], pa.string_view())}), path)
-    dataset = di.data.ParquetDataset(str(path))
+    dataset = di.data.ParquetDataset(str(path), nulls="error")
     assert dataset[2] == {"c": b"b"}
     with pytest.raises(
         di.errors.InvalidArgumentError, match=r"column 'c' has nulls in row group 0 \(first in its row 1\)"

@@ -10,6 +10,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import distinput as di
+from distinput.data.experimental.service import distribute
 from distinput.distribute import InputOptions
 from distinput.ops.rebatch import LegacyRebatch
 from distinput.plan.options import AutoShardPolicy
@@ -39,6 +41,10 @@ def put_data(folder: Path) -> None:
 
 
 # ---- functions
+
+
+def pairs_of(x: Any) -> Any:
+    return {"m": {"a": [x, x + 1]}, "t": "text"}
 
 
 def plus_one(x: Any) -> Any:
@@ -301,12 +307,23 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     ),
     "select_in_made": lambda: di.data.ParquetDataset(["a.parquet", "b.parquet"], num_parallel_reads=2).select(["text"]),
     "select": lambda: Dataset.range(30).map(lambda x: {"x": x, "y": -x}).select(["y"]).batch(4),
+    "as_rows": lambda: (
+        Dataset.range(20)
+        .map(pairs_of)
+        .as_rows(["m"])
+        .as_text()
+        .map(lambda row: row["m"][1]["a"] + len(row["t"]))
+        .batch(3)
+    ),
     "map_rows": lambda: Dataset.range(20).map_rows(plus_one),
     "pack": lambda: Dataset.range(1, 20).map(full).pack(7, window=3),
     "padded_batch": lambda: Dataset.range(1, 20).map(full).padded_batch(3),
     "parse_example": parsed,
     "parse_sequence_example": sequences,
     "prefetch": lambda: uncounted(20).map(plus_one).prefetch(3),
+    "once_per_worker": lambda: (
+        Dataset.range(5).map(plus_one).shuffle(5, seed=1).apply(distribute("parallel_epochs", ThreadPoolExecutor(3)))
+    ),
     "on_workers": lambda: uncounted(20).map(plus_one).on_workers("threads:2"),
     "ragged_batch": lambda: Dataset.range(1, 20).map(full).ragged_batch(3),
     "ragged_batch_rebatched": lambda: Dataset.range(1, 20).map(full).ragged_batch(4).rebatch([2, 3]).shuffle(3, seed=1),

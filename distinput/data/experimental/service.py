@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from distinput.data.dataset import Dataset
-from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from distinput.names.lazy import lazy
-from distinput.ops.on_workers import OnWorkers
+from distinput.ops.on_workers import OncePerWorker, OnWorkers
 from distinput.ops.shard import Shard
+from distinput.plan.check import at_least
 from distinput.plan.node import INFINITE, walk
-from distinput.plan.options import AutoShardPolicy
+from distinput.plan.options import AutoShardPolicy, Options
 from distinput.sharding.own_rows import auto_shard
 
-__getattr__, __dir__, __all__ = lazy(__name__, own=("ShardingPolicy", "distribute"))
+__getattr__, __dir__, __all__ = lazy(__name__, own=("CrossTrainerCache", "ShardingPolicy", "distribute"))
 
 
 class ShardingPolicy(enum.IntEnum):
@@ -30,6 +31,30 @@ class ShardingPolicy(enum.IntEnum):
     DATA = 3
     FILE_OR_DATA = 4
     HINT = 5
+
+
+class CrossTrainerCache:
+    """Jobs that send the same pieces to one cluster share what was made; `tf.data.experimental.service.CrossTrainerCache`.
+
+    Jobs with the same pipeline do so while they are at about the same place. A piece that no job holds any more is made again,
+    so none waits for another one, and each gets all elements, in the order without sharing. Jobs share whatever their ids are.
+
+    Args:
+      trainer_id: what TensorFlow tells jobs apart by; not empty.
+      max_bytes: of results that a job holds at the workers for those behind it.
+
+    Raises:
+      InvalidArgumentError: `trainer_id` is empty, or `max_bytes` is less than 1.
+
+    >>> from distinput.data.experimental import service
+    >>> service.CrossTrainerCache("trainer 7").max_bytes
+    268435456
+    """
+
+    def __init__(self, trainer_id: Any, max_bytes: int = 256 << 20) -> None:
+        if not trainer_id:
+            raise InvalidArgumentError(f"CrossTrainerCache: trainer_id must not be empty, got {trainer_id!r}")
+        self.trainer_id, self.max_bytes = trainer_id, at_least("CrossTrainerCache", "max_bytes", max_bytes, 1)
 
 
 _MODES = {"parallel_epochs": ShardingPolicy.OFF, "distributed_epoch": ShardingPolicy.DYNAMIC}
@@ -52,19 +77,21 @@ def distribute(
     Args:
       processing_mode: a `ShardingPolicy`; "distributed_epoch" is DYNAMIC, "parallel_epochs" is OFF.
       service: as for `on_workers`, or a pair of protocol and address, such as ("tcp", "10.0.0.5:8786").
-      job_name: must be None. Programs do not share the elements of a job.
-      consumer_index: must be None. Consumers take no turns.
-      num_consumers: must be None.
+      job_name: must be given with `num_consumers`, and may be with `cross_trainer_cache`; otherwise None, since programs do not
+        share the elements of a job.
+      consumer_index: which of the consumers this one is, from 0. It gets each `num_consumers`-th element from there on, so in
+        each step all consumers together have that many neighbours of one endless stream.
+      num_consumers: how many consumers there are. Consumers of one cluster share what was made, as with `cross_trainer_cache`.
       max_outstanding_requests: as for `on_workers`; -1 is None.
       data_transfer_protocol: changes nothing: the cluster's is used.
       compression: changes nothing: "AUTO", "SNAPPY" or None.
-      cross_trainer_cache: must be None.
-      target_workers: "AUTO" or "ANY", which change nothing.
+      cross_trainer_cache: a `CrossTrainerCache`: jobs share what was made.
+      target_workers: as for `on_workers`.
 
     Raises:
       InvalidArgumentError: an argument has none of these values, or `service` names no workers.
-      UnimplementedError: an argument that must be None is given, or `target_workers` is "LOCAL"; or each worker is to deliver
-        all of a dataset that may end, and `service` does not tell how many workers there are. The message says what to write.
+      FailedPreconditionError: consumers are to take turns with a dataset that may end.
+      UnimplementedError: `job_name` is given alone, or `target_workers` is "LOCAL". The message says what to write.
 
     >>> import distinput as di
     >>> from distinput.data.experimental import service
@@ -84,48 +111,57 @@ def distribute(
         )
     if compression not in ("AUTO", "SNAPPY", None):
         raise InvalidArgumentError(f"distribute: compression must be 'AUTO', 'SNAPPY' or None, got {compression!r}")
-    if target_workers not in ("AUTO", "ANY", "LOCAL"):
-        raise InvalidArgumentError(f"distribute: target_workers must be 'AUTO' or 'ANY', got {target_workers!r}")
     if job_name is not None and (not isinstance(job_name, str) or not job_name):
-        raise InvalidArgumentError(f"distribute: job_name must be None, got {job_name!r}")
+        raise InvalidArgumentError(f"distribute: job_name must be a name or None, got {job_name!r}")
     if target_workers == "LOCAL":
         raise UnimplementedError(
             "distribute: target_workers='LOCAL' delivers what the workers of this process have; write service='threads:4' to "
             "run functions in this process"
         )
-    if job_name is not None:
+    turns = None
+    if consumer_index is not None or num_consumers is not None:
+        if consumer_index is None or num_consumers is None or job_name is None:
+            raise InvalidArgumentError(
+                "distribute: `consumer_index`, `num_consumers` and `job_name` must be set together, got "
+                f"{consumer_index!r}, {num_consumers!r} and {job_name!r}"
+            )
+        turns = num_consumers, consumer_index
+    if not isinstance(cross_trainer_cache, CrossTrainerCache | None):
+        raise InvalidArgumentError(
+            f"distribute: cross_trainer_cache must be a CrossTrainerCache or None, got {cross_trainer_cache!r}"
+        )
+    if turns and cross_trainer_cache is None:
+        cross_trainer_cache = CrossTrainerCache(job_name)
+    if job_name is not None and cross_trainer_cache is None:
         raise UnimplementedError(
             f"distribute: job_name={job_name!r} lets programs share the elements of a job, and here each program gets all of "
-            "them; leave it out where one program reads, and where several do, let a strategy divide the dataset, or "
-            "dataset.shard(num_shards, index)"
-        )
-    if consumer_index is not None or num_consumers is not None:
-        raise UnimplementedError(
-            "distribute: consumer_index and num_consumers let consumers take turns; leave them out and let a strategy cut each "
-            "batch for its replicas, so that all have rows of one bucket in a step"
-        )
-    if cross_trainer_cache is not None:
-        raise UnimplementedError(
-            "distribute: cross_trainer_cache shares what was made between programs that run at the same time; leave it out and "
-            "write dataset.cache(filename), which processes share"
+            "them; leave it out where one program reads; where several do, give consumer_index and num_consumers, let a "
+            "strategy divide the dataset, or write dataset.shard(num_shards, index)"
         )
     named = "://".join(service) if isinstance(service, tuple) and all(isinstance(x, str) for x in service) else service
     most = None if max_outstanding_requests == -1 else max_outstanding_requests
-    return lambda dataset: _distributed(dataset, policy, named, most)
+    shared = 0 if cross_trainer_cache is None else cross_trainer_cache.max_bytes
+    return lambda dataset: _distributed(dataset, policy, turns, named, most, shared, target_workers)
 
 
-def _distributed(dataset: Dataset[Any], policy: ShardingPolicy, service: Any, most: int | None) -> Dataset[Any]:
+def _distributed(
+    dataset: Dataset[Any], policy: ShardingPolicy, turns: tuple[int, int] | None, service: Any, *given: Any
+) -> Dataset[Any]:
     each = policy is ShardingPolicy.OFF  # worker delivers all
     if policy is ShardingPolicy.HINT:
         each = not any(isinstance(step, Shard) and step.is_hint for step in walk(dataset.node))
         dataset = Dataset(auto_shard(dataset.node, 1, 0, policy=AutoShardPolicy.HINT))
-    node = OnWorkers(dataset.node, service, most)
+    node = OnWorkers(dataset.node, service, *given)
+    if turns is not None:
+        part = Dataset(node).shard(*turns)
+        if node.cardinality != INFINITE:
+            raise FailedPreconditionError(
+                "distribute: consumers that take turns need a dataset without end, or some would have a step more; this has "
+                f"cardinality {node.cardinality}; write repeat() at its end, or before a step that nobody can count"
+            )
+        options = Options()
+        options.experimental_distribute.auto_shard_policy = AutoShardPolicy.OFF  # it is divided already
+        return part.with_options(options)
     if not each or node.cardinality == INFINITE:
         return Dataset(node)
-    kind, count = node.workers
-    if kind == "service":
-        raise UnimplementedError(
-            f"distribute: {policy.name} delivers each element once for each worker here, and how many workers a cluster has "
-            "changes; write ShardingPolicy.DYNAMIC for each element once, or dataset.on_workers(service).repeat(n) for n times"
-        )
-    return Dataset(node).repeat(count)
+    return Dataset(node).repeat(node.workers[1]) if node.workers[1] else Dataset(OncePerWorker(node, service))

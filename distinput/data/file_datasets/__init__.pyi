@@ -165,7 +165,8 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
         this shape.
       columns: the keys to read; others are passed over. All when None, and a key that the schema does not have is an error.
       compression_type: "" for none, "GZIP" or another codec; None and "AUTO" go by the suffix of each name.
-      nulls: "error", or a dict with what to put in the place of missing values, by key.
+      nulls: a dict with what to put in the place of missing values, by key; "error": one is an error. None: where the first
+        megabyte has some, other than numbers that become float64, values are dicts of `value` and `valid`.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
       name: a label.
       index: true to count records and reach them by their numbers: the cardinality is known, `skip`, a shard and a restart go
@@ -198,7 +199,7 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
         schema: Any = None,
         columns: Sequence[str] | None = None,
         compression_type: str | None = None,
-        nulls: Any = 'error',
+        nulls: Any = None,
         num_parallel_reads: int | None = None,
         name: str | None = None,
         *,

@@ -39,7 +39,8 @@ class CsvDataset(Dataset[Any]):
       schema: for dicts: types by column name, of which a dict may leave some out, or a pyarrow Schema.
       columns: for dicts: names of the columns to read; all when None.
       column_names: for dicts: names of all columns in the order of the files, where the header has none or others.
-      nulls: for dicts: "error", or a dict with what to put in the place of missing values, by column.
+      nulls: for dicts: what to put in the place of missing values, by column; "error": one is an error. None: numbers and truth
+        values are dicts of `value` and `valid` in columns of inferred types in which the first megabyte has missing ones.
       null_values: for dicts: what missing values look like; as pyarrow has it when None.
       newlines_in_values: for dicts: False if no value has a newline in it; then parts of a file are found without reading
         what is before them.
@@ -84,7 +85,7 @@ class CsvDataset(Dataset[Any]):
         schema: Any = None,
         columns: Sequence[str] | None = None,
         column_names: Sequence[str] | None = None,
-        nulls: Any = "error",
+        nulls: Any = None,
         null_values: Sequence[str] | None = None,
         newlines_in_values: bool = True,
         num_parallel_reads: int | None = None,

@@ -5,7 +5,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from distinput.columns.state import State
@@ -26,7 +25,7 @@ from distinput.distribute.coordinator.servers import server_lost
 from distinput.distribute.coordinator.worker_seat import Call, Slot, is_worker, replaced
 from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.distribute.seats.seats import Packing, Seats
-from distinput.run.threads import Ending
+from distinput.run.threads import Closing, Ending
 from distinput.values.nest import map_leaves
 
 __all__ = ["ClusterCoordinator", "no_coordinator"]
@@ -40,7 +39,7 @@ _LOOK = 0.05
 _REMOTE = (RemoteValue, PerWorkerValues)
 
 
-class ClusterCoordinator:
+class ClusterCoordinator(Closing):
     """Schedules functions on the workers of a `ParameterServerStrategy`; there is one coordinator for each strategy.
 
     A scheduled function runs on whichever worker is free. If the worker is lost meanwhile, the function runs again on
@@ -270,14 +269,6 @@ class ClusterCoordinator:
         self._crew.close()
         if self._strategy._coordinator() is self:
             self._strategy._coordinator = no_coordinator
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         crew = getattr(self, "_crew", None)

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate, pairwise
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from distinput.cluster.resolver import ClusterResolver
 from distinput.cluster.tf_config import TFConfigClusterResolver
@@ -43,6 +42,7 @@ from distinput.distribute.variables.sharded import ShardedVariable, number_of_pa
 from distinput.distribute.variables.store import HostStore, Store
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import UnavailableError
+from distinput.run.threads import Closing
 from distinput.values.leaves import as_dtype
 
 __all__ = ["ParameterServerStrategy", "UnbuiltDataset", "UnbuiltDatasetsFromFunction", "check_cluster"]
@@ -133,7 +133,7 @@ _device: ContextVar[str | None] = ContextVar("device_of_new_variables", default=
 _JOBS = ("chief", "worker", "evaluator", "ps")
 
 
-class ParameterServerStrategy(Strategy):
+class ParameterServerStrategy(Closing, Strategy):
     """Asynchronous training: variables are on parameter servers, and workers run functions independently of each other.
 
     Create the strategy in one process, the coordinator; make a `ClusterCoordinator` of it, and schedule functions. Inside
@@ -394,14 +394,6 @@ class ParameterServerStrategy(Strategy):
             coordinator.close()
         if owned is not None:
             owned.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         workers, servers = self._numbers

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of strategies, of distributed datasets and of `run`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -52,13 +52,14 @@ class InputOptions:
         (element, mask) whose mask is true for the rows that are data; `reduce` and `gather` accept it. "drop" leaves
         the step out. "error" raises, already when the dataset is distributed if the rows can be counted. Only for
         `experimental_distribute_dataset`.
-      balance_replicas: a function from a global batch to a number for each row, such as its tokens; the components of a tuple
-        are its arguments. The rows of the batch are dealt to the replicas so that these costs are even, and the numbers of
-        rows differ by at most one. Every row is still in the same step, once. Implies `balanced_split`: every worker reads
-        all global batches. Only for `experimental_distribute_dataset`.
+      balance_replicas: a function from a global batch to a number for each row, such as its tokens, or to several, [rows,
+        modules], such as tokens of text and of images; the components of a tuple are its arguments. Or the name of a component
+        that holds the numbers, or a list of names, one for each module. The rows of the batch are dealt to the replicas so that
+        the costs of each module are even, and the numbers of rows differ by at most one. Every row is still in the same step,
+        once. Implies `balanced_split`: every worker reads all global batches. Only for `experimental_distribute_dataset`.
 
     Raises:
-      TypeError: an unknown name; `balance_replicas` is no function.
+      TypeError: an unknown name; `balance_replicas` is neither a function nor names.
       ValueError: an unknown tail.
 
     >>> import distinput as di
@@ -74,7 +75,7 @@ class InputOptions:
     experimental_per_replica_buffer_size: int
     balanced_split: bool
     tail: str
-    balance_replicas: Callable[..., Any] | None
+    balance_replicas: Callable[..., Any] | str | Sequence[str] | None
 
     def __init__(
         self,
@@ -84,12 +85,12 @@ class InputOptions:
         experimental_per_replica_buffer_size: int = 1,
         balanced_split: bool = False,
         tail: str = "partial",
-        balance_replicas: Callable[..., Any] | None = None,
+        balance_replicas: Callable[..., Any] | str | Sequence[str] | None = None,
     ) -> None:
         if tail not in TAILS:
             raise ValueError(f"InputOptions: tail must be one of {', '.join(TAILS)}, got {tail!r}")
-        if balance_replicas is not None and not callable(balance_replicas):
-            raise TypeError(f"InputOptions: balance_replicas must be a function, got {balance_replicas!r}")
+        if not isinstance(balance_replicas, Callable | str | list | tuple | None) or balance_replicas in ("", [], ()):  # type: ignore[arg-type]
+            raise TypeError(f"InputOptions: balance_replicas must be a function, or names, got {balance_replicas!r}")
         fetch = True if experimental_fetch_to_device is None else experimental_fetch_to_device
         put = object.__setattr__
         put(self, "experimental_fetch_to_device", fetch)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from distinput.columns.state import State, opened, sealed
@@ -27,6 +26,7 @@ from distinput.names.words import html
 from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Latest
 from distinput.run.run import Run
+from distinput.run.threads import Closing
 
 __all__ = [
     "DistributedDataset",
@@ -140,7 +140,7 @@ def _is_shape(value: Any) -> bool:
 _NONE = object()
 
 
-class DistributedIterator:
+class DistributedIterator(Closing):
     """Returns one step at a time: a nest of `PerReplica` leaves, or of plain ones for a single replica.
 
     Args:
@@ -422,14 +422,6 @@ class DistributedIterator:
         self._ended = self._compared = True
         self._ready = _NONE
         self._steps.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 # ----------------------------------------------------------------------------

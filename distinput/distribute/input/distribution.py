@@ -88,8 +88,12 @@ def check_batched(spec: Spec) -> None:
     """Check that every component has a batch axis.
 
     Raises:
-      ValueError: one is a scalar.
+      ValueError: one is a scalar, or a list of dicts.
     """
+    if spec.structure.makes_rows:
+        raise ValueError(
+            "experimental_distribute_dataset: as_rows makes lists of dicts, of which replicas get no parts; map them to arrays"
+        )
     spec = spec.folded
     for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
         fewest = 2 if isinstance(leaf, SparseTensorSpec) else 1  # a sparse tensor is taken apart from rank 2 on
@@ -221,7 +225,7 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
         if consumer.only_numbers:
             check_fetched(Spec.of(dataset.element_spec), options, consumer)
         if consumer.splits_batches and replicas.total > 1:
-            check_batched(Spec.of(dataset.element_spec))
+            check_batched(dataset.node.spec)
         if options.balance_replicas is not None:
             dataset = Dataset(BalanceRows(dataset.node, options.balance_replicas, replicas.total))
     except Exception as error:

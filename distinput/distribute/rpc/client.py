@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from distinput.errors import (
     NotFoundError,
     UnavailableError,
 )
+from distinput.run.threads import Closing
 from distinput.values.leaves import STRING, as_leaf, dtype_name
 from distinput.values.nest import structure_of
 from distinput.values.spec import TensorSpec
@@ -62,7 +63,7 @@ def key_of(key: str | bytes | None) -> bytes:
     return (key.encode() if isinstance(key, str) else key) or _NO_KEY
 
 
-class Server:
+class Server(Closing):
     """Answers calls of the functions that are registered, and of no others; `create` makes one.
 
     Arguments and results are nests of arrays, numbers and text. They travel as such, and nothing that is received is
@@ -154,12 +155,6 @@ class Server:
         if self._door is not None:
             self._door.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
-
     def _serve(self, visitor: Visitor) -> None:
         visitor.connection = connection = Connection(visitor.connection.detach())
         with contextlib.suppress(AssertionError, AuthenticationError, EOFError, OSError):
@@ -204,7 +199,7 @@ _RETRY = 0.05
 Reply = tuple[int, str, Any]
 
 
-class Client:
+class Client(Closing):
     """Calls the functions that a `Server` has registered; `create` makes one.
 
     For each of them there is a method of its name, which returns a `StatusOrResult` at once, and one with `_blocking`
@@ -283,12 +278,6 @@ class Client:
             self._idle = []
         for connection in idle:
             connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         host, port = self._address

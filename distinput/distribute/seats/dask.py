@@ -135,13 +135,14 @@ def temporary_security() -> Any:
         ) from error
 
 
-def start_scheduler(address: str, worker_timeout_seconds: float, security: Any = None) -> Any:
+def start_scheduler(address: str, worker_timeout_seconds: float, security: Any = None, *, seats: bool = True) -> Any:
     """A Dask scheduler in this process.
 
     Args:
       address: `host:port` where it listens; port 0 for any.
       worker_timeout_seconds: how long the coordinator lets a worker stand still.
       security: Dask's `Security`, with certificates; None: connections are not encrypted, and everybody may open them.
+      seats: whether its workers have seats. Otherwise it gives a call up whose workers are lost, as Dask does.
 
     Raises:
       UnavailableError: it cannot listen there.
@@ -163,7 +164,7 @@ def start_scheduler(address: str, worker_timeout_seconds: float, security: Any =
             # A worker that dies takes the actor of its seat with it, again and again over the days; no fault of the actor.
             scheduler_kwargs={
                 "worker_ttl": f"{_FORGIVEN * worker_timeout_seconds}s",
-                "allowed_failures": 1_000_000_000,
+                "allowed_failures": 1_000_000_000 if seats else None,
                 "dashboard": False,
             },
         )

@@ -6,6 +6,8 @@ import contextlib
 import json
 import logging
 import os
+import platform
+import secrets
 import shutil
 import signal
 import subprocess
@@ -16,13 +18,14 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
-from typing import Any, Never, Self
+from typing import Any, Never
 
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import with_rpc_layer
 from distinput.distribute.engines.background import is_loopback
 from distinput.distribute.seats.dask import check_installed, chief_address, start_scheduler
 from distinput.errors import FailedPreconditionError, UnavailableError
+from distinput.run.threads import Closing
 
 __all__ = ["LocalCluster", "SeatProcess", "Server", "ServerDef", "main", "program", "run", "where_to_listen"]
 
@@ -43,7 +46,7 @@ class SeatProcess:
 
     Args:
       scheduler: the address of the Dask scheduler.
-      name: of the seat, such as "worker-0".
+      name: of the seat, such as "worker-0", or of an input worker.
       listen: `host:port` where the Dask worker listens; empty for any port.
       death_seconds: how long to look for the scheduler.
       parent: the number of the process without which this one ends; None for none.
@@ -63,7 +66,8 @@ class SeatProcess:
 def run(process: SeatProcess) -> Never:
     """Take the seat until the scheduler is gone, or SIGTERM or SIGINT comes; then end this process.
 
-    The exit status is 0 when it was told to end, or the scheduler ended; 1 when there was no scheduler.
+    The exit status is 0 when it was told to end, or the scheduler ended. Without a scheduler it is 1, and `_NO_SCHEDULER` where
+    another process has started this one.
     """
     import dask
     import distributed  # noqa: F401 - sets the levels of its loggers, which are changed here
@@ -126,7 +130,7 @@ async def _work(process: SeatProcess) -> int:
         await worker
     except Exception as error:  # noqa: BLE001 - said in one line; Dask's own traceback helps nobody
         print(f"distinput: {process.name}: no scheduler at {process.scheduler}: {error}", file=sys.stderr)
-        return 1
+        return 1 if process.parent is None else _NO_SCHEDULER
     ended = asyncio.ensure_future(worker.finished())
     await asyncio.wait([ended, asyncio.ensure_future(told.wait())], return_when=asyncio.FIRST_COMPLETED)
     await worker.close(timeout=2)
@@ -158,11 +162,13 @@ def main() -> Never:
 
 _PATIENCE = 2.0
 """Seconds that a process gets to end by itself."""
+_NO_SCHEDULER = 69
+"""The exit status, EX_UNAVAILABLE, of a process that found no scheduler: no function ends with that by accident."""
 _SOON = 1.0
 """A process that ends sooner than so many seconds after it was started is not started again at once."""
 
 
-class LocalCluster:
+class LocalCluster(Closing):
     """Processes of this machine under the names of seats. Those that end are started again, but for parameter servers.
 
     The processes end with this one, however it ends.
@@ -170,10 +176,14 @@ class LocalCluster:
     Args:
       workers: how many workers.
       servers: how many parameter servers.
-      address: `host:port` of the scheduler.
+      inputs: how many input workers, which have functions of pipelines called; such a cluster has no seats.
+      address: `host:port` of the scheduler that is started.
+      scheduler: the address of a running one, for input workers; None: one is started.
+      scheduler_seconds: how long the processes look for a scheduler.
       worker_timeout_seconds: how long a worker may stand still.
-      restart: the kinds of seats whose processes are started again when they end, of "worker" and "ps".
+      restart: the kinds of seats whose processes are started again when they end, of "worker" and "ps". Input workers are.
       said: told of processes that end and start, in words.
+      gone: called when all processes have ended, since they found no scheduler.
       security: Dask's `Security`, with certificates of which all processes get those that they need; None: connections are
         not encrypted, and everybody who reaches a port may have functions run.
 
@@ -187,15 +197,20 @@ class LocalCluster:
         workers: int,
         servers: int,
         *,
+        inputs: int = 0,
         address: str = "127.0.0.1:0",
+        scheduler: str | None = None,
+        scheduler_seconds: float = 60.0,
         worker_timeout_seconds: float = 30.0,
         restart: Collection[str] = ("worker",),
         said: Callable[[str], None] = lambda _: None,
+        gone: Callable[[], None] = lambda: None,
         security: Any = None,
     ) -> None:
         check_installed()
-        self._restart, self._said, self._security = restart, said, security
-        self._host = address.rpartition(":")[0]
+        self._restart, self._said, self._gone, self._security = {*restart, "input"}, said, gone, security
+        self._host = address.rpartition(":")[0] if scheduler is None else ""
+        self._seconds, self._elsewhere = scheduler_seconds, scheduler is not None
         self._lock = threading.Lock()
         self._ending = False
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -203,10 +218,12 @@ class LocalCluster:
         self._directory = tempfile.mkdtemp(prefix="distinput-cluster-")
         self._scheduler: Any = None
         try:
-            for name in (*(f"worker-{i}" for i in range(workers)), *(f"ps-{i}" for i in range(servers))):
-                self._processes[name] = self._started()
-            self._scheduler = start_scheduler(address, worker_timeout_seconds, security)
-            self.address: str = self._scheduler.scheduler_address
+            for job, number in (("worker", workers), ("ps", servers), ("input", inputs)):
+                self._processes.update({f"{job}-{i}": self._started() for i in range(number)})
+            if scheduler is None:
+                self._scheduler = start_scheduler(address, worker_timeout_seconds, security, seats=not inputs)
+                scheduler = self._scheduler.scheduler_address
+            self.address: str = scheduler
             for name, process in self._processes.items():
                 self._take_seat(process, name)
             for name in self._processes:
@@ -276,12 +293,6 @@ class LocalCluster:
             self._scheduler.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _started(self) -> "subprocess.Popen[bytes]":
         """A process that imports what it needs while others start, and waits to be told its seat."""
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
@@ -295,7 +306,11 @@ class LocalCluster:
     def _take_seat(self, process: "subprocess.Popen[bytes]", name: str) -> None:
         listen = f"{self._host}:0" if self._host else ""
         tls = None if self._security is None else _arguments(self._security)
-        seat = SeatProcess(self.address, name, listen, parent=os.getpid(), directory=self._directory, tls=tls)
+        if self._elsewhere:  # where others have the same names, and a process that was lost may not be missed yet
+            name = f"{name}-{platform.node()}-{secrets.token_hex(4)}"
+        seat = SeatProcess(
+            self.address, name, listen, self._seconds, parent=os.getpid(), directory=self._directory, tls=tls
+        )
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended already, as whoever attends to it will see
             process.stdin.write(json.dumps(asdict(seat)).encode())
@@ -312,6 +327,10 @@ class LocalCluster:
                     return
             how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
             self._said(f"{name}, process {process.pid}, {how}")
+            if self._elsewhere and status == _NO_SCHEDULER:
+                if all(each.poll() == _NO_SCHEDULER for each in self._processes.values()):
+                    self._gone()
+                return
             if name.partition("-")[0] not in self._restart:
                 return
             time.sleep(max(0.0, began + _SOON - time.monotonic()) if status >= 0 else 0.0)

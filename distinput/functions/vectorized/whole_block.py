@@ -98,7 +98,7 @@ class WholeBlock:
 
 def _is_plain(structure: Structure) -> bool:
     if structure.kind == "leaf":
-        return True
+        return structure.mapping is None
     return structure.kind in ("tuple", "dict") and structure.mapping is None and all(map(_is_plain, structure.children))
 
 

@@ -2,7 +2,7 @@
 """`MapView`: the elements of a dataset by their positions, for the samplers of PyTorch."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, SupportsIndex
 
@@ -17,7 +17,7 @@ from distinput.plan.node import INFINITE
 from distinput.plan.seeds import walk_made
 from distinput.streaming.by_position import positions_of
 from distinput.values.leaves import STRING
-from distinput.values.nest import component
+from distinput.values.nest import Structure, component
 from distinput.values.spec import Spec, TensorSpec
 
 __all__ = ["Convert", "MapView", "converter"]
@@ -61,10 +61,24 @@ def converter(element_spec: Any, who: str, *, shared: bool = False) -> Convert:
         return lambda element: tuple([make(value) for make, value in zip(leaves, element, strict=True)])
 
     def nested(element: Any) -> Any:
-        values = structure.flatten(element)
-        return structure.build([make(value) for make, value in zip(leaves, values, strict=True)])
+        return _converted(structure, element, iter(leaves))
 
     return nested
+
+
+def _converted(structure: Structure, value: Any, leaves: Iterator[Convert]) -> Any:
+    if structure.kind == "tuple":
+        return tuple([_converted(child, part, leaves) for child, part in zip(structure.children, value, strict=True)])
+    if structure.kind == "dict" and isinstance(value, list | None):  # rows of `as_rows`, of which there are no tensors
+        for _ in range(structure.num_leaves):
+            next(leaves)
+        return value
+    if structure.kind == "dict":
+        pairs = zip(structure.keys, structure.children, strict=True)
+        made = {key: _converted(child, value[key], leaves) for key, child in pairs}
+        found = {key: made[key] for key in structure.order or structure.keys}
+        return found if structure.mapping is None else structure.mapping(found)
+    return structure.build([next(leaves)(part) for part in structure.flatten(value)])
 
 
 def _leaf(leaf: Any, path: str, who: str, *, shared: bool) -> Convert:
@@ -72,7 +86,7 @@ def _leaf(leaf: Any, path: str, who: str, *, shared: bool) -> Convert:
         raise ElementTypeError(f"{who}: {component(path)} is {leaf}, of which there are no tensors; flat_map it first")
     dtype, ragged_rank = leaf.dtype, leaf.ragged_rank or 0
     if dtype == STRING:
-        return _as_it_is
+        return _text
     if ragged_rank > 1:
         raise ElementTypeError(
             f"{who}: {component(path)} has {ragged_rank} ragged dimensions, and PyTorch's nested tensors have one; map it to "
@@ -104,8 +118,9 @@ def _instead(dtype: np.dtype[Any]) -> str:
     return "float64" if dtype.kind == "f" else f"{dtype.newbyteorder('=')}" if not dtype.isnative else "int64"
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
+def _text(value: Any) -> Any:
+    """Bytes as they are; of `as_text`, an array of `str` as a list."""
+    return value.tolist() if isinstance(value, np.ndarray) and value.dtype.kind == "T" else value
 
 
 _WHO = "MapView"

@@ -11,6 +11,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.experimental import assert_cardinality
 from distinput.formats.example_encoding import encode_example, encode_sequence_example
 from distinput.formats.features import Feature, FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
+from distinput.ops.as_python import AsRows, AsText
 from distinput.ops.cache import Cache
 from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter, TakeWhile
@@ -114,6 +115,18 @@ def _scanned(state: Any, element: Any) -> Any:
 
 def _named(*args: Any) -> Any:
     return {"k": args[0], "m": np.int64(digest(*args)), "n": (np.int32(digest(*args) % 7), args[-1])}
+
+
+def _listed(*args: Any) -> Any:
+    return {"k": args[0], "rows": {"a": np.arange(2) + digest(*args) % 7, "t": np.array([b"x", b"y"], object)}}
+
+
+def _of_rows(row: Any) -> Any:
+    return {
+        "k": row["k"],
+        "a": np.array([each["a"] for each in row["rows"]]),
+        "t": "".join(each["t"] for each in row["rows"]),
+    }
 
 
 def _paired(*args: Any) -> Any:
@@ -230,6 +243,17 @@ MAPPING: tuple[Ingredient, ...] = (
         (Select,),
         lambda ds, _: ds.map(_named).select(["n", "k"]),
         lambda p, _: [{"n": row["n"], "k": row["k"]} for row in (applied(_named, element) for element in p.elements)],
+        nothing,
+        tensors,
+    ),
+    Ingredient(
+        "as_rows",
+        (AsRows, AsText),
+        lambda ds, _: ds.map(_listed).as_rows(["rows"]).as_text(["rows.t"]).map(_of_rows),
+        lambda p, _: [
+            {"k": row["k"], "a": row["rows"]["a"], "t": b"xy"}
+            for row in (applied(_listed, element) for element in p.elements)
+        ],
         nothing,
         tensors,
     ),

@@ -89,6 +89,105 @@ def test_a_cluster_of_one_machine_is_used_and_ends_cleanly(number: signal.Signal
         assert not any(alive(pid) for pid in numbers.values())
 
 
+SERVED = """
+import os, sys, time
+import distinput as di, distributed
+{security}
+def worker(x):
+    time.sleep(0.02)
+    return x, os.getpid()
+dataset = di.data.Dataset.range(60).map(worker)
+{dataset}
+made = [(int(x), int(pid)) for x, pid in dataset]
+assert [x for x, _ in made] == list(range(60))
+print(*sorted({{pid for _, pid in made}} - {{os.getpid()}}))
+"""
+
+
+def called_at(process: Started, security: str = "") -> list[int]:
+    """The processes in which the pipeline, that the command prints, has its functions called."""
+    program = SERVED.format(security=security, dataset=line_with(process, "on_workers").strip())
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return sorted(map(int, done.stdout.split()))
+
+
+def numbers_of(process: Started, count: int) -> list[int]:
+    return sorted(int(line_with(process, ": process").rpartition(" ")[2]) for _ in range(count))
+
+
+def test_input_workers_of_a_machine_are_used_and_others_join_them() -> None:
+    with started(["cluster", "start", "--input-workers", "2", "--address", "127.0.0.1:0"]) as cluster:
+        found = re.search(r"2 input workers at (tcp://127\.0\.0\.1:\d+)", line_with(cluster, "tcp://"))
+        assert found
+        here = numbers_of(cluster, 2)
+        assert "every process of this machine" in line_with(cluster, "open to")
+        with started(["input-worker", found[1], "--wait", "2"]) as further:
+            assert line_with(further, "1 input worker of") == f"1 input worker of {found[1]}\n"
+            others = numbers_of(further, 1)
+            listening = wait_for_listeners(others[0])
+            assert listening
+            assert all(host == "127.0.0.1" for host in listening)
+            assert called_at(cluster) == sorted(here + others)
+            cluster.send_signal(signal.SIGINT)
+            _, error = cluster.communicate(timeout=20)
+            assert (cluster.returncode, error) == (0, "")
+            _, error = further.communicate(timeout=40)
+            assert further.returncode == 1
+            assert f"no Dask scheduler at {found[1]} for 2 seconds" in error
+    assert not any(map(alive, here + others))
+
+
+def wait_for_listeners(pid: int) -> list[str]:
+    psutil = pytest.importorskip("psutil")
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        found = [one.laddr.ip for one in psutil.Process(pid).net_connections("inet") if one.status == "LISTEN"]
+        if found:
+            return found
+        time.sleep(0.05)
+    return []
+
+
+def test_input_workers_with_certificates_are_used_and_joined_as_it_says() -> None:
+    pytest.importorskip("cryptography")
+    arguments = ["cluster", "start", "--input-workers", "1", "--address", "127.0.0.1:0", "--tls"]
+    with started(arguments) as cluster:
+        found = re.search(r"tls://127\.0\.0\.1:\d+", line_with(cluster, "tls://"))
+        assert found
+        here = numbers_of(cluster, 1)
+        security = line_with(cluster, "security =").strip()
+        files = dict(re.findall(r"(tls_\w+)='([^']+)'", security))
+        environment = {
+            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": files["tls_ca_file"],
+            "DASK_DISTRIBUTED__COMM__TLS__WORKER__CERT": files["tls_client_cert"],
+            "DASK_DISTRIBUTED__COMM__TLS__WORKER__KEY": files["tls_client_key"],
+        }
+        with started(["input-worker", found[0]], environment) as further:
+            others = numbers_of(further, 1)
+            assert "nobody else" in line_with(further, "open to")
+            assert wait_for_listeners(others[0])
+            assert called_at(cluster, security) == sorted(here + others)
+            further.send_signal(signal.SIGTERM)
+            assert further.wait(20) == 0
+        cluster.send_signal(signal.SIGTERM)
+        assert cluster.wait(20) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["cluster", "start", "--input-workers", "1", "--ps", "1"], "give neither --workers nor --ps"),
+        (["input-worker", "here:1"], "must be that of a Dask scheduler, such as tcp://host:8786, got here:1"),
+    ],
+)
+def test_what_input_workers_cannot_be(arguments: list[str], says: str, capsys: Any) -> None:
+    from distinput.cli import main
+
+    assert main(arguments) == 1
+    assert says in capsys.readouterr().err
+
+
 def free_ports(count: int) -> list[int]:
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in sockets]

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.data.experimental.service` over `on_workers`, beside what TensorFlow's service delivers."""
 
+import json
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
 from distinput.data.experimental import service
 from distinput.data.experimental.service import ShardingPolicy, distribute
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
+from distinput.testing import check_restart
 
 Dataset = di.data.Dataset
 HINT = di.data.experimental.SHARD_HINT
@@ -134,11 +139,188 @@ def test_off_has_no_end_where_the_pipeline_has_none() -> None:
 
 
 @pytest.mark.parametrize("mode", ["OFF", "HINT"])
-def test_off_at_a_cluster_is_declined_since_its_workers_change(mode: str) -> None:
+def test_off_at_a_cluster_comes_once_for_each_worker_that_it_has_at_the_beginning(mode: str) -> None:
+    executor = ThreadPoolExecutor(2)
+    there = Dataset.range(20).shuffle(20, seed=1).map(square).apply(distribute(mode_of(mode), executor))
+    assert there.cardinality() == di.data.UNKNOWN_CARDINALITY
+    elements = there.to_list()
+    assert elements == Dataset.range(20).shuffle(20, seed=1).map(square).repeat(2).to_list()
+    with iter(there) as iterator:
+        for _ in range(25):
+            next(iterator)
+        state = json.loads(json.dumps(iterator.state()))
+        rest = list(iterator)
+    assert len(rest) == 15
+    more = Dataset.range(20).shuffle(20, seed=1).map(square).apply(distribute(mode_of(mode), ThreadPoolExecutor(5)))
+    assert list(more.restore(state)) == rest, "a pass that began goes on as it began"
+    assert len(more.to_list()) == 100
+
+
+def test_off_at_a_cluster_restarts_everywhere() -> None:
+    check_restart(Dataset.range(5).map(square).apply(distribute("parallel_epochs", ThreadPoolExecutor(3))), most=20)
+
+
+# What three consumers of TensorFlow 2.21 get in each round, from one worker:
+#
+# > options = {"job_name": "job", "num_consumers": 3}
+# > mode, target = "parallel_epochs", dispatcher.target
+# > consumers = [iter(ds.apply(S.distribute(mode, target, consumer_index=i, **options))) for i in range(3)]
+#
+# With two workers each round comes twice: every worker has the whole dataset.
+ROUNDS = {
+    "range": [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 0, 1], [2, 3, 4]],
+    "buckets": [
+        [[21, 28, 35, 24], [31, 38, 20, 27], [34, 23, 30, 37]],
+        [[42, 49, 56, 45], [52, 59, 41, 48], [55, 44, 51, 58]],
+        [[0, 7, 14, 3], [10, 17, 6, 13], [2, 9, 16, 5]],
+        [[12, 19, 1, 8], [15, 4, 11, 18], [0, 7, 14, 3]],
+        [[26, 33, 22, 29], [36, 25, 32, 39], [21, 28, 35, 24]],
+        [[40, 47, 54, 43], [50, 57, 46, 53], [42, 49, 56, 45]],
+        [[10, 17, 6, 13], [2, 9, 16, 5], [12, 19, 1, 8]],
+        [[31, 38, 20, 27], [34, 23, 30, 37], [26, 33, 22, 29]],
+    ],
+}
+
+
+def mixed(x: Any) -> Any:
+    return x * 7 % 60
+
+
+def in_rounds(name: str) -> di.data.Dataset[Any]:
+    """A dataset whose neighbours, three at a time, are of one bucket."""
+    if name == "range":
+        return Dataset.range(10).repeat()
+    batches = Dataset.range(60).map(mixed).repeat()
+    return batches.group_by_window(lambda x: x // 20, lambda _, ds: ds.batch(4, drop_remainder=True), window_size=12)
+
+
+def consumer(name: str, index: int, where: Any = "threads:2", mode: str = "DYNAMIC") -> di.data.Dataset[Any]:
+    turns = {"job_name": "job", "consumer_index": index, "num_consumers": 3}
+    return in_rounds(name).apply(distribute(mode_of(mode), where, **turns))
+
+
+@pytest.mark.parametrize("where", ["threads", "executor"])
+@pytest.mark.parametrize("mode", ["OFF", "DYNAMIC"])
+@pytest.mark.parametrize("name", ROUNDS)
+def test_consumers_take_turns_as_in_tensorflow(name: str, mode: str, where: str) -> None:
+    service = ThreadPoolExecutor(2) if where == "executor" else "threads:2"
+    with ExitStack() as stack:
+        consumers = [stack.enter_context(iter(consumer(name, index, service, mode))) for index in range(3)]
+        assert [[next(each).tolist() for each in consumers] for _ in ROUNDS[name]] == ROUNDS[name]
+
+
+def test_a_consumer_that_comes_back_is_in_the_same_round() -> None:
+    with iter(consumer("buckets", 1)) as elements:
+        for row in ROUNDS["buckets"]:
+            state = json.loads(json.dumps(elements.state()))
+            with iter(consumer("buckets", 1, ThreadPoolExecutor(1)).restore(state)) as back:
+                assert next(back).tolist() == row[1]
+            assert next(elements).tolist() == row[1]
+
+
+def test_consumers_of_one_service_have_their_elements_made_once() -> None:
+    executor = Counting()
+    with ExitStack() as stack:
+        consumers = [stack.enter_context(iter(consumer("buckets", index, executor))) for index in range(3)]
+        made = []
+        for _ in range(60):
+            for each in consumers:
+                next(each)
+            made.append(executor.calls)
+    with iter(consumer("buckets", 0, alone := Counting())) as elements:
+        for _ in range(60):
+            next(elements)
+    assert 0 < made[-1] < 1.3 * alone.calls + 6
+
+
+def test_a_strategy_does_not_divide_what_consumers_divide() -> None:
+    with iter(consumer("range", 2)) as elements:
+        expected = [next(elements).tolist() for _ in range(3)]
+    options = consumer("range", 2).options()
+    assert options.experimental_distribute.auto_shard_policy is di.data.experimental.AutoShardPolicy.OFF
+    assert expected == [2, 5, 8]
+
+
+def test_consumers_need_a_dataset_without_end() -> None:
+    turns = {"job_name": "job", "consumer_index": 0, "num_consumers": 2}
     with pytest.raises(
-        UnimplementedError, match=rf"{mode} delivers each .*; write ShardingPolicy.DYNAMIC .*repeat\(n\)"
+        FailedPreconditionError, match=r"need a dataset without end, .* cardinality 3; write repeat\(\)"
     ):
-        Dataset.range(3).map(square).apply(distribute(mode_of(mode), "tcp://127.0.0.1:1"))
+        Dataset.range(3).map(square).apply(distribute("parallel_epochs", "threads:2", **turns))
+
+
+class Counting(Executor):
+    """An executor of two threads that counts its calls."""
+
+    def __init__(self) -> None:
+        self.inner, self.calls, self._max_workers = ThreadPoolExecutor(2), 0, 2
+
+    def submit(self, function: Any, /, *given: Any) -> Any:  # type: ignore[override]
+        self.calls += 1
+        return self.inner.submit(function, *given)
+
+
+def plus(number: int) -> Any:
+    def added(x: Any) -> Any:
+        return x + number
+
+    return added
+
+
+def job(executor: Any, most: int = 1 << 20, number: int = 1) -> di.data.Dataset[Any]:
+    cache = service.CrossTrainerCache("trainer", most)
+    numbers = Dataset.range(2000).shuffle(50, seed=2).map(plus(number), output_signature=di.TensorSpec([], "int64"))
+    return numbers.apply(distribute("distributed_epoch", executor, job_name="job", cross_trainer_cache=cache))
+
+
+def test_jobs_that_are_at_one_place_cost_one() -> None:
+    executor = Counting()
+    expected = Dataset.range(2000).shuffle(50, seed=2).map(plus(1)).to_list()
+    with iter(job(executor)) as first, iter(job(executor)) as second:
+        found = [(int(x), int(y)) for x, y in zip(first, second, strict=True)]
+    assert found == [(int(x), int(x)) for x in expected]
+    once = Counting()
+    assert job(once).to_list() == expected
+    assert executor.calls <= once.calls + 8
+
+
+def test_a_job_that_is_far_behind_has_its_elements_made_again() -> None:
+    executor = Counting()
+    with iter(job(executor, most=1000)) as slow:
+        first = [int(next(slow))]
+        fast = job(executor, most=1000).to_list()
+        between = executor.calls
+        first += list(map(int, slow))
+    assert first == list(map(int, fast))
+    assert executor.calls > between + 50
+
+
+def test_jobs_that_do_otherwise_share_nothing() -> None:
+    executor = Counting()
+    with iter(job(executor)) as one, iter(job(executor, number=2)) as other:
+        assert all(int(y) == int(x) + 1 for x, y in zip(one, other, strict=True))
+
+
+def test_what_is_shared_may_be_changed() -> None:
+    def rows(service: Any) -> Any:
+        arrays = Dataset.from_tensor_slices(np.zeros((40, 50_000))).map(square)
+        return arrays.on_workers(service, shared_bytes=1 << 30)
+
+    executor = ThreadPoolExecutor(2)
+    with iter(rows(executor)) as first, iter(rows(executor)) as second:
+        for x, y in zip(first, second, strict=True):
+            assert y.sum() == 0
+            if x.flags.writeable:
+                x += 1
+
+
+def test_a_call_that_another_job_gave_up_is_made_again() -> None:
+    executor = Counting()
+    with iter(job(executor)) as second:
+        with iter(job(executor)) as first:
+            next(first)
+            next(second)
+        assert len([*second]) == 1999
 
 
 def test_a_cluster_of_dask_is_named_by_its_client_address_or_protocol() -> None:
@@ -164,12 +346,28 @@ def test_a_cluster_of_dask_is_named_by_its_client_address_or_protocol() -> None:
 @pytest.mark.parametrize(
     "more, error, says",
     [
-        ({"job_name": "shared"}, UnimplementedError, "job_name='shared'.*leave it out.*shard"),
+        ({"job_name": "shared"}, UnimplementedError, "job_name='shared'.*leave it out.*consumer_index.*shard"),
         ({"job_name": ""}, InvalidArgumentError, "job_name"),
         ({"job_name": 3}, InvalidArgumentError, "job_name"),
-        ({"consumer_index": 0}, UnimplementedError, "let a strategy cut"),
-        ({"num_consumers": 2}, UnimplementedError, "let a strategy cut"),
-        ({"cross_trainer_cache": object()}, UnimplementedError, r"dataset\.cache\(filename\)"),
+        ({"consumer_index": 0}, InvalidArgumentError, "must be set together, got 0, None and None"),
+        ({"num_consumers": 2}, InvalidArgumentError, "must be set together"),
+        ({"consumer_index": 0, "num_consumers": 2}, InvalidArgumentError, "must be set together, got 0, 2 and None"),
+        (
+            {"job_name": "x", "consumer_index": 2, "num_consumers": 2},
+            InvalidArgumentError,
+            "Index must be between 0 and 1",
+        ),
+        (
+            {"job_name": "x", "consumer_index": -1, "num_consumers": 2},
+            InvalidArgumentError,
+            "Index must be between 0 and",
+        ),
+        (
+            {"job_name": "x", "consumer_index": 0, "num_consumers": 0},
+            InvalidArgumentError,
+            "Number of shards must be greater",
+        ),
+        ({"cross_trainer_cache": object()}, InvalidArgumentError, "must be a CrossTrainerCache"),
         ({"target_workers": "LOCAL"}, UnimplementedError, "service='threads:4'"),
         ({"target_workers": "x"}, InvalidArgumentError, "target_workers must be 'AUTO' or 'ANY', got 'x'"),
         ({"compression": "GZIP"}, InvalidArgumentError, "compression must be .* got 'GZIP'"),
@@ -203,7 +401,14 @@ def test_other_arguments_change_no_element(more: dict[str, Any]) -> None:
     assert there.to_list() == SQUARES
 
 
-@pytest.mark.parametrize("name", ["DispatchServer", "register_dataset", "CrossTrainerCache"])
+def test_a_cache_of_trainers_needs_an_id_as_in_tensorflow() -> None:
+    with pytest.raises(InvalidArgumentError, match="trainer_id must not be empty"):
+        service.CrossTrainerCache("")
+    with pytest.raises(InvalidArgumentError, match="max_bytes"):
+        service.CrossTrainerCache("trainer", 0)
+
+
+@pytest.mark.parametrize("name", ["DispatchServer", "register_dataset", "WorkerServer"])
 def test_a_name_that_is_declined_says_what_to_write(name: str) -> None:
     with pytest.raises(AttributeError, match=r'"The data service" in docs/tensorflow\.md'):
         getattr(service, name)

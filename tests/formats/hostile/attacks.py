@@ -69,6 +69,11 @@ def of(make: Callable[[str], Any], name: str = "file") -> Read:
     return lambda folder: iter(make(str(folder / name)))
 
 
+def refusing_nulls(make: Callable[..., Any]) -> Callable[[str], Any]:
+    """A reader to which a null is an error."""
+    return lambda path: make(path, nulls="error")
+
+
 def writes(content: bytes | Callable[[], bytes], name: str = "file") -> Callable[[Path], object]:
     """What writes a file."""
     return lambda folder: (folder / name).write_bytes(content if isinstance(content, bytes) else content())
@@ -209,9 +214,13 @@ def deep() -> Iterator[Attack]:
         for _ in range(depth):
             kind = pa.list_(kind)
         table = pa.table([pa.array([None], kind)], pa.schema([pa.field("x", kind)]))
-        yield Attack(f"arrow of lists in lists, {depth}", writes(lambda t=table: _arrow(t)), of(di.data.ArrowDataset))
+        yield Attack(
+            f"arrow of lists in lists, {depth}",
+            writes(lambda t=table: _arrow(t)),
+            of(refusing_nulls(di.data.ArrowDataset)),
+        )
         if depth:
-            read = of(di.data.ParquetDataset)
+            read = of(refusing_nulls(di.data.ParquetDataset))
             yield Attack(f"parquet of lists in lists, {depth}", writes(lambda t=table: _parquet(t)), read)
     wide = pa.table({f"c{i}": pa.array([1], pa.int8()) for i in range(3000)})
     yield Attack("arrow of 3000 columns", writes(lambda: _arrow(wide)), of(di.data.ArrowDataset), None, 1)

@@ -16,6 +16,7 @@ import torch
 
 import distinput as di
 from distinput.errors import ElementTypeError
+from distinput.interop.torch import Loader, MapView
 from distinput.interop.torch.map_view import converter
 
 Spec = di.TensorSpec
@@ -177,3 +178,14 @@ def test_ragged_text_stays_and_two_ragged_dimensions_are_refused() -> None:
     assert converter(di.RaggedTensorSpec([None, None], "string"), "test")(text) is text
     with pytest.raises(ElementTypeError, match=r"the element has 2 ragged dimensions.*value\.to_padded\(\)"):
         converter(di.RaggedTensorSpec([None, None, None], "int64"), "test")
+
+
+def test_text_of_python_is_lists_of_str_and_rows_are_as_they_are() -> None:
+    chats = {"m": {"a": [[1, 2], [3, 4]], "t": [["x", "y"], ["z", "é"]]}, "t": ["p", "q"], "n": [5, 6]}
+    ds = di.data.Dataset.from_tensor_slices(chats).as_rows(["m"]).as_text()
+    for view in (Loader(ds), MapView(ds)):
+        second = list(view)[1]
+        assert second == {"m": [{"a": 3, "t": "z"}, {"a": 4, "t": "é"}], "t": "q", "n": torch.tensor(6)}
+    (batch,) = Loader(ds.batch(2))
+    assert batch["t"] == ["p", "q"]
+    assert batch["m"][0] == [{"a": 1, "t": "x"}, {"a": 2, "t": "y"}]

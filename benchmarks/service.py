@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What do input workers of a cluster cost, and bring, beside tf.data's service?"""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.checksum import in_any_order
+from benchmarks.harness import ROOT, Case, Contender, Measured, Work, delivering, scaled
+from benchmarks.images import prepare as prepare_images
+
+QUESTION = "functions on 2 input workers, each a process, with a scheduler in a process of its own"
+NOTES = """
+Both services run on this machine: a scheduler or dispatcher, and two workers of one thread each, so with the consumer there are
+four processes on its cores. tf.data's workers make whole batches, in any order; ours call the functions below `on_workers`, and
+what comes is in the order without workers. `sleeping` has 16 workers, and a function that sleeps for 20 ms. `a killed worker`
+is SIGKILL to one of two in the middle of a pass; `pieces lost` is what that costs, in the time of a piece. The process
+that takes its place needs a second or two to start, in which the other one works alone.
+"""
+SMALL, KILOBYTES_64, MEBIBYTE = 32, 16_384, 262_144
+MANY, SLEEP, LONG_SLEEP = 16, 0.02, 0.5
+
+
+def prepare(folder: Path, scale: float) -> None:
+    """JPEG files."""
+    if importlib.util.find_spec("simplejpeg"):
+        prepare_images(folder, scale)
+
+
+def cases(folder: Path, scale: float) -> list[Case]:
+    """Batches of three sizes, then functions that take long."""
+    if not importlib.util.find_spec("distributed"):
+        return []
+    found = [
+        _batches("small batches", SMALL, scaled(20_000, scale, 40), 2.0),
+        _batches("batches of 64 KiB", KILOBYTES_64, scaled(4000, scale, 20), None, {"seconds": 250e-6}),
+        _batches("batches of 1 MiB", MEBIBYTE, scaled(400, scale, 6), 1.2),
+        _sleeping(scaled(4800, scale, 64)),
+        _killed(scaled(24, scale, 8)),
+    ]
+    return [*found, _images(folder, scaled(800, scale, 16))] if importlib.util.find_spec("simplejpeg") else found
+
+
+def _batches(name: str, size: int, count: int, reach: float | None, most: dict[str, float] | None = None) -> Case:
+    return Case(
+        name,
+        {"batch": count, "byte": count * size * 4},
+        [
+            Contender("distinput on Dask", "ours", lambda: _ours(_maker(size), count, 2), most=most or {}),
+            Contender("tf.data's service", "peer", lambda: _theirs(size, count), ("tensorflow",), reach),
+        ],
+    )
+
+
+def _maker(size: int) -> Callable[[Any], Any]:
+    return {SMALL: small, KILOBYTES_64: kilobytes_64, MEBIBYTE: mebibyte}[size]
+
+
+def small(x: Any) -> Any:
+    """32 numbers."""
+    return np.full(SMALL, x, np.float32)
+
+
+def kilobytes_64(x: Any) -> Any:
+    """64 KiB of numbers."""
+    return np.full(KILOBYTES_64, x, np.float32)
+
+
+def mebibyte(x: Any) -> Any:
+    """1 MiB of numbers."""
+    return np.full(MEBIBYTE, x, np.float32)
+
+
+def sleeping(x: Any) -> Any:
+    """It costs no core."""
+    time.sleep(SLEEP)
+    return x
+
+
+def sleeping_long(x: Any) -> Any:
+    """Each call is a piece."""
+    time.sleep(LONG_SLEEP)
+    return x, os.getpid()
+
+
+# ---- ours
+
+
+def _input(count: int) -> Any:
+    import distinput as di
+
+    return di.data.Dataset.range(count)
+
+
+def _ours(function: Callable[[Any], Any], count: int, workers: int) -> Work:
+    address, *_ = _started("distinput", str(workers))
+    dataset = _input(count).map(function).on_workers(address)
+    return delivering(lambda: dataset, checksum=in_any_order)
+
+
+def _sleeping(count: int) -> Case:
+    def bare() -> Work:
+        def once() -> None:
+            with ThreadPoolExecutor(MANY) as pool:
+                list(pool.map(sleeping, range(count)))
+
+        return Work(once)
+
+    return Case(
+        f"sleeping, {MANY} workers",
+        {"element": count},
+        [
+            Contender("distinput on Dask", "ours", lambda: _ours(sleeping, count, MANY)),
+            Contender(f"{MANY} threads that sleep", "limit", bare, reach=0.9),
+        ],
+    )
+
+
+def _killed(count: int) -> Case:
+    def ours(*, kill: bool) -> Work:
+        address, *_ = _started("distinput", "2")
+        dataset = _input(count).map(sleeping_long).on_workers(address)
+        spent: dict[bool, list[float]] = {False: [], True: []}
+
+        def once(kill: bool = kill) -> Measured:
+            list(_input(8).map(sleeping_long).on_workers(address))  # until both are there again
+            seen: list[int] = []
+            begin = time.perf_counter()
+            for number, worker in dataset:
+                seen.append(int(number))
+                if kill and len(seen) >= count // 3 and int(worker) != os.getpid():
+                    os.kill(int(worker), signal.SIGKILL)
+                    kill = False
+            assert seen == list(range(count))
+            return Measured(time.perf_counter() - begin)
+
+        def facts() -> dict[str, float]:
+            if kill:
+                for number in range(4):
+                    spent[bool(number % 2)].append(once(bool(number % 2)))
+            lost = np.mean(spent[True]) - np.mean(spent[False]) if kill else 0.0
+            return {"pieces lost": max(0.0, float(lost)) / LONG_SLEEP} if kill else {}
+
+        return Work(once, lambda: str(count * bool(once())), facts)
+
+    return Case(
+        "a killed worker",
+        {"element": count},
+        [
+            Contender("distinput on Dask", "ours", lambda: ours(kill=True), most={"pieces lost": 2.0}),
+            Contender("distinput, no worker is killed", "limit", lambda: ours(kill=False)),
+        ],
+    )
+
+
+def _images(folder: Path, count: int) -> Case:
+    def made(service: Callable[[], str]) -> Work:
+        import distinput as di
+
+        with np.load(folder / "images.npz") as saved:
+            files = [saved[name].tobytes() for name in saved.files]
+        files = [files[number % len(files)] for number in range(count)]
+        dataset = di.data.Dataset.from_tensor_slices(np.array(files, object)).map(di.io.decode_jpeg)
+        served = dataset.on_workers(service())
+        return delivering(lambda: served)
+
+    return Case(
+        "JPEG images",
+        {"image": count},
+        [
+            Contender("distinput on Dask", "ours", lambda: made(lambda: _started("distinput", "2")[0])),
+            Contender("distinput, 2 threads", "limit", lambda: made(lambda: "threads:2"), reach=0.9),
+        ],
+    )
+
+
+# ---- tf.data's service
+
+
+def _theirs(size: int, count: int) -> Work:
+    address, *_ = _started("dispatcher")
+    for _ in range(2):
+        _started("worker", address)
+    import tensorflow as tf
+
+    service = tf.data.experimental.service
+    dataset = tf.data.Dataset.range(count).map(lambda x: tf.fill([size], tf.cast(x, tf.float32)))
+    dataset = dataset.apply(service.distribute(service.ShardingPolicy.DYNAMIC, f"grpc://{address}"))
+    return delivering(lambda: dataset, plain=lambda batch: batch.numpy(), checksum=in_any_order)
+
+
+# ---- processes of both
+
+
+_RUNNING: list[Any] = []
+
+
+def _started(*words: str) -> list[str]:
+    """What a process of this module says first, which ends with this one."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.service", *words],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    _RUNNING.append(process)  # with its input
+    assert process.stdout is not None
+    return process.stdout.readline().split()
+
+
+def _run(kind: str, argument: str = "") -> None:
+    if kind == "distinput":
+        from distinput.distribute.seats.local_cluster import LocalCluster
+
+        with LocalCluster(0, 0, inputs=int(argument)) as cluster:
+            cluster.wait(60)
+            _tell(cluster.address)
+        return
+    import tensorflow as tf
+
+    service = tf.data.experimental.service
+    if kind == "dispatcher":
+        running = service.DispatchServer()
+        _tell(running.target.partition("://")[2])
+    else:
+        running = service.WorkerServer(service.WorkerConfig(dispatcher_address=argument))
+        _tell(argument)
+    os._exit(0)
+
+
+def _tell(address: str) -> None:
+    """Say where it is, and wait for the end of who has started this."""
+    print(address, flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    _run(*sys.argv[1:])

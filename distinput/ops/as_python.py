@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`as_text` and `as_rows`: elements with Python's `str` and lists of dicts, which are made when they are handed out."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.columns.block import Block, ColumnBlock, Failure
+from distinput.columns.column import Ints
+from distinput.columns.rows import Stream
+from distinput.columns.state import State
+from distinput.errors import InvalidArgumentError
+from distinput.plan.check import normalized
+from distinput.plan.families import OneForOne
+from distinput.plan.node import Node
+from distinput.run.run import Run
+from distinput.values.leaves import STRING
+from distinput.values.nest import Structure, flatten
+from distinput.values.nullable import is_nullable
+from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.spec import Spec, TensorSpec
+
+__all__ = ["AsRows", "AsText", "Rows", "as_str"]
+
+
+# ----------------------------------------------------------------------------
+# What a structure makes of the leaves of an element; of specs, names and columns it makes what it would without.
+# ----------------------------------------------------------------------------
+
+
+def as_str(value: Any) -> Any:
+    r"""The bytes of a value as `str`, or of all values of an array as an array of `np.dtypes.StringDType`.
+
+    Raises:
+      InvalidArgumentError: they are no UTF-8.
+
+    >>> as_str(b"caf\xc3\xa9"), as_str(np.array([b"a"], object)).tolist()
+    ('café', ['a'])
+    """
+    try:
+        match value:
+            case bytes():
+                return value.decode()
+            case np.ndarray() if value.dtype == STRING:
+                made = [item.decode() for item in value.reshape(-1)]
+                return np.array(made, np.dtypes.StringDType()).reshape(value.shape)
+            case RaggedTensor():
+                return RaggedTensor(as_str(value.values), value.row_splits)
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(
+            f"as_text: a text is no UTF-8: {error}; leave it as bytes, and decode it in map"
+        ) from error
+    return value
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Makes a list of dicts of a dict of lists.
+
+    Args:
+      name: of the dict, for errors.
+      rank: dimensions of the first list in it where a single element is handed out; a batch has one more.
+      form: of what is in it: "leaf"; "told", the form of the value, and the dimensions of the mark; or "dict" or "rows", and
+        the forms of the parts by name.
+    """
+
+    name: str
+    rank: int
+    form: Any
+
+    def __call__(self, items: dict[str, Any]) -> Any:
+        first: Any = items
+        while isinstance(first, dict):
+            first = next(iter(first.values()), None)
+        if not isinstance(first, np.ndarray | RaggedTensor):
+            return items
+        return self._made(self.form, _listed(items), first.ndim - self.rank)
+
+    def _made(self, form: Any, lists: Any, depth: int) -> Any:
+        if depth > 0:
+            return [self._made(form, _at(lists, row), depth - 1) for row in range(self._length(lists))]
+        match form:
+            case ("told", inner, more) if more:
+                rows = (_at(lists, row) for row in range(self._length(lists)))
+                return [self._made(("told", inner, more - 1), row, 0) for row in rows]
+            case ("told", inner, _):
+                return self._made(inner, lists["value"], 0) if lists["valid"] else None
+            case ("dict", parts):
+                return {name: self._made(part, lists[name], 0) for name, part in parts}
+            case ("rows", parts):
+                rows = (_at(lists, row) for row in range(self._length(lists)))
+                return [{name: self._made(part, row[name], 0) for name, part in parts} for row in rows]
+        return lists
+
+    def _length(self, lists: Any) -> int:
+        sizes = set(_sizes(lists))
+        if len(sizes) != 1:
+            raise InvalidArgumentError(
+                f"as_rows: the lists in {self.name!r} have {' and '.join(map(str, sorted(sizes)))} items, so they are no rows"
+            )
+        return sizes.pop()
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _listed(part) for name, part in value.items()}
+    if isinstance(value, RaggedTensor):
+        return value.to_list()
+    return value if not isinstance(value, np.ndarray) or value.dtype.kind in "mM" else value.tolist()
+
+
+def _at(lists: Any, row: int) -> Any:
+    return {name: _at(part, row) for name, part in lists.items()} if isinstance(lists, dict) else lists[row]
+
+
+def _sizes(lists: Any) -> Iterator[int]:
+    if not isinstance(lists, dict):
+        yield len(lists)
+        return
+    for part in lists.values():
+        yield from _sizes(part)
+
+
+# ----------------------------------------------------------------------------
+# The ops: the columns are those of the input, and the structure of blocks makes something else of them.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _AsPython(OneForOne):
+    tolerant: ClassVar[bool] = True
+    passes_states: ClassVar[bool] = True
+    keeps_batches: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
+
+    def added(self) -> Node:
+        if self.input.known_spec is not None:
+            _ = self.spec
+        return self
+
+    @abstractmethod
+    def _structure(self) -> Structure:
+        """What makes the elements."""
+
+    @cached_property
+    def spec(self) -> Spec:
+        return replace(self.input.spec, structure=self._structure())
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        return self.input.start_at(row, epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for block, after in self.input.open(state, run):
+            yield (block if type(block) is Failure else self._faced(block)), after
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self._faced(self.input.fetch(rows, epoch))
+
+    def _faced(self, block: Block) -> Block:
+        return ColumnBlock(self.spec.structure, block.columnar().columns, block.size)
+
+
+@dataclass(frozen=True, eq=False)
+class AsText(_AsPython):
+    """Hand out text as `str`; arrays of it, in batches and lists, are of `np.dtypes.StringDType`.
+
+    Inside, and in `element_spec`, text stays bytes: it is decoded where an element is handed out, to a loop or to a function.
+    What a function returns is bytes again, as everywhere, so call it before the function that wants text, or last.
+
+    Shapes: unchanged. Order: unchanged. State: that of the input.
+
+    Args:
+      columns: names of components, with dots in them for those of inner dicts; all text when None.
+
+    Raises:
+      InvalidArgumentError: a column is not there or is no text; at iteration, a text is no UTF-8.
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.from_tensor_slices({"name": ["Ada", "Zoë"], "age": [30, 41]})
+    >>> ds.as_text().to_list()
+    [{'name': 'Ada', 'age': 30}, {'name': 'Zoë', 'age': 41}]
+    >>> ds.batch(2).as_text()[0]["name"].tolist()
+    ['Ada', 'Zoë']
+
+    Source: distinput's own.
+    """
+
+    columns: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        normalized(self, "columns", _names("as_text", self.columns))
+
+    def _structure(self) -> Structure:
+        spec, left = self.input.spec, dict.fromkeys(self.columns or ())
+        leaves = iter(spec.leaves)
+
+        def walk(at: Structure, path: tuple[str, ...]) -> Structure:
+            if at.kind == "leaf":
+                leaf, name = next(leaves), ".".join(path)
+                if not isinstance(leaf, TensorSpec) or leaf.dtype != STRING or (self.columns and name not in left):
+                    return at
+                left.pop(name, None)
+                return replace(at, mapping=as_str)
+            return _with_children(at, path, walk)
+
+        made = walk(spec.structure, ())
+        if left:
+            raise InvalidArgumentError(
+                f"as_text: {next(iter(left))!r} is no component of text; elements are {spec.nest}"
+            )
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class AsRows(_AsPython):
+    """Hand out lists of structs as lists of dicts, as Hugging Face has them: for templates of chats and tokenizers.
+
+    A list of objects in a file, such as the messages of a chat, is a dict of lists. It stays that inside and in `element_spec`.
+    Where an element is handed out, a list of dicts is made of it, with Python's numbers; a `Nullable` in it is the value, or
+    None. In a batch there is a list of them for each row.
+
+    Shapes: unchanged. Order: unchanged. State: that of the input.
+
+    Args:
+      columns: names of components, at least one; "messages.calls" for lists of structs in lists of structs.
+
+    Raises:
+      InvalidArgumentError: a column is not there, or is no dict of lists; at iteration, its lists differ in length.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.jsonl").write_text('{"messages": [{"role": "user", "n": 1}, {"role": "tool", "n": 2}]}')
+    >>> ds = di.data.JsonLinesDataset("a.jsonl")
+    >>> ds.as_rows(["messages"]).as_text().to_list()
+    [{'messages': [{'role': 'user', 'n': 1}, {'role': 'tool', 'n': 2}]}]
+
+    Source: rows of `datasets.Dataset`.
+    """
+
+    columns: Sequence[str]
+
+    def __post_init__(self) -> None:
+        normalized(self, "columns", _names("as_rows", self.columns))
+        if not self.columns:
+            raise InvalidArgumentError("as_rows: columns must be at least one name")
+
+    def _structure(self) -> Structure:
+        spec, left = self.input.spec, dict.fromkeys(self.columns)
+        leaves = iter(spec.leaves)
+
+        def walk(at: Structure, path: tuple[str, ...]) -> Structure:
+            if at.kind == "leaf":
+                next(leaves)
+                return at
+            name = ".".join(path)
+            if at.kind != "dict" or name not in left:
+                return _with_children(at, path, walk)
+            own = [next(leaves) for _ in range(at.num_leaves)]
+            nest = at.build(own)
+            lists = nest["value"] if is_nullable(at) else nest
+            found = flatten(lists) if isinstance(lists, dict) else []
+            if not found or any(not isinstance(leaf, TensorSpec) or not leaf.shape for leaf in found):
+                raise InvalidArgumentError(f"as_rows: {name!r} is no dict of lists: {nest}")
+            first = next(iter(lists.values()))
+            while isinstance(first, dict):
+                first = next(iter(first.values()))
+            return replace(at, mapping=Rows(name, len(first.shape), _form_of(at, iter(own), path, left, 0)))
+
+        made = walk(spec.structure, ())
+        if left:
+            raise InvalidArgumentError(f"as_rows: {next(iter(left))!r} is no dict of lists; elements are {spec.nest}")
+        return made
+
+
+def _names(op: str, columns: Any) -> tuple[str, ...] | None:
+    if isinstance(columns, str | bytes):
+        raise InvalidArgumentError(f"{op}: columns must be a list of names, got {columns!r}")
+    return None if columns is None else tuple(columns)
+
+
+def _with_children(
+    at: Structure, path: tuple[str, ...], walk: Callable[[Structure, tuple[str, ...]], Structure]
+) -> Structure:
+    keys = at.keys or range(len(at.children))
+    pairs = zip(keys, at.children, strict=True)
+    return replace(at, children=tuple([walk(child, (*path, str(key))) for key, child in pairs]))
+
+
+def _form_of(
+    at: Structure, leaves: Iterator[Any], path: tuple[str, ...], left: dict[str, None], level: int, rows: bool = False
+) -> Any:
+    """What `Rows` makes of a part, whose lists are at this level: see `Rows._made`."""
+    name = ".".join(path)
+    rows = rows or name in left
+    if at.kind == "leaf":
+        next(leaves)
+        return ("leaf",)
+    own = [next(leaves) for _ in range(at.num_leaves)]
+    again = iter(own)
+    left.pop(name, None)
+    if is_nullable(at):
+        parts = {}
+        for key, child in zip(at.keys, at.children, strict=True):
+            inner = path if key == "value" else (*path, key)
+            parts[key] = _form_of(child, again, inner, left, level, rows and key == "value")
+        mark = own[0]
+        return ("told", parts["value"], len(mark.shape) - level)
+    parts = {}
+    for key, child in zip(at.keys, at.children, strict=True):
+        parts[key] = _form_of(child, again, (*path, str(key)), left, level + rows)
+    return ("rows" if rows else "dict", tuple([(key, parts[key]) for key in at.order or at.keys]))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A child of a busy program runs a pipeline to its end, whatever other threads did when it was forked."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import distinput as di
+from distinput.kernels.kernel import renewed
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+_SECONDS = 60
+
+
+def status_of(work: Callable[[], object]) -> int:
+    """What a child that does this work ends with; a child that hangs is killed."""
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_SECONDS)
+        try:
+            work()
+        finally:
+            os._exit(0 if sys.exc_info()[0] is None else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_lock_that_another_thread_holds_is_open_in_a_child() -> None:
+    for lock in (renewed(threading.Lock()), renewed(threading.RLock())):
+        held, over = threading.Event(), threading.Event()
+
+        def hold(lock: threading.Lock = lock, held: threading.Event = held, over: threading.Event = over) -> None:
+            with lock:
+                held.set()
+                over.wait(_SECONDS)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait(_SECONDS)
+        status = status_of(lock.acquire)
+        over.set()
+        thread.join()
+        assert status == 0
+
+
+def test_a_module_that_another_thread_is_importing_is_imported_by_a_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "half_imported.py").write_text(
+        "import os, threading\n"
+        "begun, over = threading.Event(), threading.Event()\n"
+        f"if os.getpid() == {os.getpid()}:\n"
+        "    begun.set(); over.wait(60)\n"
+        "whole = True\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    thread = threading.Thread(target=lambda: __import__("half_imported"))
+    thread.start()
+    while not hasattr(sys.modules.get("half_imported"), "over"):
+        pass
+    status = status_of(lambda: __import__("half_imported").whole)
+    sys.modules["half_imported"].over.set()
+    thread.join()
+    assert status == 0
+
+
+_BUSY = """
+import os, random, signal, sys, threading, time
+import distinput as di
+from distinput.kernels import kernel
+kernel._spent = 0.1  # kernels are loaded at once
+
+def work():
+    ds = di.data.TFRecordDataset(sys.argv[1]).parse_example({"n": di.io.FixedLenFeature([], "int64")})
+    ds = ds.shuffle(40, seed=1).batch(16).prefetch(2).map(lambda x: x, num_parallel_calls=2)
+    assert len(ds.to_list()) == 4
+
+def always():
+    while True:
+        time.sleep(0.01)
+        work()
+
+for _ in range(2):
+    threading.Thread(target=always, daemon=True).start()
+for _ in range(2):
+    time.sleep(random.random() / 20)
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        work()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+os._exit(0)
+"""
+
+
+@pytest.mark.timeout(240)
+def test_children_of_threads_that_run_pipelines_run_them_too(tmp_path: Path) -> None:
+    records = tmp_path / "x.tfrecord"
+    with di.io.TFRecordWriter(str(records)) as writer:
+        for n in range(50):
+            writer.write(di.io.encode_example({"n": n}))
+    made = subprocess.run([sys.executable, "-c", _BUSY, records], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A budget of bytes changes in which pieces inputs are read, and nothing of what comes of them."""
+
+import io
+import json
+import tarfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import distinput as di
+from distinput.columns.block import Block
+from distinput.formats.parquet import Parquet
+from distinput.run.run import Run
+
+Dataset = di.data.Dataset
+
+ROWS, FILES = 1000, 5
+
+
+def text(row: int) -> bytes:
+    return (b"%d " % row) * (1 + row % 97)
+
+
+def write_tar(path: str, rows: list[bytes]) -> None:
+    with tarfile.open(path, "w") as archive:
+        for number, row in enumerate(rows):
+            member = tarfile.TarInfo(f"{number:06d}.bin")
+            member.size = len(row)
+            archive.addfile(member, io.BytesIO(row))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("sources")
+    for file in range(FILES):
+        rows = [text(row + file) for row in range(ROWS)]
+        columns: dict[str, Any] = {"x": np.arange(ROWS) + file, "s": rows}
+        di.io.write_parquet(folder / f"{file}.parquet", columns, row_group_size=700)
+        with (
+            pa.OSFile(str(folder / f"{file}.arrow"), "wb") as sink,
+            pa.ipc.new_file(sink, pa.schema([("x", pa.int64()), ("s", pa.binary())])) as writer,
+        ):
+            writer.write_table(pa.table({"x": columns["x"], "s": pa.array(rows, pa.binary())}), 1000)
+        with di.io.TFRecordWriter(folder / f"{file}.tfrecord") as records:
+            for row in rows:
+                records.write(row)
+        lines = [json.dumps({"x": number, "s": row.decode()}) for number, row in enumerate(rows)]
+        (folder / f"{file}.jsonl").write_text("\n".join(lines) + "\n")
+        (folder / f"{file}.csv").write_text("x,s\n" + "".join(f"{n},{row.decode()}\n" for n, row in enumerate(rows)))
+        write_tar(str(folder / f"{file}.tar"), rows[: ROWS // 4])
+    return folder
+
+
+OPENED: dict[str, Callable[[str], Any]] = {
+    "parquet": di.data.ParquetDataset,
+    "arrow": di.data.ArrowDataset,
+    "tfrecord": di.data.TFRecordDataset,
+    "jsonl": di.data.JsonLinesDataset,
+    "csv": lambda path: di.data.CsvDataset(path, header=True),
+    "tar": lambda path: di.data.WebDataset(path, decode=False),
+}
+
+
+def within(budget: int | None) -> di.data.Options:
+    options = di.data.Options()
+    options.memory_budget = budget
+    return options
+
+
+def mixed(folder: Path, suffix: str, budget: int | None) -> Any:
+    sources = [OPENED[suffix](str(folder / f"{file}.{suffix}")) for file in range(FILES)]
+    return Dataset.sample_from_datasets(sources, seed=3).with_options(within(budget))
+
+
+@pytest.mark.parametrize("suffix", OPENED)
+def test_a_mixture_within_a_budget_has_the_elements_of_one_without(folder: Path, suffix: str) -> None:
+    whole, pieces = [list(mixed(folder, suffix, budget).as_numpy_iterator()) for budget in (1 << 40, 1)]
+    assert len(whole) == len(pieces) > 700
+    assert all(map(np.array_equal, map(str, whole), map(str, pieces)))
+
+
+@pytest.mark.parametrize("suffix", OPENED)
+def test_a_state_is_restored_within_another_budget(folder: Path, suffix: str) -> None:
+    large, small = [mixed(folder, suffix, budget) for budget in (1 << 40, 1)]
+    for first, then in ((small, large), (large, small)):
+        begun = iter(first)
+        for _ in range(333):
+            next(begun)
+        other = then.restore(begun.state())
+        assert [str(next(begun)) for _ in range(500)] == [str(next(other)) for _ in range(500)]
+
+
+def test_an_interleave_of_many_files_has_the_same_elements_within_a_budget(folder: Path) -> None:
+    def read(budget: int | None) -> list[Any]:
+        names = [str(folder / f"{file}.parquet") for file in range(FILES)] * 4
+        files = Dataset.from_tensor_slices(names)
+        made = files.interleave(di.data.ParquetDataset, cycle_length=24, num_parallel_calls=di.data.AUTOTUNE)
+        return [int(row["x"]) for row in made.with_options(within(budget))]
+
+    assert read(None) == read(1) == read(1 << 40)
+
+
+def test_parts_of_files_are_read_within_a_budget(folder: Path) -> None:
+    read = di.data.TFRecordDataset([str(folder / f"{file}.tfrecord") for file in range(2)]).with_options(within(1))
+    assert len(read.to_list()) == 2 * ROWS
+
+
+def test_streams_share_the_room_of_their_run() -> None:
+    assert Run().sharing(4).asked.room is None
+    shares = [Run().sharing(many).asked.room for many in (5, 100)]
+    assert None not in shares
+    assert shares[0] >= 20 * shares[1]  # type: ignore[operator]
+    nested = Run(memory_budget=1 << 20).sharing(2).sharing(8)
+    assert nested.asked.room == 1 << 16
+
+
+def test_a_source_of_a_large_mixture_holds_a_small_part_of_a_row_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 40_000
+    random = np.random.default_rng(0)
+    columns: dict[str, Any] = {"x": np.arange(rows), "v": random.standard_normal((rows, 64), np.float32)}
+    di.io.write_parquet(tmp_path / "a.parquet", columns)
+    held: list[int] = []
+    made = Parquet._block
+
+    def noted(self: Parquet, path: str, group: int, batch: Any, *others: Any) -> Block:
+        held.append(batch.get_total_buffer_size())
+        return made(self, path, group, batch, *others)
+
+    monkeypatch.setattr(Parquet, "_block", noted)
+    sources = [di.data.ParquetDataset(str(tmp_path / "a.parquet")) for _ in range(20)]
+    mixture = Dataset.sample_from_datasets(sources, seed=1).batch(256).take(40)
+    assert sum(len(batch["x"]) for batch in mixture) == 40 * 256
+    assert 0 < max(held) < 1 << 20
+    held.clear()
+    next(iter(sources[0]))
+    assert max(held) > 2_000_000
+
+
+def test_readers_of_a_mixture_share_their_threads(folder: Path) -> None:
+    before = threading.active_count()
+    sources = [di.data.ParquetDataset(str(folder / f"{n % FILES}.parquet")).repeat() for n in range(100)]
+    seen = 0
+    for _ in Dataset.sample_from_datasets(sources, seed=1).batch(64).take(300):
+        seen = max(seen, threading.active_count() - before)
+    assert seen <= 16
+
+
+def test_a_budget_is_a_number_of_bytes() -> None:
+    with pytest.raises(ValueError, match="option 'memory_budget' must be at least 1, got 0"):
+        within(0)
