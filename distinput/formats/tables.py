@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -518,7 +518,7 @@ class Conforming:
             )
         return Conforming(schema if schema == UNION else RowSchema.of(who, schema), marks)
 
-    def only(self, columns: Sequence[str]) -> "Conforming | None":
+    def only(self, columns: Sequence[str]) -> "Self | None":
         """The same for some of the columns of files; None: these need nothing, so files are read as they are."""
         if not self.told:
             return self

@@ -178,9 +178,11 @@ class _SnapshotColumns(Conforming):
         plain = [each for each in kinds if not nested(each.type) and (each.name in known or has_missing(each.type))]
         paths = [each.name for each in plain if known.get(each.name) and not has_missing(each.type)]
         unclear = [each for each in kinds if each not in plain]
+        if not unclear:
+            return paths
         try:
-            schema = schema_of(path) if unclear else None
-            names = self.names_in(path, schema) if unclear else {}
+            schema = schema_of(path)
+            names = self.names_in(path, schema)
             there = {names[each.name]: each.name for each in unclear if each.name in names}
             for each in null_paths_of(path, tuple(there), most_bytes, structs=structs) if there else ():
                 root = next(theirs for theirs in there if re.match(rf"{re.escape(theirs)}(\.|\[|$)", each))
@@ -211,8 +213,10 @@ def _absent(kind: Any, wanted: Any, path: str, structs: bool) -> list[str]:
     from pyarrow import types
 
     named, found = types.is_struct(wanted), []
+    if types.is_struct(kind) != named or (not named and kind.num_fields < wanted.num_fields):
+        return []  # it is reading that fails
     for place, each in enumerate(_inner(wanted)):
-        inner = f"{path}.{each.name}".replace("[].", ".") if named else f"{path}[]"
+        inner = re.sub(r"(\[\])+$", "", path) + f".{each.name}" if named else f"{path}[]"
         other = kind.get_field_index(each.name) if named else place
         if other >= 0:
             found += _absent(kind.field(other).type, each.type, inner, structs)

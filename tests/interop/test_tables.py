@@ -257,6 +257,17 @@ def test_columns_without_nulls_are_read_as_ever(make: Any, tmp_path: Path) -> No
     assert [*rows, *dataset.restore(before.state())] == dataset.to_list()
 
 
+def test_a_field_that_is_younger_than_a_file_is_null_in_its_lists(tmp_path: Path) -> None:
+    at = str(tmp_path / "t")
+    deltalake.write_deltalake(at, pa.table({"x": [1, 2], "m": [[[{"a": 1}]], []]}))
+    deltalake.write_deltalake(at, pa.table({"x": [3], "m": [[[{"a": 3, "b": 4}]]]}), mode="append", schema_mode="merge")
+    b = {"value": [[0]], "valid": [[False]]}, {"value": [], "valid": []}, {"value": [[4]], "valid": [[True]]}
+    assert [row["m"]["b"] for row in by_x(from_delta(at).to_list())] == list(b)
+    assert [row["m"]["b_valid"] for row in by_x(from_delta(at, nulls="valid").to_list())] == [
+        each["valid"] for each in b
+    ]
+
+
 def test_files_are_opened_for_nulls_only_if_the_log_does_not_tell(tmp_path: Path) -> None:
     at = str(tmp_path / "t")
     deltalake.write_deltalake(at, pa.table({"x": [1, None], "t": ["a", "b"], "p": ["q", None]}), partition_by=["p"])
