@@ -217,16 +217,18 @@ class NullsError(Exception):
 
     @property
     def cure(self) -> str:
-        """The options that tell or replace these nulls. Fields of objects in lists differ in type: an empty list fits them all.
+        """The options that tell or replace these nulls.
 
         >>> print(NullsError.of("m", 1, 0, "list<item: struct<a: int64>>").cure)
         have them told where they are with valid=['m'], or say what to put in their place with nulls={'m': ()}
         """
+        return f"have them told where they are with valid=[{self.path!r}], or {self.filling}"
+
+    @property
+    def filling(self) -> str:
+        """The option that replaces these nulls. Fields of objects in lists differ in type: an empty list fits them all."""
         of_fields = not self.kind.startswith("fixed_size") and ("struct<" in self.kind or "map<" in self.kind)
-        return (
-            f"have them told where they are with valid=[{self.path!r}], or say what to put in their place with "
-            f"nulls={{{self.column!r}: {'()' if of_fields else 'value'}}}"
-        )
+        return f"say what to put in their place with nulls={{{self.column!r}: {'()' if of_fields else 'value'}}}"
 
 
 def schema_spec(schema: Any) -> Spec:

@@ -90,7 +90,8 @@ class LitData(CountedTable):
     Args:
       block_size: of chunks of tokens: elements are so many tokens, as `TokensLoader(block_size)` gives them, and what is left
         of a chunk is dropped. None: an element is what one call of the writer's function gave.
-      nulls: of chunks that keep their rows as an Arrow table: a dict with what to put in the place of nulls, by column.
+      nulls: of chunks that keep their rows as an Arrow table: a dict with what to put in the place of nulls, by column;
+        "error": each for which NumPy has no value is one.
 
     Raises:
       NotFoundError: a folder has no `index.json`, or a chunk that it names is not there.
@@ -106,7 +107,7 @@ class LitData(CountedTable):
     nulls: Any = "error"
 
     def __post_init__(self) -> None:
-        normalized(self, "nulls", as_nulls("litdata", self.nulls))
+        normalized(self, "nulls", as_nulls("litdata", self.nulls, tells=False))
         if self.block_size is not None:
             at_least("litdata", "block_size", self.block_size, 1)
 
@@ -555,7 +556,7 @@ class _Chunk(PackedSamples):
         if self.table is not None:
             taken = self.table.take(rows).combine_chunks().to_batches()
             batch = taken[0] if taken else without_rows(self.table.schema)
-            return rows_block(self.path, "its table", batch, spec.structure, self.format.nulls, rows)
+            return rows_block(self.path, "its table", batch, spec.structure, self.format.nulls, rows, tells=False)
         data, starts, sizes = self._values(rows)
         columns = [
             self._column(number, coding, rows, data, starts[number], sizes[number])

@@ -56,7 +56,7 @@ from distinput.formats.tables import (
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
 
-__all__ = ["ConformingParquet", "Parquet", "PrunedParquet", "null_paths_of", "ranges_of", "write_parquet"]
+__all__ = ["LOOKED_AT", "ConformingParquet", "Parquet", "PrunedParquet", "null_paths_of", "ranges_of", "write_parquet"]
 
 
 # ----------------------------------------------------------------------------
@@ -442,12 +442,12 @@ class ConformingParquet(Parquet):
 
 
 _ROWS_LOOKED_AT = 8192
-_LOOKED_AT = 16 << 20
+LOOKED_AT = 16 << 20
 """Bytes of the row groups that are read to see where in nested columns nulls are, and in those without statistics."""
 
 
 def null_paths_of(
-    path: str, columns: Sequence[str] | None, most_bytes: float = _LOOKED_AT, *, structs: bool, every: bool = False
+    path: str, columns: Sequence[str] | None, most_bytes: float = LOOKED_AT, *, structs: bool, every: bool = False
 ) -> list[str]:
     """The paths at which a file holds nulls; `structs` and `every` as for `null_paths`.
 

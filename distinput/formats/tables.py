@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -120,8 +120,8 @@ def as_columns(who: str, columns: Any) -> tuple[str, ...] | None:
     return None if columns is None else tuple(columns)
 
 
-def as_nulls(who: str, nulls: Any) -> Any:
-    """The replacement of nulls: "error", or (column, value) pairs; the rule is in `core.arrow`.
+def as_nulls(who: str, nulls: Any, tells: bool = True) -> Any:
+    """The replacement of nulls: "error", or (column, value) pairs; the rule is in `core.arrow`; `tells` as for `rows_block`.
 
     Raises:
       InvalidArgumentError: it is none of the words, and no dict.
@@ -129,9 +129,8 @@ def as_nulls(who: str, nulls: Any) -> Any:
     if isinstance(nulls, Mapping):
         return tuple(sorted(nulls.items()))
     if nulls != "error" and not isinstance(nulls, tuple):
-        raise InvalidArgumentError(
-            f'{who}: nulls must be "error" or a dict of values by column, or "valid", or None, got {nulls!r}'
-        )
+        more = ', or "valid", or None' if tells else ""
+        raise InvalidArgumentError(f'{who}: nulls must be "error" or a dict of values by column{more}, got {nulls!r}')
     return nulls
 
 
@@ -276,6 +275,7 @@ def rows_block(
     structure: Structure,
     nulls: Any,
     rows: Sequence[int] | np.ndarray[Any, Any],
+    tells: bool = True,
 ) -> ColumnBlock:
     """Convert a record batch to a block.
 
@@ -286,6 +286,7 @@ def rows_block(
       structure: of the spec from `table_spec`.
       nulls: as returned by `as_nulls`.
       rows: the numbers of its rows in the part.
+      tells: whether the format has an option that tells nulls, and columns can be named.
 
     Raises:
       InvalidArgumentError: there are nulls without a replacement, or the replacement does not fit.
@@ -294,10 +295,10 @@ def rows_block(
     try:
         return block_of(batch, structure, {} if nulls == "error" else dict(nulls))
     except NullsError as error:
+        cure = f"{error.cure}, or name the columns to read without this one" if tells else error.filling
         raise InvalidArgumentError(
             f"{path}: column {error.column!r} has nulls in {part} (first in its row "
-            f"{rows[error.row]}), and NumPy has no null of type {error.kind}; {error.cure}, or name the columns to read "
-            "without this one"
+            f"{rows[error.row]}), and NumPy has no null of type {error.kind}; {cure}"
         ) from None
     except UnsupportedTypeError as error:
         raise _unsupported(path, error) from None
@@ -517,7 +518,7 @@ class Conforming:
             )
         return Conforming(schema if schema == UNION else RowSchema.of(who, schema), marks)
 
-    def only(self, columns: Sequence[str]) -> "Conforming | None":
+    def only(self, columns: Sequence[str]) -> "Self | None":
         """The same for some of the columns of files; None: these need nothing, so files are read as they are."""
         if not self.told:
             return self

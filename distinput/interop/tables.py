@@ -11,17 +11,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import unquote
 
-from distinput.arrow.arrow import has_missing
+from distinput.arrow.arrow import has_missing, nested
 from distinput.arrow.expression import ColumnBounds, possible
 from distinput.arrow.tabular import Reading
+from distinput.arrow.validity import null_paths
 from distinput.columns.block import Block, block_rows
 from distinput.columns.column import Ints
 from distinput.data.dataset import Dataset
 from distinput.errors import (
     DataLossError,
+    DistinputError,
     EngineMissing,
     InvalidArgumentError,
     NotFoundError,
@@ -32,10 +35,10 @@ from distinput.files.manifest import FileTable
 from distinput.files.mounts import stored
 from distinput.files.paths import ask_each, local_path
 from distinput.formats.format import Fragment, Portion, Position, cut_rows
-from distinput.formats.parquet import ConformingParquet, null_paths_of, ranges_of
+from distinput.formats.parquet import LOOKED_AT, ConformingParquet, null_paths_of, ranges_of
 from distinput.formats.parquet_file import rows_of, schema_of
 from distinput.formats.row_schema import RowSchema
-from distinput.formats.tables import Conforming, CountedTable, as_columns, as_nulls, table_spec, told_nulls
+from distinput.formats.tables import Conforming, CountedTable, as_columns, as_nulls, table_spec, telling, told_nulls
 from distinput.interop.rank_steps import ShardNames
 from distinput.ops.reader import FileNames, Reader
 from distinput.url_secrets import without_secrets
@@ -56,11 +59,13 @@ class _ListedFile(NamedTuple):
       rows: how many it has; None: the table does not say.
       nbytes: its size.
       values: those of columns that are the same in all of its rows, and need not be in it.
+      nulls: of columns without values inside of values, whether it has nulls; the table does not say it of others.
     """
 
     rows: int | None
     nbytes: int
     values: Mapping[str, Any]
+    nulls: Mapping[str, bool]
 
 
 @dataclass(frozen=True)
@@ -136,17 +141,88 @@ class _SnapshotColumns(Conforming):
                 found[name] = ColumnBounds(value, value)
         return found
 
-    def nulls_in(self, path: str) -> list[str]:
-        """The paths at which the rows of a file hold nulls that NumPy has no value for."""
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(schema={self.schema}, valid={() if self.told else self.valid})"
+
+    def only(self, columns: Sequence[str]) -> "_SnapshotColumns":
+        return super().only(columns) or replace(self, valid=(), told=())
+
+    def telling(self, tells: str, columns: tuple[str, ...] | None) -> tuple["_SnapshotColumns", tuple[str, ...] | None]:
+        """The same with marks for the nulls of all files, and the columns that are wanted, marks beside them included.
+
+        Args:
+          tells: "in place" or "beside".
+          columns: that are wanted; None: all.
+        """
         assert isinstance(self.schema, RowSchema)
-        names = self.names_in(path, schema_of(path))
-        back, values = {theirs: name for name, theirs in names.items()}, self.files[path].values
-        found = []
-        for each in null_paths_of(path, tuple(names.values()), structs=False):
-            root = next(theirs for theirs in back if re.match(rf"{re.escape(theirs)}(\.|\[|$)", each))
-            found.append(back[root] + each[len(root) :])
-        absent = [each for each in self.schema.arrow if each.name not in names and values.get(each.name) is None]
-        return found + [each.name for each in absent if not has_missing(each.type)]
+        kinds = [each for each in self.schema.arrow if columns is None or each.name in columns]
+        structs = tells == "in place"
+        first = list(self.files)[:_FILES_LOOKED_INTO]
+        looked_into = dict.fromkeys(first, LOOKED_AT // max(1, len(first)))
+        told = ask_each(lambda path: self._nulls_in(path, kinds, looked_into.get(path, 0), structs), list(self.files))
+        marked = told_nulls(self.schema.arrow, columns, list(dict.fromkeys(chain.from_iterable(told))), tells)
+        if marked is None:
+            return self, columns
+        return replace(self, valid=marked[0].valid, told=marked[0].told), marked[1]
+
+    def _nulls_in(self, path: str, kinds: Sequence[Any], most_bytes: int, structs: bool) -> list[str]:
+        """The paths at which a file holds nulls that NumPy has no value for; the file is opened if the table does not tell.
+
+        Args:
+          path: of the file.
+          kinds: the fields of the columns.
+          most_bytes: of what is read to see where in nested columns they are.
+          structs: as for `null_paths`.
+        """
+        known, values = self.files[path].nulls, self.files[path].values
+        plain = [each for each in kinds if not nested(each.type) and (each.name in known or has_missing(each.type))]
+        paths = [each.name for each in plain if known.get(each.name) and not has_missing(each.type)]
+        unclear = [each for each in kinds if each not in plain]
+        if not unclear:
+            return paths
+        try:
+            schema = schema_of(path)
+            names = self.names_in(path, schema)
+            there = {names[each.name]: each.name for each in unclear if each.name in names}
+            for each in null_paths_of(path, tuple(there), most_bytes, structs=structs) if there else ():
+                root = next(theirs for theirs in there if re.match(rf"{re.escape(theirs)}(\.|\[|$)", each))
+                paths.append(there[root] + each[len(root) :])
+        except (DistinputError, OSError):
+            return paths  # it is reading that fails
+        for each in unclear:
+            if each.name in names:
+                paths += _absent(schema.field(names[each.name]).type, each.type, each.name, structs)
+            elif values.get(each.name) is None:
+                paths += _all_null(each, structs)
+        return paths
+
+
+_FILES_LOOKED_INTO = 16
+"""So many files of a version are read to see where in nested columns nulls are."""
+
+
+def _all_null(each: Any, structs: bool) -> list[str]:
+    """The paths of the nulls of a field that is nothing but null."""
+    import pyarrow as pa
+
+    return null_paths(pa.RecordBatch.from_arrays([pa.nulls(1, each.type)], [each.name]), structs=structs)
+
+
+def _absent(kind: Any, wanted: Any, path: str, structs: bool) -> list[str]:
+    """The paths of the nulls in fields, at any depth, that a file lacks whose type at a path is `kind`."""
+    from pyarrow import types
+
+    named, found = types.is_struct(wanted), []
+    if types.is_struct(kind) != named or (not named and kind.num_fields < wanted.num_fields):
+        return []  # it is reading that fails
+    for place, each in enumerate(_inner(wanted)):
+        inner = re.sub(r"(\[\])+$", "", path) + f".{each.name}" if named else f"{path}[]"
+        other = kind.get_field_index(each.name) if named else place
+        if other >= 0:
+            found += _absent(kind.field(other).type, each.type, inner, structs)
+        else:
+            found += _all_null(each.with_name(inner), structs)
+    return found
 
 
 _LET_ICEBERG = "let the library give the rows: Dataset.from_arrow(lambda: table.scan().to_arrow_batch_reader())"
@@ -281,15 +357,12 @@ def _snapshot(
     row_schema = brought.schema
     assert isinstance(row_schema, RowSchema)
     wanted = as_columns(who, columns)
-    if nulls == "valid":
-        paths = list(dict.fromkeys([path for found in ask_each(brought.nulls_in, names) for path in found]))
-        paths = [path for path in paths if wanted is None or re.split(r"[.\[]", path)[0] in wanted]
-        marked = told_nulls(row_schema.arrow, wanted, paths, "beside")
-        brought, nulls = replace(brought, valid=marked[0].valid if marked else ()), "error"
-        wanted = marked[1] if marked else wanted
+    tells, nulls = telling(nulls, valid is not None)
+    if tells:
+        brought, wanted = brought.telling(tells, wanted)
     format = _SnapshotParquet(wanted, nulls=as_nulls(who, nulls), conforming=brought, snapshot=snapshot)
     for name in wanted or ():
-        _check_column(who, name, [*row_schema.names, *[mark for _, mark in brought.valid]])
+        _check_column(who, name, [*row_schema.names, *[mark for _, mark in brought.valid if mark]])
     for name, _ in () if format.nulls == "error" else format.nulls:
         _check_column(f"{who}: nulls", name.partition(".")[0], row_schema.names)
     table = FileTable.of(names, [files_by_name[name].nbytes for name in names])
@@ -360,8 +433,8 @@ def from_delta(
     version: Any = None,
     *,
     columns: Sequence[str] | None = None,
-    nulls: Any = "error",
-    valid: Mapping[str, str] | None = None,
+    nulls: Any = None,
+    valid: Mapping[str, str] | Sequence[str] | None = None,
     storage_options: Mapping[str, str] | None = None,
     filesystem: Any = None,
 ) -> Dataset[dict[str, Any]]:
@@ -379,8 +452,9 @@ def from_delta(
       table: its path or URL, or a `deltalake.DeltaTable`, which is read at the version that it has.
       version: a number; a state that was saved of a dataset of this table, for the version that it is of; None: the newest one.
       columns: names of the columns wanted; all when None.
-      nulls: what to put in the place of nulls, by column, as for `ParquetDataset`; "valid": columns `x_valid` tell them.
-      valid: by column, the name of a column that says which rows are not null.
+      nulls: as for `ParquetDataset`, but None and "valid" go by all files of the version: by what the table and the footers
+        say, and for nested columns by the first files.
+      valid: where nulls are told, as for `ParquetDataset`.
       storage_options: for `deltalake`, which reads the log.
       filesystem: what opens the files of a table that is not local, as for `ParquetDataset`; None: what is mounted, or fsspec.
 
@@ -427,9 +501,10 @@ def from_delta(
     files = {}
     for each in added:
         location = unquote(each["path"] if "://" in each["path"] else f"{root.rstrip('/')}/{each['path']}")
-        files[local_path(location) or location] = _ListedFile(
-            each["num_records"], each["size_bytes"], each.get("partition") or {}
-        )
+        values, counts = each.get("partition") or {}, each.get("null_count") or {}
+        nulls_of = {name: bool(count) for name, count in counts.items() if isinstance(count, int)}
+        nulls_of |= {name: value is None for name, value in values.items()}
+        files[local_path(location) or location] = _ListedFile(each["num_records"], each["size_bytes"], values, nulls_of)
     snapshot = f"version {at_version.version()} of the {of_table}"
     return _snapshot(
         "from_delta", snapshot, schema, files, columns=columns, nulls=nulls, valid=valid, filesystem=filesystem
@@ -467,8 +542,8 @@ def from_iceberg(
     snapshot_id: Any = None,
     *,
     columns: Sequence[str] | None = None,
-    nulls: Any = "error",
-    valid: Mapping[str, str] | None = None,
+    nulls: Any = None,
+    valid: Mapping[str, str] | Sequence[str] | None = None,
     filesystem: Any = None,
 ) -> Dataset[dict[str, Any]]:
     """The rows of one snapshot of an Iceberg table, as dicts from column name to value.
@@ -481,8 +556,9 @@ def from_iceberg(
       snapshot_id: a number; a state that was saved of a dataset of this table, for the snapshot that it is of; None: the
         newest one.
       columns: names of the columns wanted; all when None.
-      nulls: what to put in the place of nulls, by column, as for `ParquetDataset`; "valid": columns `x_valid` tell them.
-      valid: by column, the name of a column that says which rows are not null.
+      nulls: as for `ParquetDataset`, but None and "valid" go by all files of the version: by what the table and the footers
+        say, and for nested columns by the first files.
+      valid: where nulls are told, as for `ParquetDataset`.
       filesystem: what opens the files of a table that is not local, as for `ParquetDataset`; None: what is mounted, or fsspec.
 
     Raises:
@@ -535,12 +611,18 @@ def from_iceberg(
                 f"from_iceberg: {data_file.file_path}: is {data_file.file_format.value}, and Parquet is read"
             )
         values = {each.name: each.initial_default for each in logical.fields if each.initial_default is not None}
+        nulls_of = {
+            fields.names[place]: data_file.null_value_counts[each.field_id] > 0
+            for place, each in enumerate(logical.fields)
+            if each.field_id in (data_file.null_value_counts or {})
+        }
         for place, part in enumerate(table.specs()[data_file.spec_id].fields):
             name = logical.find_column_name(part.source_id)
             if str(part.transform) == "identity" and name in fields.names:
                 values[name] = data_file.partition[place]
+                nulls_of[name] = values[name] is None
         path = local_path(data_file.file_path) or data_file.file_path
-        files[path] = _ListedFile(data_file.record_count, data_file.file_size_in_bytes, values)
+        files[path] = _ListedFile(data_file.record_count, data_file.file_size_in_bytes, values, nulls_of)
     snapshot = f"snapshot {number} of the {of_table}"
     return _snapshot(
         "from_iceberg",
@@ -690,7 +772,7 @@ def from_lance(
     *,
     columns: Sequence[str] | None = None,
     nulls: Mapping[str, Any] | None = None,
-    valid: Mapping[str, str] | None = None,
+    valid: Mapping[str, str] | Sequence[str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Dataset[dict[str, Any]]:
     """The rows of one version of a Lance table, as dicts from column name to value; columns are as for `Dataset.from_arrow`.
@@ -703,8 +785,8 @@ def from_lance(
       table: its path or URL, or a `lance.LanceDataset`, which is read at the version that it has.
       version: a number; a state that was saved of a dataset of this table, for the version that it is of; None: the newest one.
       columns: names of the columns wanted; all when None.
-      nulls: what to put in the place of nulls, by column.
-      valid: by column, the name of a column that says which rows are not null.
+      nulls: what to put in the place of nulls, by column. Lance does not say where nulls are, so others are an error.
+      valid: where nulls are told, as for `ParquetDataset`.
       storage_options: for `lance`, which opens all files.
 
     Raises:

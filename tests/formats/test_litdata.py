@@ -295,8 +295,10 @@ def test_nulls_in_the_table_of_a_chunk(tmp_path: Path) -> None:
         return write(tmp_path, [head + ipc + struct.pack("<I", claimed or len(ipc)) + b"LDARW01\0"], FORMATS)
 
     rows = [{"t": "a", "n": 1}, {"t": None, "n": None}]
-    with pytest.raises(InvalidArgumentError, match="column 't' has nulls in its table"):
+    with pytest.raises(InvalidArgumentError, match=r"'t' has nulls in its table.* string; say what to put [^;]*$"):
         di.data.LitDataDataset(with_table(rows, 0)).to_list()
+    with pytest.raises(InvalidArgumentError, match=r'must be "error" or a dict of values by column, got None$'):
+        LitData(nulls=None)
     filled = di.data.LitDataDataset(with_table(rows, 0), nulls={"t": "-", "n": 0})
     assert filled.to_list() == [{"t": b"a", "n": 1}, {"t": b"-", "n": 0}]
     with pytest.raises(InvalidArgumentError, match="nulls: has no column 'x'"):

@@ -36,7 +36,7 @@ Rows = list[dict[str, Any]]
 
 
 def plain(rows: Rows) -> Rows:
-    """Rows of Arrow as our elements are: text as its bytes, and NaN for nulls among floats."""
+    """Rows of Arrow with text as its bytes."""
 
     def of(value: Any) -> Any:
         return (
@@ -44,6 +44,8 @@ def plain(rows: Rows) -> Rows:
             if isinstance(value, str)
             else [of(each) for each in value]
             if isinstance(value, list)
+            else {name: of(each) for name, each in value.items()}
+            if isinstance(value, dict)
             else value
         )
 
@@ -190,6 +192,92 @@ def test_a_version_that_is_not_there(numbers: Numbers) -> None:
 
 
 # ----------------------------------------------------------------------------
+# Nulls: where they are in any file of the version.
+# ----------------------------------------------------------------------------
+
+FIRST = pa.table({"x": [1, 2], "n": [5, 6], "t": ["a", "b"], "f": [0.5, None], "s": [{"a": 1}] * 2, "l": [[1], [2, 3]]})
+LATER = pa.table(
+    {
+        "x": [3, 4], "n": [None, 7], "t": ["c", "d"], "f": [1.5, 2.5], "s": [{"a": 1, "b": "q"}, None],
+        "l": [[None, 4], None], "y": [True, False],
+    }
+)  # fmt: skip
+
+
+def delta_with_nulls(folder: Path) -> tuple[Callable[..., Dataset[Any]], pa.Table]:
+    at = str(folder / "t")
+    deltalake.write_deltalake(at, FIRST)
+    deltalake.write_deltalake(at, LATER, mode="append", schema_mode="merge")
+    return lambda **options: from_delta(at, **options), pa.table(deltalake.DeltaTable(at).scan())
+
+
+def iceberg_with_nulls(folder: Path) -> tuple[Callable[..., Dataset[Any]], pa.Table]:
+    table = new_iceberg(folder, FIRST.schema)
+    table.append(FIRST)
+    with table.update_schema() as update:
+        update.union_by_name(LATER.schema)
+    table.append(LATER)
+    return lambda **options: from_iceberg(table, **options), table.scan().to_arrow()
+
+
+@pytest.mark.parametrize("make", [delta_with_nulls, iceberg_with_nulls])
+def test_nulls_of_all_files_stand_in_their_place(make: Any, tmp_path: Path) -> None:
+    read, table = make(tmp_path)
+    rows = by_x(read().to_list())
+    assert rows[0]["n"] == {"value": 5, "valid": True}
+    assert [row["n"]["valid"] for row in rows] == [True, True, False, True]
+    assert [row["t"] for row in rows] == [b"a", b"b", b"c", b"d"]  # no file has nulls there
+    assert [row["y"]["valid"] for row in rows] == [False, False, True, True]  # younger than the first file
+    assert [row["s"]["valid"] for row in rows] == [True, True, True, False]
+    assert [bool(row["s"]["value"]["b"]["valid"]) for row in rows[:3]] == [False, False, True]
+    assert list(rows[2]["l"]["value"]["valid"]) == [False, True]
+    written = read().to_arrow().drop_columns("f")  # where nulls are NaN
+    assert by_x(plain(written.to_pylist())) == by_x(plain(table.drop_columns("f").to_pylist()))
+    check_dataset(lambda: read(columns=["x", "n", "s", "l", "y"]))
+    for given in ("n", "y", "s"):
+        with pytest.raises(InvalidArgumentError, match=rf"column '{given}(\.[ab])?' has nulls in row group 0"):
+            read(nulls="error", columns=[given]).to_list()
+    beside = by_x(read(nulls="valid", columns=["x", "n", "s", "l"]).to_list())
+    assert [row["n_valid"] for row in beside] == [True, True, False, True]
+    assert [row["s"]["b_valid"] for row in beside] == [False, False, True, False]
+    assert list(beside[2]["l_items_valid"]) == [False, True]
+    assert by_x(read(valid=["n"], columns=["x", "n"]).to_list()) == [{"x": row["x"], "n": row["n"]} for row in rows]
+
+
+@pytest.mark.parametrize("make", [delta_with_nulls, iceberg_with_nulls])
+def test_columns_without_nulls_are_read_as_ever(make: Any, tmp_path: Path) -> None:
+    read, _ = make(tmp_path)
+    for dataset in (read().select(["t"]), read(columns=["t"])):
+        assert {row["t"] for row in dataset.to_list()} == {b"a", b"b", b"c", b"d"}
+    small = read().filter(compute.field("n") < 7).select(["n", "x"]).to_list()
+    assert by_x(small) == [{"n": {"value": 4 + x, "valid": True}, "x": x} for x in (1, 2)]
+    before = iter(read(nulls="error").select(["x"]))
+    rows = [next(before) for _ in range(2)]
+    dataset = read().select(["x"])
+    assert [*rows, *dataset.restore(before.state())] == dataset.to_list()
+
+
+def test_a_field_that_is_younger_than_a_file_is_null_in_its_lists(tmp_path: Path) -> None:
+    at = str(tmp_path / "t")
+    deltalake.write_deltalake(at, pa.table({"x": [1, 2], "m": [[[{"a": 1}]], []]}))
+    deltalake.write_deltalake(at, pa.table({"x": [3], "m": [[[{"a": 3, "b": 4}]]]}), mode="append", schema_mode="merge")
+    b = {"value": [[0]], "valid": [[False]]}, {"value": [], "valid": []}, {"value": [[4]], "valid": [[True]]}
+    assert [row["m"]["b"] for row in by_x(from_delta(at).to_list())] == list(b)
+    assert [row["m"]["b_valid"] for row in by_x(from_delta(at, nulls="valid").to_list())] == [
+        each["valid"] for each in b
+    ]
+
+
+def test_files_are_opened_for_nulls_only_if_the_log_does_not_tell(tmp_path: Path) -> None:
+    at = str(tmp_path / "t")
+    deltalake.write_deltalake(at, pa.table({"x": [1, None], "t": ["a", "b"], "p": ["q", None]}), partition_by=["p"])
+    for path in deltalake.DeltaTable(at).file_uris():
+        Path(path).write_bytes(b"nobody reads this")
+    spec = from_delta(at).element_spec
+    assert [name for name, each in spec.items() if isinstance(each, di.data.Nullable)] == ["x", "p"]
+
+
+# ----------------------------------------------------------------------------
 # Delta Lake.
 # ----------------------------------------------------------------------------
 
@@ -244,7 +332,12 @@ def test_values_of_partitions_come_from_the_log(tmp_path: Path) -> None:
     assert [(row["n_valid"], row["p_valid"]) for row in told] == [(True, True), (False, True), (True, False)]
     assert by_x(from_delta(at, valid={"n": "there"}, nulls={"p": ""}).to_list())[1]["there"] is False
     with pytest.raises(InvalidArgumentError, match=r"column '[np]' has nulls"):
-        from_delta(at).to_list()
+        from_delta(at, nulls="error").to_list()
+    in_place = by_x(from_delta(at).to_list())
+    assert in_place[0] == {"x": 1, "n": {"value": 7, "valid": True}, "p": {"value": b"a", "valid": True}}
+    assert [(row["n"]["valid"], row["p"]["valid"]) for row in in_place[1:]] == [(False, True), (True, False)]
+    first = from_delta(at).filter(compute.field("p").is_null() | (compute.field("n") == 7)).select(["x"])
+    assert by_x(first.to_list()) == [{"x": 1}, {"x": 3}]
     assert {row["p"] for row in from_delta(at, columns=["p"], nulls={"p": "none"}).to_list()} == {b"none", b"a"}
 
 
@@ -514,8 +607,10 @@ def test_each_version_of_a_lance_table(tmp_path: Path) -> None:
 def test_nulls_of_lance(tmp_path: Path) -> None:
     at = str(tmp_path / "t.lance")
     lance.write_dataset(pa.table({"x": [1, None], "t": ["a", None]}), at)
-    with pytest.raises(InvalidArgumentError, match="from_lance: column 'x' has nulls"):
+    with pytest.raises(InvalidArgumentError, match=r"from_lance: column 'x' has nulls.*valid=\['x'\]"):
         from_lance(at).to_list()
+    in_place = from_lance(at, valid=["x"], nulls={"t": "-"})
+    assert in_place.to_arrow().to_pylist() == [{"x": 1, "t": b"a"}, {"x": None, "t": b"-"}]
     assert from_lance(at, nulls={"x": 0, "t": "-"}).to_list() == [{"x": 1, "t": b"a"}, {"x": 0, "t": b"-"}]
     told = from_lance(at, valid={"x": "there"}, columns=["x"])
     assert told.to_list() == [{"x": 1, "there": True}, {"x": 0, "there": False}]
