@@ -108,7 +108,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "distinput/tpu/*",
     ),
     "keras": ("distinput/interop/keras.py",),
-    "lance": ("distinput/interop/tables.py",),
+    "lance": ("distinput/interop/tables.py", "distinput/testing/judge/loaders/*"),
     "llvmlite": ("distinput/kernels/*",),  # numba's own compiler, for the errors and names numba does not wrap
     "mpi4py": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
     "numba": ("distinput/kernels/*",),
@@ -140,6 +140,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "distinput/ops/tables.py",
         "distinput/ops/tables.py",
         "distinput/ops/tables.py",
+        "distinput/testing/judge/loaders/libraries.py",
         "distinput/testing/sources/tables.py",
         "distinput/writers/*",
     ),
