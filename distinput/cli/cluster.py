@@ -89,17 +89,17 @@ def start_input_workers(scheduler: str, count: int, seconds: float) -> None:
     Args:
       scheduler: the address of a Dask scheduler. Where it is on loopback, so are they.
       count: how many.
-      seconds: how long to look for the scheduler, at first and when it is lost.
+      seconds: how long to look for the scheduler, at first and when it is no_scheduler.
 
     Raises:
       EngineMissing: `distributed` is not installed.
       UnavailableError: there was no scheduler for so long.
     """
     check_installed()
-    lost = threading.Event()
+    no_scheduler = threading.Event()
 
     def gone() -> None:
-        lost.set()
+        no_scheduler.set()
         told.set()
 
     with (
@@ -112,7 +112,7 @@ def start_input_workers(scheduler: str, count: int, seconds: float) -> None:
         _say("Ctrl-C ends them")
         told.wait()
     _say("all processes have ended")
-    if lost.is_set():
+    if no_scheduler.is_set():
         raise UnavailableError(f"input-worker: there was no Dask scheduler at {scheduler} for {seconds:g} seconds")
 
 

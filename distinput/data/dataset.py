@@ -106,8 +106,8 @@ class _DatasetType(type):
             """The error for a name that the class does not have."""
             said = None if name.startswith("_") else absent.elsewhere(name)
             text = f"type object {cls.__name__!r} has no attribute {name!r}"
-            if said:  # without `name=`, for which Python would add names that look alike
-                raise AttributeError(f"{text}; {said}", obj=cls)
+            if said:  # without `obj=`, for which Python would add names that look alike
+                raise AttributeError(f"{text}; {said}", name=name)
             raise AttributeError(text, name=name, obj=cls)
 
 
@@ -1625,5 +1625,5 @@ def _method_of_an_extension(dataset: Any, name: str) -> Any:
             return getattr(dataset, name)
         known = sorted(known for known in dir(kind) if not known.startswith("_"))
         said = absent.elsewhere(name) or meant(name, known, "it has")
-        raise AttributeError(f"{kind.__name__} has no method {name!r}; {said}{registry.failures()}", obj=dataset)
+        raise AttributeError(f"{kind.__name__} has no method {name!r}; {said}{registry.failures()}", name=name)
     raise AttributeError(f"{kind.__name__} has no attribute {name!r}", name=name, obj=dataset)

@@ -182,11 +182,11 @@ class Csv(TextTable):
 
     def head(self, path: str) -> Head:
         first = first_record(path, stamp_of(path), self.compression, self.delimiter, self.quote_char, self.header, 0)
-        named = first.names
-        names = self.column_names or named or (self.schema.names if self.schema is not None else ())
-        if self.header and first.byte == 0 and not named:
+        header = first.names
+        names = self.column_names or header or (self.schema.names if self.schema is not None else ())
+        if self.header and first.byte == 0 and not header:
             return Head(0, 0, names)  # an empty file
-        if self.header and first.lines and not named and self.column_names is None:
+        if self.header and first.lines and not header and self.column_names is None:
             raise DataLossError(
                 f"{path}: line {first.lines}: the header cannot be read, as it is no UTF-8; make the file UTF-8, as `iconv -f "
                 "LATIN1 -t UTF-8` does where it is Latin-1, or give the names of all columns with column_names="
@@ -195,9 +195,9 @@ class Csv(TextTable):
             raise UnimplementedError(
                 f"{path}: several columns have the same name; give each its own with column_names: {', '.join(names)}"
             )
-        if named and len(names) != len(named):
+        if header and len(names) != len(header):
             raise InvalidArgumentError(
-                f"{path}: column_names has {len(names)} names, but the header {len(named)}: {', '.join(named)}"
+                f"{path}: column_names has {len(names)} names, but the header {len(header)}: {', '.join(header)}"
             )
         if self.schema is not None:
             self._check_names(path, names)

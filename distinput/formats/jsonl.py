@@ -648,19 +648,19 @@ def _unstated(value: Any, stated: Any) -> Any:
     >>> _unstated({"a": 1, "b": {"c": 2, "d": 3}, "e": [4]}, {"a": pa.int64(), "b": pa.struct({"c": pa.int64()})})
     {'b': {'d': 3}, 'e': [4]}
     """
-    made = {}
+    left = {}
     for key, item in value.items():
         kind = stated.get(key)
         fields = _fields(kind)
         if kind is None:
-            made[key] = item
+            left[key] = item
         elif fields and isinstance(item, dict):
             inner = _unstated(item, fields)
-            made |= {key: inner} if inner else {}
+            left |= {key: inner} if inner else {}
         elif fields and isinstance(item, list) and all(isinstance(each, dict) for each in item):
             several = [_unstated(each, fields) for each in item]
-            made |= {key: several} if any(several) else {}
-    return made
+            left |= {key: several} if any(several) else {}
+    return left
 
 
 def _fields(kind: Any) -> dict[str, Any]:

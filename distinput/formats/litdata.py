@@ -611,18 +611,20 @@ def _array(kind: str, content: bytes, where: str) -> np.ndarray[Any, Any]:
     """An array that says its dtype and its shape: of NumPy in little-endian numbers, of PyTorch in big-endian ones."""
     order: Any = "little" if kind == "numpy" else "big"
     first, axes = int.from_bytes(content[:4], order), int.from_bytes(content[4:8], order)
-    at = 8 + 4 * axes
-    if len(content) < at or axes > 63:
+    begin = 8 + 4 * axes
+    if len(content) < begin or axes > 63:
         raise DataLossError(f"{where}: ends within its shape")
     dtype = _dtype(where, _NUMPY if kind == "numpy" else _TORCH, first)
-    shape = tuple(int.from_bytes(content[i : i + 4], order) for i in range(8, at, 4))
-    if not len(content) - at and prod(axis or 1 for axis in shape) > _MOST_EMPTY:
+    shape = tuple(int.from_bytes(content[i : i + 4], order) for i in range(8, begin, 4))
+    if not len(content) - begin and prod(axis or 1 for axis in shape) > _MOST_EMPTY:
         raise DataLossError(
             f"{where}: is an array {list(shape)} without values, whose rows would take memory all the same"
         )
-    if prod(shape) * dtype.itemsize != len(content) - at:
-        raise DataLossError(f"{where}: has {len(content) - at} bytes of values, which is no {dtype.name} {list(shape)}")
-    return np.frombuffer(content, dtype, offset=at).astype(dtype.newbyteorder("=")).reshape(shape)
+    if prod(shape) * dtype.itemsize != len(content) - begin:
+        raise DataLossError(
+            f"{where}: has {len(content) - begin} bytes of values, which is no {dtype.name} {list(shape)}"
+        )
+    return np.frombuffer(content, dtype, offset=begin).astype(dtype.newbyteorder("=")).reshape(shape)
 
 
 _INDICES: LruCache[_ChunkIndex] = LruCache(_KEPT_BYTES >> 3)

@@ -48,8 +48,8 @@ def lazy(
             except ModuleNotFoundError as error:
                 if error.name != f"{module}.{name}":
                     raise
-        # Without `name=`: Python would add names that look alike to what is said here.
-        raise AttributeError(placed("distinput.names.absent:absent")(module, name, public), obj=here)
+        # Without `obj=`: Python would add names that look alike to what is said here.
+        raise AttributeError(placed("distinput.names.absent:absent")(module, name, public), name=name)
 
     return load, lambda: sorted({*vars(here), *places}), public
 

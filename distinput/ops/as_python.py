@@ -24,7 +24,7 @@ from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["AsRows", "AsText", "Rows", "as_str"]
+__all__ = ["AsRows", "AsText", "RowDicts", "as_str"]
 
 
 # ----------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def as_str(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowDicts:
     """Makes a list of dicts of a dict of lists.
 
     Args:
@@ -272,7 +272,7 @@ class AsRows(_AsPython):
             first = next(iter(lists.values()))
             while isinstance(first, dict):
                 first = next(iter(first.values()))
-            return replace(at, mapping=Rows(name, len(first.shape), _form_of(at, iter(own), path, left, 0)))
+            return replace(at, mapping=RowDicts(name, len(first.shape), _form_of(at, iter(own), path, left, 0)))
 
         made = walk(spec.structure, ())
         if left:
@@ -297,7 +297,7 @@ def _with_children(
 def _form_of(
     at: Structure, leaves: Iterator[Any], path: tuple[str, ...], left: dict[str, None], level: int, rows: bool = False
 ) -> Any:
-    """What `Rows` makes of a part, whose lists are at this level: see `Rows._made`."""
+    """What `RowDicts` makes of a part, whose lists are at this level: see `RowDicts._made`."""
     name = ".".join(path)
     rows = rows or name in left
     if at.kind == "leaf":

@@ -105,7 +105,12 @@ class BalanceRows(OneForOne):
         """The costs of a batch as whole numbers; those of several modules sum to the same."""
         try:
             costs = np.asarray(calling(self.cost)(batch) if callable(self.cost) else _named(self.cost, batch))
-            if costs.dtype.kind not in "iuf" or costs.shape[:1] != (count,) or costs.ndim > 2 or not costs.size:
+            if (
+                costs.dtype.kind not in "iuf"
+                or costs.shape[:1] != (count,)
+                or costs.ndim > 2
+                or (count and not costs.size)
+            ):
                 raise InvalidArgumentError(
                     f"InputOptions(balance_replicas): cost must return one number for each of the {count} rows of a batch, or "
                     f"[{count}, modules], got {costs.dtype} of shape {list(costs.shape)}"

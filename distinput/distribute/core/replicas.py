@@ -57,7 +57,7 @@ def missing(owner: Any, name: str) -> Any:
     """
     if hasattr(type(owner), name):  # a property failed: its own error says more
         return object.__getattribute__(owner, name)
-    raise AttributeError(part("absent_member")(type(owner), name), obj=owner)
+    raise AttributeError(part("absent_member")(type(owner), name), name=name)
 
 
 # ----------------------------------------------------------------------------

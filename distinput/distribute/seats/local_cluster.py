@@ -320,7 +320,7 @@ class LocalCluster(Closing):
         """Wait for the end of a process; start it again if it is a worker."""
         while True:
             process = self._processes[name]
-            began = time.monotonic()
+            start = time.monotonic()
             status = process.wait()
             with self._lock:
                 if self._ending:
@@ -333,7 +333,7 @@ class LocalCluster(Closing):
                 return
             if name.partition("-")[0] not in self._restart:
                 return
-            time.sleep(max(0.0, began + _SOON - time.monotonic()) if status >= 0 else 0.0)
+            time.sleep(max(0.0, start + _SOON - time.monotonic()) if status >= 0 else 0.0)
             with self._lock:
                 if self._ending:
                     return
