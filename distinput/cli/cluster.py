@@ -89,7 +89,7 @@ def start_input_workers(scheduler: str, count: int, seconds: float) -> None:
     Args:
       scheduler: the address of a Dask scheduler. Where it is on loopback, so are they.
       count: how many.
-      seconds: how long to look for the scheduler, at first and when it is no_scheduler.
+      seconds: how long to look for the scheduler, at first and when it is lost.
 
     Raises:
       EngineMissing: `distributed` is not installed.

@@ -124,7 +124,7 @@ def _split(format: Format, kinds: PartitionDtypes) -> Format:
     names = [name for name, _ in kinds]
     nulls: Any = getattr(format, "nulls", "error")
     columns: Any = getattr(format, "columns", None)
-    given = {} if nulls == "error" else dict(nulls)
+    given = dict(nulls) if isinstance(nulls, tuple) else {}
     fill = tuple([(name, given.pop(name)) for name in names if name in given])
     if fill:
         format = replace(format, nulls=tuple(given.items()))  # type: ignore[type-var]  # formats are dataclasses

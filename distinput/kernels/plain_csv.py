@@ -241,7 +241,7 @@ def _read_float(text: bytes) -> np.float64 | None:
         return None
     digits, fraction = found[1] + (found[2] or b""), len(found[2] or b"")
     value = np.float64(text)
-    if not int(digits):
+    if not digits.strip(b"0"):
         return value
     exponent = int(found[3] or 0) - fraction
     fits = LOWEST <= exponent <= HIGHEST and len(digits.lstrip(b"0")) <= MOST_DIGITS and np.isfinite(value)

@@ -156,7 +156,7 @@ def over_counts(points: Sequence[tuple[int, float, float, str]], ends: tuple[str
     """
     left, top, high = 20, 34, 220
     ordered = sorted(points)
-    logs = [log2(max(seconds, 1e-9)) for _, expected, hoped, _ in ordered for seconds in (expected, hoped)] or [0.0]
+    logs = [log2(max(seconds, 1e-9)) for _, solid, hoped, _ in ordered for seconds in (solid, hoped)] or [0.0]
     lowest, most = min(logs), max(logs)
     first, wide = (log2(ordered[0][0]), log2(ordered[-1][0] / ordered[0][0])) if ordered else (0.0, 0.0)
 
@@ -166,9 +166,9 @@ def over_counts(points: Sequence[tuple[int, float, float, str]], ends: tuple[str
         return left + across * (WIDTH - 2 * left - 60), top + (1 - up) * high
 
     marks = []
-    expected = [place(count, seconds) for count, seconds, _, _ in ordered]
+    solid = [place(count, seconds) for count, seconds, _, _ in ordered]
     hoped = [place(count, seconds) for count, _, seconds, _ in ordered]
-    for x, name, words, line in ((left, "di-curve", ends[0], expected), (WIDTH / 2, "di-hoped", ends[1], hoped)):
+    for x, name, words, line in ((left, "di-curve", ends[0], solid), (WIDTH / 2, "di-hoped", ends[1], hoped)):
         corners = "L".join(f"{across:.1f} {down:.1f}" for across, down in line)
         marks.append(tag("path", d=f"M{corners}" if corners else "", class_=name))
         marks.append(tag("path", d=f"M{x:.0f} 8L{x + 24:.0f} 8", class_=name))

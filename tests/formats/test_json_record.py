@@ -46,7 +46,7 @@ def test_the_right_column_and_reason(
 
 
 @pytest.mark.parametrize(
-    "neighbour", [b"", rb'{"id": 1, "text": "\ud83d", "x": 1}' + b"\n", b'{"id": null, "text": "", "x": 1}\n']
+    "neighbour", [b"", rb'{"id": 1, "text": "\ud83d", "x": 1}' + b"\n", b'{"id": , "text": "", "x": 1}\n']
 )
 def test_text_is_its_bytes_whatever_is_beside_it(neighbour: bytes, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"

@@ -19,6 +19,8 @@ from distinput.formats.jsonl import NO_TYPE, TypeConflict, arrow_type, merged, t
         ([10**22, 0.5], pa.float64()),
         ([True, None], pa.bool_()),
         (["2020-01-01"], pa.binary()),
+        ([None], pa.binary()),
+        ([[None], []], pa.list_(pa.binary())),
         ([[], [1], [2.0]], pa.list_(pa.float64())),
         ([{"a": 1}, {"b": None}, {"b": "x"}], pa.struct([("a", pa.int64()), ("b", pa.binary())])),
     ],
@@ -37,7 +39,6 @@ def test_values_have_a_type_together(values: list[Any], expected: Any) -> None:
         ([1.5, 2**63 + 1], "key 'x' has other numbers beside integers"),
         ([2**63, -1], "integers from -1 to 9223372036854775808, which no type holds"),
         ([10**300], "which no type holds"),
-        ([None], "no value at key 'x'"),
         (reduce(lambda inner, _: [inner], range(80), 1), "nested more than 64 deep"),
     ],
 )
