@@ -66,6 +66,7 @@ class Batches:
       compressed: true if the values of any batch are compressed.
       dictionaries: true if there are dictionaries, which precede the batches that use them.
       swapped: true if the values have the other byte order than this machine, so that they are no view of the file.
+      nulls: numbers of the batches that hold nulls, those inside of dictionaries aside.
     """
 
     starts: Ints
@@ -74,6 +75,7 @@ class Batches:
     compressed: bool
     dictionaries: bool
     swapped: bool = False
+    nulls: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -200,7 +202,7 @@ def check_end_of_stream(path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """The header of a message: its kind, the size of its body in bytes, its rows, and if they are compressed.
+    """The header of a message: its kind, the size of its body in bytes, its rows, and if they are compressed and hold nulls.
 
     That of a schema says whether values have the other byte order.
     """
@@ -210,6 +212,7 @@ class _Message:
     rows: int
     compressed: bool
     swapped: bool = False
+    nulls: bool = False
 
 
 def _is_swapped(schema: "_Table") -> bool:
@@ -223,7 +226,8 @@ def _batches(
     ends = np.cumsum([0, *[message.rows for message in found]], dtype=np.int64)
     if (ends < 0).any():
         raise _damage(path, "its number of rows overflows")
-    return Batches(starts, sizes, ends, any(message.compressed for message in found), dictionaries, swapped)
+    nulls = tuple([number for number, message in enumerate(found) if message.nulls])
+    return Batches(starts, sizes, ends, any(message.compressed for message in found), dictionaries, swapped, nulls)
 
 
 def _message(data: bytes | memoryview) -> tuple[_Message, int]:
@@ -252,7 +256,8 @@ def _message(data: bytes | memoryview) -> tuple[_Message, int]:
         raise MalformedMessageError(
             f"a record batch of {rows} rows, whose first column has {columns['rows'][:1].tolist()}"
         )
-    return _Message(kind, body, rows, bool(batch.place(3))), before + length
+    nulls = bool(len(columns) and columns["nulls"].any())
+    return _Message(kind, body, rows, bool(batch.place(3)), nulls=nulls), before + length
 
 
 @dataclass(frozen=True, slots=True)

@@ -350,10 +350,17 @@ _LOOKED_AT = 16 << 20
 
 
 def _null_paths(file: ArrowFile, *, structs: bool, every: bool = False) -> list[str]:
-    """The paths at which a file holds nulls; `structs` and `every` as for `null_paths`, which then looks at all of the file."""
+    """The paths at which a file holds nulls; `structs` and `every` as for `null_paths`, which then looks at all of the file.
+
+    Only batches are read whose messages count nulls. A stream that is not mapped is read once: its nulls are met as it is read.
+    """
     found: dict[str, None] = {}
-    size = 0
-    for _, batch in file.each(0):
+    size, batches = 0, file.batches
+    if not every and (batches is None or not (batches.nulls or batches.dictionaries)):
+        return []
+    counted = batches is not None and not batches.dictionaries
+    parts = map(file.batch, batches.nulls) if batches and counted else (batch for _, batch in file.each(0))
+    for batch in parts:
         found.update(dict.fromkeys(null_paths(batch, structs=structs, every=every)))
         size += batch.nbytes
         if not file.views and not every and size >= _LOOKED_AT:

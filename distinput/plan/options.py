@@ -427,7 +427,7 @@ class Options(_Settings):
     >>> options = di.data.Options()
     >>> options.memory_budget = 16 << 20
     >>> sources = [di.data.Dataset.range(3)] * 100
-    >>> di.data.Dataset.sample_from_datasets(sources, seed=1).with_options(options).reduce(0, lambda s, x: s + int(x))
+    >>> len(di.data.Dataset.sample_from_datasets(sources, seed=1).with_options(options).to_list())
     300
 
     `on_error`, which TensorFlow does not have, says what readers of files, `map`, `map_rows` and `parse_example` do with an

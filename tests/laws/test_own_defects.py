@@ -17,6 +17,7 @@ import distinput as di
 from distinput.decoders.json import decode_json
 from distinput.distribute.rpc.encoding import decoded, encoded
 from distinput.files.manifest import load_manifest, save_manifest
+from distinput.formats.arrow_file import arrow_file
 from distinput.ops.scan import decode_value, encode_value
 from distinput.train.checkpoint_file import CheckpointFile, write_checkpoint
 from distinput.train.manager import CheckpointIndex
@@ -255,6 +256,7 @@ def test_a_fault_of_our_own_comes_out_as_itself(
         with monkeypatch.context() as patch:
             made = make(tmp_path / f"{number}.{reader}", on_error=on_error)
             patch.setattr(owner, name, broken)
+            arrow_file.cache_clear()  # a file is opened to see whether it holds nulls, and kept open
             with pytest.raises(error, match="our defect") as caught:
                 made.to_list()
         assert type(caught.value) is error

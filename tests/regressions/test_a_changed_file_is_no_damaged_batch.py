@@ -42,7 +42,7 @@ def test_nothing_of_another_version_is_read(tmp_path: Path, way: str, memory_map
     path, log = tmp_path / "a.arrow", tmp_path / "log"
     write(path, 1, null=way == "replaced")  # of the old file the second batch is left out, behind which reading goes on
     policy = di.data.SkipErrors(None, quarantine=log)
-    dataset: Any = di.data.ArrowDataset(str(path), memory_map=memory_map, on_error=policy)
+    dataset: Any = di.data.ArrowDataset(str(path), memory_map=memory_map, on_error=policy, nulls="error")
     values = []
     for row in dataset:
         if not values:
@@ -56,4 +56,5 @@ def test_nothing_of_another_version_is_read(tmp_path: Path, way: str, memory_map
 
 def test_a_file_that_stays_is_read_on(tmp_path: Path) -> None:
     write(tmp_path / "a.arrow", 1, null=True)
-    assert len(di.data.ArrowDataset(str(tmp_path / "a.arrow"), on_error="skip").to_list()) == BATCH * (BATCHES - 1)
+    dataset = di.data.ArrowDataset(str(tmp_path / "a.arrow"), on_error="skip", nulls="error")
+    assert len(dataset.to_list()) == BATCH * (BATCHES - 1)
