@@ -20,7 +20,7 @@ from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.map import FusedMap, Map
 from distinput.ops.map_rows import FusedMapRows, MapRows
 from distinput.ops.on_error import IgnoreErrors, OnError
-from distinput.ops.on_workers import OnWorkers
+from distinput.ops.on_workers import OncePerWorker, OnWorkers
 from distinput.ops.parse_example import ParseExample, ParseSequenceExample
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.random_keys import RandomKeys
@@ -119,6 +119,19 @@ def _named(*args: Any) -> Any:
 
 def _listed(*args: Any) -> Any:
     return {"k": args[0], "rows": {"a": np.arange(2) + digest(*args) % 7, "t": np.array([b"x", b"y"], object)}}
+
+
+class _TwoWorkers:
+    """An executor that is asked how many workers it has, and for nothing else."""
+
+    _max_workers = 2
+
+    def submit(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+
+def _of_text(row: Any) -> Any:
+    return {"k": row["k"], "t": "".join(row["rows"]["t"].tolist())}
 
 
 def _of_rows(row: Any) -> Any:
@@ -243,6 +256,14 @@ MAPPING: tuple[Ingredient, ...] = (
         (Select,),
         lambda ds, _: ds.map(_named).select(["n", "k"]),
         lambda p, _: [{"n": row["n"], "k": row["k"]} for row in (applied(_named, element) for element in p.elements)],
+        nothing,
+        tensors,
+    ),
+    Ingredient(
+        "as_text",
+        (AsText,),
+        lambda ds, _: ds.map(_listed).as_text(["rows.t"]).map(_of_text),
+        lambda p, _: [{"k": row["k"], "t": b"xy"} for row in (applied(_listed, element) for element in p.elements)],
         nothing,
         tensors,
     ),
@@ -510,6 +531,13 @@ PASSING: tuple[Ingredient, ...] = (
         lambda ds, a: ds.on_workers("threads:2", a["most"]),
         unchanged,
         lambda draw, _: {"most": draw(st.sampled_from([None, 1, 3]))},
+    ),
+    Ingredient(
+        "once_per_worker",
+        (OncePerWorker,),
+        lambda ds, _: Dataset(OncePerWorker(ds.node, _TwoWorkers())),
+        lambda p, _: p.elements * 2,
+        nothing,
     ),
     Ingredient(
         "prefetch",
