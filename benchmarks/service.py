@@ -104,7 +104,7 @@ def _input(count: int) -> Any:
 def _ours(function: Callable[[Any], Any], count: int, workers: int) -> Work:
     address, *_ = _started("distinput", str(workers))
     dataset = _input(count).map(function).on_workers(address)
-    return delivering(lambda: dataset, checksum=in_any_order)
+    return delivering(lambda: dataset, plain=np.atleast_1d, checksum=in_any_order)
 
 
 def _sleeping(count: int) -> Case:

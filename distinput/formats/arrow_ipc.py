@@ -354,18 +354,18 @@ def _null_paths(file: ArrowFile, *, structs: bool, every: bool = False) -> list[
 
     Only batches are read whose messages count nulls. A stream that is not mapped is read once: its nulls are met as it is read.
     """
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     size, batches = 0, file.batches
     if not every and (batches is None or not (batches.nulls or batches.dictionaries)):
         return []
     counted = batches is not None and not batches.dictionaries
     parts = map(file.batch, batches.nulls) if batches and counted else (batch for _, batch in file.each(0))
     for batch in parts:
-        found.update(dict.fromkeys(null_paths(batch, structs=structs, every=every)))
+        paths.update(dict.fromkeys(null_paths(batch, structs=structs, every=every)))
         size += batch.nbytes
         if not file.views and not every and size >= _LOOKED_AT:
             break
-    return list(found)
+    return list(paths)
 
 
 _DECODED: LruCache[ColumnBlock] = LruCache(_KEPT_BYTES)
