@@ -114,7 +114,8 @@ class _DatasetType(type):
 class Dataset(Transformations[T_co], metaclass=_DatasetType):
     """A lazy pipeline of elements; the counterpart of `tf.data.Dataset`.
 
-    Nothing is read before the dataset is iterated, and each `iter()` starts over. Elements are nests of NumPy arrays, NumPy
+    Records are read while the dataset is iterated, and each `iter()` starts over. Before that, readers of tables look at the
+    first file, for types and nulls. Elements are nests of NumPy arrays, NumPy
     scalars and bytes.
 
     Args:

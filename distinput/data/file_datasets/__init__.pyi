@@ -225,7 +225,8 @@ class LitDataDataset(Dataset[Any]):
       block_size: of chunks of tokens: elements are so many tokens, as `TokensLoader(block_size)` gives them, and what is left
         of a chunk is dropped. None: an element is what one call of the writer's function gave.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
-      nulls: of chunks that keep their rows as an Arrow table: a dict with what to put in the place of nulls, by column.
+      nulls: of chunks that keep their rows as an Arrow table: a dict with what to put in the place of nulls, by column;
+        "error": each for which NumPy has no value is one.
       name: a label.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
         record is found behind it. None: as `Options.on_error` says, or "raise".
