@@ -428,6 +428,11 @@ class _Divided(Transparent):
     def fetches(self) -> bool:
         return self.input.fetches
 
+    def __reduce__(self) -> Any:
+        return _as_it_is, (
+            self.input,
+        )  # a worker has no workers: below its own pieces these steps only say what they are
+
     @cached_property
     def chain(self) -> list[Node]:
         """The steps, the first one first."""
@@ -617,6 +622,10 @@ class _Divided(Transparent):
             trouble.step = self.chain[told.step]
         told.error._distinput_trouble = trouble  # type: ignore[attr-defined]
         return told.error
+
+
+def _as_it_is(node: Node) -> Node:
+    return node
 
 
 def _is_settled(step: Node) -> bool:

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -309,6 +310,23 @@ def test_what_is_under_way_is_bounded_by_its_bytes(monkeypatch: pytest.MonkeyPat
         rows += 1
     assert rows == far.rows + 1 == 300, "the first one is made here"
     assert 2 < most < 40, "of 800 kB each"
+
+
+def test_two_chains_at_an_executor(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("a\nbb\nccc\n")
+    lines = di.data.TextLineDataset(str(file)).map(spelled).as_text(["t"]).map(lengths)
+    with ThreadPoolExecutor(2) as executor:
+        assert lines.on_workers(executor).to_list() == lines.to_list() == [1, 2, 3]
+
+
+def spelled(line: Any) -> Any:
+    return {"t": line}
+
+
+def lengths(row: Any) -> Any:
+    assert isinstance(row["t"], str)
+    return len(row["t"])
 
 
 def test_calls_run_on_other_threads() -> None:
