@@ -113,7 +113,8 @@ class Packed:
             return _received, (bytes(self.data), [bytearray(buffer) for buffer in self.buffers])
         # Without a copy into the message that it becomes part of. Between a memoryview and its PickleBuffer stands an array,
         # into which the garbage collector does not look: of a cycle with both it would free the memory first, and Python crash.
-        data, *buffers = [pickle.PickleBuffer(np.frombuffer(each, np.uint8)) for each in (self.data, *self.buffers)]
+        arrays: list[Any] = [np.frombuffer(each, np.uint8) for each in (self.data, *self.buffers)]
+        data, *buffers = map(pickle.PickleBuffer, arrays)
         return _received, (data, buffers)
 
 
