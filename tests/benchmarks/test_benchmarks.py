@@ -30,6 +30,7 @@ MARKS: dict[str, tuple[pytest.MarkDecorator, ...]] = {
     "padded_batch": (needs("google_crc32c"),),
     "ragged_batch": (needs("google_crc32c"),),
     "remote": (needs("obstore"),),
+    "service": (needs("distributed"),),
     # webdataset leaves archives open.
     "tar": (pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),),
     "tfrecord_example": (needs("google_crc32c"),),

@@ -273,6 +273,7 @@ def job(executor: Any, most: int = 1 << 20, number: int = 1) -> di.data.Dataset[
     return numbers.apply(distribute("distributed_epoch", executor, job_name="job", cross_trainer_cache=cache))
 
 
+@pytest.mark.needs("cloudpickle")
 def test_jobs_that_are_at_one_place_cost_one() -> None:
     executor = Counting()
     expected = Dataset.range(2000).shuffle(50, seed=2).map(plus(1)).to_list()
@@ -284,6 +285,7 @@ def test_jobs_that_are_at_one_place_cost_one() -> None:
     assert executor.calls <= once.calls + 8
 
 
+@pytest.mark.needs("cloudpickle")
 def test_a_job_that_is_far_behind_has_its_elements_made_again() -> None:
     executor = Counting()
     with iter(job(executor, most=1000)) as slow:
@@ -295,6 +297,7 @@ def test_a_job_that_is_far_behind_has_its_elements_made_again() -> None:
     assert executor.calls > between + 50
 
 
+@pytest.mark.needs("cloudpickle")
 def test_jobs_that_do_otherwise_share_nothing() -> None:
     executor = Counting()
     with iter(job(executor)) as one, iter(job(executor, number=2)) as other:
@@ -314,6 +317,7 @@ def test_what_is_shared_may_be_changed() -> None:
                 x += 1
 
 
+@pytest.mark.needs("cloudpickle")
 def test_a_call_that_another_job_gave_up_is_made_again() -> None:
     executor = Counting()
     with iter(job(executor)) as second:
