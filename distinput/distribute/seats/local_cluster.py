@@ -151,7 +151,8 @@ def program() -> str:
 def main() -> Never:
     """Take the seat that is described in JSON on the standard input."""
     # What takes long to import is imported while the scheduler starts.
-    import_module("distributed")
+    for name in ("distributed", "distinput.ops.piece_lanes"):
+        import_module(name)
     told = sys.stdin.read()
     if not told:
         sys.exit(1)
