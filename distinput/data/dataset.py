@@ -115,8 +115,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     """A lazy pipeline of elements; the counterpart of `tf.data.Dataset`.
 
     Records are read while the dataset is iterated, and each `iter()` starts over. Before that, readers of tables look at the
-    first file, for types and nulls. Elements are nests of NumPy arrays, NumPy
-    scalars and bytes.
+    first file, for types and nulls. Elements are nests of NumPy arrays, NumPy scalars and bytes.
 
     Args:
       node: the tree that describes the pipeline.

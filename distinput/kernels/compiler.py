@@ -69,7 +69,8 @@ class _Warnings:
 
     numba records the warnings of each compilation with `warnings.catch_warnings`, which replaces filters and output of the
     whole process. On a thread beside the user's program that would lose warnings of the program, or leave it with other
-    filters. What other threads compile, such as the user's own functions, goes to the module as before.
+    filters. What other threads compile, such as the user's own functions, goes to the module as before. What modules do while
+    they are imported is theirs: SciPy, which numba imports where it is installed, changes the filters for a moment.
     """
 
     ours = threading.local()

@@ -5,19 +5,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, Failure
-from distinput.columns.column import Ints
-from distinput.columns.rows import Stream
-from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
-from distinput.plan.families import OneForOne
-from distinput.plan.node import Node
-from distinput.run.run import Run
+from distinput.plan.families import Restructured
 from distinput.values.leaves import STRING
 from distinput.values.nest import Structure, flatten
 from distinput.values.nullable import is_nullable
@@ -131,18 +125,7 @@ def _sizes(lists: Any) -> Iterator[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _AsPython(OneForOne):
-    tolerant: ClassVar[bool] = True
-    passes_states: ClassVar[bool] = True
-    keeps_batches: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    view_only: ClassVar[bool] = True
-
-    def added(self) -> Node:
-        if self.input.known_spec is not None:
-            _ = self.spec
-        return self
-
+class _AsPython(Restructured):
     @abstractmethod
     def _structure(self) -> Structure:
         """What makes the elements."""
@@ -150,22 +133,6 @@ class _AsPython(OneForOne):
     @cached_property
     def spec(self) -> Spec:
         return replace(self.input.spec, structure=self._structure())
-
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        return self.input.start_at(row, epoch)
-
-    def stream(self, state: State, run: Run) -> Stream:
-        for block, after in self.input.open(state, run):
-            yield (block if type(block) is Failure else self._faced(block)), after
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self._faced(self.input.fetch(rows, epoch))
-
-    def _faced(self, block: Block) -> Block:
-        return ColumnBlock(self.spec.structure, block.columnar().columns, block.size)
 
 
 @dataclass(frozen=True, eq=False)

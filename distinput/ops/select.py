@@ -4,17 +4,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
-from distinput.columns.block import Block, ColumnBlock, Failure
-from distinput.columns.column import Ints
-from distinput.columns.rows import Stream
-from distinput.columns.state import State
+from distinput.columns.column import Column
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
-from distinput.plan.families import OneForOne
-from distinput.plan.node import Node
-from distinput.run.run import Run
+from distinput.plan.families import Restructured
 from distinput.values.nest import Structure
 from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec
@@ -23,7 +18,7 @@ __all__ = ["Select"]
 
 
 @dataclass(frozen=True, eq=False)
-class Select(OneForOne):
+class Select(Restructured):
     """Keep these components of elements that are dicts, in this order.
 
     Parquet and Arrow files are read without the other columns, whose nulls and damage are then no errors. "messages.role" keeps
@@ -48,11 +43,6 @@ class Select(OneForOne):
     Source: `datasets.Dataset.select_columns`.
     """
 
-    tolerant: ClassVar[bool] = True
-    passes_states: ClassVar[bool] = True
-    keeps_batches: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    view_only: ClassVar[bool] = True
     columns: Sequence[str]
 
     def __post_init__(self) -> None:
@@ -63,11 +53,6 @@ class Select(OneForOne):
             raise InvalidArgumentError(
                 f"select: columns must be at least one name, each once, got {list(self.columns)}"
             )
-
-    def added(self) -> Node:
-        if self.input.known_spec is not None:
-            _ = self.spec
-        return self
 
     @property
     def whole(self) -> tuple[str, ...]:
@@ -127,20 +112,5 @@ class Select(OneForOne):
         mapping = at.mapping if keys == at.keys else None
         return replace(at, keys=keys, children=children, order=tuple(parts), mapping=mapping), places
 
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        return self.input.start_at(row, epoch)
-
-    def stream(self, state: State, run: Run) -> Stream:
-        for block, after in self.input.open(state, run):
-            yield (block if type(block) is Failure else self._selected(block)), after
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self._selected(self.input.fetch(rows, epoch))
-
-    def _selected(self, block: Block) -> Block:
-        columns = block.columnar().columns
-        kept = [columns[place] for place in self._places] if columns else []
-        return ColumnBlock(self.spec.structure, kept, block.size)
+    def _kept(self, columns: Sequence[Column]) -> Sequence[Column]:
+        return [columns[place] for place in self._places] if columns else []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 import numpy as np
 
 from distinput.arrow.adopt import frozen
-from distinput.columns.block import MOST_ROWS, Block, Failure, stacked_parts, trouble_of
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, stacked_parts, trouble_of
 from distinput.columns.column import Column, Dense, Ints, StackError
 from distinput.columns.picked import picked
 from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, ragged_spec
@@ -35,6 +35,7 @@ __all__ = [
     "InMemory",
     "Neighbours",
     "OneForOne",
+    "Restructured",
     "Rows",
     "SameElements",
     "Seeded",
@@ -87,6 +88,42 @@ class OneForOne(Node):
     @property
     def random_access(self) -> bool:
         return self.input.random_access
+
+
+@dataclass(frozen=True, eq=False)
+class Restructured(OneForOne):
+    """A step that hands out columns of its input, all or some, in a structure of its own. Its states are those of its input."""
+
+    tolerant: ClassVar[bool] = True
+    passes_states: ClassVar[bool] = True
+    keeps_batches: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
+
+    def added(self) -> Node:
+        if self.input.known_spec is not None:
+            _ = self.spec
+        return self
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        return self.input.start_at(row, epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for block, after in self.input.open(state, run):
+            yield (block if type(block) is Failure else self._restructured(block)), after
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self._restructured(self.input.fetch(rows, epoch))
+
+    def _restructured(self, block: Block) -> Block:
+        return ColumnBlock(self.spec.structure, self._kept(block.columnar().columns), block.size)
+
+    def _kept(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """The columns of the elements, in the order of the spec."""
+        return columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -131,6 +131,8 @@ def test_python_adds_no_advice_of_its_own(ask: Callable[[], Any]) -> None:
     try:
         ask()
     except AttributeError as error:
-        text = "".join(traceback.format_exception_only(error))
+        raised, text = error, "".join(traceback.format_exception_only(error))
     assert text.lower().count("did you mean") <= 1
     assert "Did you mean" not in text or ";" not in text, "where nothing better is said, Python may help"
+    assert raised.name is not None
+    assert raised.obj is None or ";" not in text, "Python 3.12 and later look for names that look alike in it"
