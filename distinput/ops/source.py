@@ -26,6 +26,7 @@ from distinput.functions.workers import (
 )
 from distinput.ops.range import Range
 from distinput.ops.slices import from_tensor_slices
+from distinput.plan.binding import watch_methods
 from distinput.plan.check import AUTOTUNE, parallel_calls
 from distinput.plan.families import OneForOne
 from distinput.plan.node import Node
@@ -77,6 +78,7 @@ class Source(OneForOne):
 
     def __post_init__(self) -> None:
         parallel_calls("from_source", self.num_parallel_calls)
+        watch_methods(self, "source")
         if self.processes:
             check_sendable("from_source", self.source)
 

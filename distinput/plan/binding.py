@@ -27,7 +27,7 @@ from distinput.errors import FailedPreconditionError
 from distinput.plan.check import callable_argument, normalized
 from distinput.plan.code import CodeNames, with_inner
 
-__all__ = ["Captured", "bound", "by_name", "take_functions"]
+__all__ = ["Captured", "bound", "by_name", "take_functions", "watch_methods"]
 
 _DEEPEST = 50
 """Functions that hold functions that hold functions: below so many they stay as they are."""
@@ -118,6 +118,22 @@ def take_functions(node: Any, op: str, *names: str) -> None:
         if made is not given:
             normalized(node, name, made)
     normalized(node, "captured", Captured(tuple(binding.watched), binding.changeable))
+
+
+def watch_methods(node: Any, name: str) -> None:
+    """Watch the variables that the methods of an argument of a step read from outside; for its `__post_init__`.
+
+    Python reads such a variable when the method runs: of the objects of a class that a loop makes, each would have its last
+    value.
+
+    Args:
+      node: the step, whose `captured` is None while this was not done.
+      name: that of the argument, an object which stays itself.
+    """
+    if node.captured is None:
+        binding = _Binding()
+        binding.of(getattr(node, name))
+        normalized(node, "captured", Captured(tuple(binding.watched)))
 
 
 def bound(function: Any) -> Any:
@@ -529,10 +545,10 @@ def _is_unfinished(module: str) -> bool:
 
 def _inside(value: Any, named: frozenset[str]) -> Iterator[Any]:
     """The functions inside something, and what may hold others: its items, the attributes that are named, its methods."""
-    if isinstance(value, list | set | frozenset | tuple):
-        items = list(value)
-    elif isinstance(value, dict):
-        items = list(value.values())
+    if isinstance(value, list | set | frozenset | tuple | dict):
+        if len(value) > _MOST_ITEMS:
+            return
+        items = list(value.values() if isinstance(value, dict) else value)
     elif isinstance(value, types.MethodType):
         items = list(_inside(value.__self__, named | _names_in(value.__func__.__code__)))
     else:

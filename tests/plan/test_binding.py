@@ -307,6 +307,26 @@ def test_methods_of_a_class_that_a_loop_makes_are_watched(use: Any) -> None:
     assert made[1].to_list() == [0, 2]
 
 
+def test_methods_of_a_source_that_a_loop_makes_are_watched() -> None:
+    made = []
+    for k in (1, 2):
+
+        class Own:
+            def __len__(self) -> int:
+                return 2
+
+            def __getitem__(self, index: int) -> int:
+                return (index + 1) * self.factor()
+
+            def factor(self) -> int:
+                return k
+
+        made.append(Dataset.from_source(Own(), element_spec=di.TensorSpec((), di.int64)))
+    with pytest.raises(di.errors.FailedPreconditionError, match="from_source: .* reads the variable k, which has another"):
+        made[0].to_list()
+    assert made[1].to_list() == [2, 4]
+
+
 class Named(NamedTuple):
     function: Any
 
