@@ -6,7 +6,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ __all__ = [
     "Term",
     "check_expression",
     "is_expression",
+    "part_read",
     "possible",
     "rows_where",
     "term_of",
@@ -80,59 +81,86 @@ def is_expression(value: Any) -> bool:
 _MISSING = re.compile(r"No match for FieldRef\.Name\((.*?)\) in ", re.DOTALL)
 
 
-def check_expression(op: str, expression: Any, spec: Spec) -> None:
+def part_read(spec: Spec, fields: frozenset[str] | None) -> tuple[Spec, list[int]]:
+    """The components that an expression reads, and the places of their leaves; others need no type of Arrow.
+
+    Args:
+      spec: of the elements.
+      fields: the columns that it reads; None: not known, so it is all of them.
+    """
+    structure = spec.structure
+    if structure.kind != "dict" or not fields:
+        return spec, list(range(len(spec.leaves)))
+    places: list[int] = []
+    first = 0
+    for key, child in zip(structure.keys, structure.children, strict=True):
+        places += range(first, first + child.num_leaves) if str(key) in fields else ()
+        first += child.num_leaves
+    keys = tuple([key for key in structure.keys if str(key) in fields])
+    children = tuple([child for key, child in zip(structure.keys, structure.children, strict=True) if key in keys])
+    part = replace(structure, keys=keys, children=children, order=keys, mapping=None)
+    return Spec(part, tuple([spec.leaves[place] for place in places])), places
+
+
+def check_expression(op: str, expression: Any, spec: Spec, fields: frozenset[str] | None) -> None:
     """Refuse an expression that has no value for elements of this spec, or another one than true and false.
 
+    Args:
+      op: the step, for the message.
+      expression: of pyarrow.
+      spec: of the elements.
+      fields: the columns that it reads; None: not known.
+
     Raises:
-      InvalidArgumentError: it names a column that is not there, or is not boolean.
+      InvalidArgumentError: it names a column that is not there or has no type in Arrow, or is not boolean.
     """
     import pyarrow as pa
 
-    schema = arrow_schema(spec)
-    table = schema.empty_table()
-    try:
-        found = _evaluated(table, expression).type
-    except (pa.ArrowException, TypeError, KeyError) as error:
-        missing = _MISSING.match(str(error))
-        # pyarrow writes the whole schema behind the name, a column on each line.
-        what = f"there is no column {missing[1]!r}" if missing else str(error)
+    part, _ = part_read(spec, fields)
+    missing = sorted((fields or frozenset()).difference(map(str, spec.structure.keys)))
+    what = f"there is no column {missing[0]!r}" if missing and spec.structure.kind == "dict" else None
+    if what is None:
+        try:
+            found = _evaluated(arrow_schema(part).empty_table(), expression).type
+        except InvalidArgumentError as error:
+            what = str(error).removeprefix("to_arrow: ")
+        except (pa.ArrowException, TypeError, KeyError) as error:
+            unmatched = _MISSING.match(
+                str(error)
+            )  # pyarrow writes the whole schema behind the name, a column on each line
+            what = f"there is no column {unmatched[1]!r}" if unmatched else str(error)
+    if what is not None:
         raise InvalidArgumentError(
-            f"{op}: the expression {expression} cannot be evaluated: {what}; the columns are "
-            f"{', '.join([f'{field.name} ({field.type})' for field in schema])}"
-        ) from error
+            f"{op}: the expression {expression} cannot be evaluated: {what}; the columns are {_columns_of(spec)}"
+        )
     if found != pa.bool_():
         raise InvalidArgumentError(f"{op}: the expression must be boolean, got {expression}, which is {found}")
 
 
-def rows_where(block: Block, spec: Spec, expression: Any, fields: frozenset[str] | None) -> Ints:
+def _columns_of(spec: Spec) -> str:
+    try:
+        return ", ".join([f"{field.name} ({field.type})" for field in arrow_schema(spec)])
+    except InvalidArgumentError:  # one has no type in Arrow
+        return ", ".join(map(str, spec.structure.order or ["value"]))
+
+
+def rows_where(block: Block, part: Spec, places: list[int], expression: Any) -> Ints:
     """The rows of a block for which an expression is true; it is not where it is null.
 
     Args:
       block: of elements.
-      spec: of the elements.
+      part: what the expression reads of them, as `part_read` gives it.
+      places: the places of the leaves of that.
       expression: checked by `check_expression`.
-      fields: the columns that it reads; None: not known.
 
     Raises:
       InvalidArgumentError: it has no value for these elements, such as a division by zero.
     """
     import pyarrow as pa
 
-    schema = arrow_schema(spec)
-    structure = block.structure
-    if structure.kind == "dict" and fields is not None and fields < set(schema.names):
-        places = [place for place, key in enumerate(structure.keys) if str(key) in fields]
-        if all(structure.children[place].is_leaf for place in range(len(structure.children))):
-            kept = type(structure)(
-                "dict",
-                tuple([structure.keys[place] for place in places]),
-                tuple([structure.children[place] for place in places]),
-                order=tuple([structure.keys[place] for place in places]),
-            )
-            columns = block.columnar().columns
-            block = ColumnBlock(kept, [columns[place] for place in places], block.size)
-            schema = pa.schema([schema.field(str(key)) for key in kept.keys])
-    table = pa.Table.from_batches([record_batch(block, schema)])
+    columns = block.columnar().columns
+    read = ColumnBlock(part.structure, [columns[place] for place in places], block.size)
+    table = pa.Table.from_batches([record_batch(read, arrow_schema(part))])
     try:
         mask = _evaluated(table, expression).fill_null(False)
     except pa.ArrowException as error:

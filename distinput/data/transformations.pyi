@@ -281,9 +281,10 @@ class Transformations(Generic[T_co]):
         such as `take`, ends it: put that before the cache. One pass writes; others that run meanwhile, in any process, make their
         elements themselves. After a process that was killed, the next pass that would make the same elements goes on where it was.
 
-        With `shared` each pipeline has a folder of its own below that one, named by its steps, what its functions do and read from
-        outside (globals, closures, the attributes of objects, tokenizers of packages) and its files. So jobs share what is alike,
-        and one with another function, another tokenizer or changed files makes its elements anew, beside the others.
+        With `shared` each pipeline has a folder of its own below that one, named by its steps, its files, and what its functions do
+        and read from outside: all code of yours that they reach, in other modules too, globals, closures, the attributes of
+        objects, and tokenizers of packages. So jobs share what is alike, and one with another function, another tokenizer or
+        changed files makes its elements anew, beside the others.
 
         Args:
           filename: a folder, local or a URL, for a cache on disk; empty: in memory.
@@ -293,7 +294,8 @@ class Transformations(Generic[T_co]):
         Raises:
           InvalidArgumentError: `max_bytes` is less than 1, or given for a cache in memory; `filename` and `shared` are both given;
             at iteration, the folder is a file.
-          FailedPreconditionError: at iteration, the folder was written by another pipeline; the message says how it differs.
+          FailedPreconditionError: at iteration, the folder was written by another pipeline, or with other code of yours that its
+            functions reach; the message says how it differs.
           OSError: at iteration, the files could not be written; nothing is left of them.
 
         >>> import distinput as di

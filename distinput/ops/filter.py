@@ -9,7 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.expression import Term, check_expression, is_expression, rows_where, term_of, without_halves
+from distinput.arrow.expression import (
+    Term,
+    check_expression,
+    is_expression,
+    part_read,
+    rows_where,
+    term_of,
+    without_halves,
+)
 from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream, passing_over
@@ -19,6 +27,7 @@ from distinput.plan.binding import take_functions
 from distinput.plan.families import SameElements
 from distinput.plan.node import Needs, Node
 from distinput.run.run import MOST_CALLS, Run, called, calls_of
+from distinput.values.spec import Spec
 
 __all__ = ["Filter", "TakeWhile", "Where"]
 
@@ -50,7 +59,7 @@ class Where(SameElements):
 
     def added(self) -> Node:
         if self.input.known_spec is not None:
-            check_expression("filter", self._evaluated, self.input.spec)
+            check_expression("filter", self._evaluated, self.input.spec, self.fields)
         return self
 
     @cached_property
@@ -65,7 +74,7 @@ class Where(SameElements):
 
     @cached_property
     def _checked(self) -> bool:
-        check_expression("filter", self._evaluated, self.input.spec)
+        check_expression("filter", self._evaluated, self.input.spec, self.fields)
         return True
 
     @cached_property
@@ -86,7 +95,11 @@ class Where(SameElements):
     def kept(self, rows: Block) -> Ints:
         """Which of some elements it keeps."""
         assert self._checked
-        return rows_where(rows, self.spec, self._evaluated, self.fields)
+        return rows_where(rows, *self._read, self._evaluated)
+
+    @cached_property
+    def _read(self) -> tuple[Spec, list[int]]:
+        return part_read(self.spec, self.fields)
 
 
 # ----------------------------------------------------------------------------

@@ -21,9 +21,10 @@ from distinput.columns.state import Digest
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
 from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece
-from distinput.plan.code import PYTHON, objects_word
+from distinput.plan.code import PYTHON
 from distinput.plan.fingerprint import fingerprint
 from distinput.plan.node import Node
+from distinput.plan.reach import Reached
 from distinput.run.processes import Processes, pickled
 from distinput.run.run import Run
 from distinput.run.segments import Closed, Packed, dumps_with_buffers
@@ -343,7 +344,7 @@ def steps_for_service(task: PieceTask) -> bytes:
 def word_of_steps(task: PieceTask, base: Node) -> str:
     """A word that tasks have which do the same: in all programs that run the same code on the same data."""
     steps = [(step.identity, step.where(), str(step.spec)) for step in task.steps]
-    held = objects_word([value for step in task.steps for value in step.arguments().values()])
+    held = Reached.of([value for step in task.steps for value in step.arguments().values()]).word
     return Digest(16).add(sorted(_versions().items()), steps, held, fingerprint(base)).word
 
 

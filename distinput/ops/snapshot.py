@@ -106,7 +106,11 @@ class DiskCache(KeptOnDisk):
 
     @cached_property
     def directory(self) -> str:
-        return join_path(self.filename, Digest(8).add(self.pipeline, self.held).word) if self.shared else self.filename
+        return (
+            join_path(self.filename, Digest(8).add(self.pipeline, self.reached.word).word)
+            if self.shared
+            else self.filename
+        )
 
     @property
     def most_bytes(self) -> int | None:
@@ -170,7 +174,7 @@ class Snapshot(KeptOnDisk):
     @cached_property
     def _word(self) -> str:
         """The name of the folder: that of the pipeline, of `shard_func` and of the format of the files."""
-        held = (self.held,) if self.held else ()
+        held = (self.reached.word,) if self.reached.word else ()
         return (
             Digest(8).add(self.pipeline, "" if self.shard_func is None else function_word(self.shard_func), *held).word
         )

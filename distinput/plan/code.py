@@ -5,7 +5,6 @@ import dataclasses
 import enum
 import functools
 import os
-import pickle
 import re
 import sys
 import threading
@@ -29,7 +28,7 @@ __all__ = [
     "code_text",
     "function_word",
     "is_library",
-    "objects_word",
+    "lasting",
     "value_word",
     "with_inner",
 ]
@@ -400,15 +399,10 @@ class ArgumentReader:
       held: what they read from outside and cannot be changed: closures, defaults, constants of their module, attributes of
         objects.
       data: words of what they read from outside and others may change, such as arrays, lists and objects.
-      objects: with `deep`, words of what states leave out, since it would take long or bind them to a version of a package:
-        objects that can be called, where they are variables of the module, functions of other modules of the user's, and what
-        objects written in C hold, such as tokenizers.
     """
 
-    def __init__(self, word: Callable[[Any], str] = _inner_word, *, deep: bool = False) -> None:
+    def __init__(self, word: Callable[[Any], str] = _inner_word) -> None:
         self._word = word  # of a function in a container
-        self._deep = deep
-        self.objects: list[str] = []
         self.names: list[str] = []
         self.code: list[str] = []
         self.held: list[str] = []
@@ -495,8 +489,6 @@ class ArgumentReader:
             ours = isinstance(value, types.FunctionType) and value.__module__ == function.__module__
             if ours or (not callable(value) and not name.startswith("__") and name in function.__globals__):
                 self._outside(name, value)
-            elif self._deep and callable(value):
-                self._object(name, value)
 
     def _outside(self, name: str, value: Any) -> None:
         """Something that a function holds: its value if it is immutable, or the function that it is."""
@@ -510,30 +502,13 @@ class ArgumentReader:
             self.code.append(name)
             self._function(value)
         else:
-            if (text := _lasting(value)) is not None:
+            if (text := lasting(value)) is not None:
                 self.held.append(f"{name}={text}")
             if text is None or dataclasses.is_dataclass(value):
                 self._changeable(name, value)
 
-    def _object(self, name: str, value: Any) -> None:
-        """What can be called, with what it holds; of what packages have by name, the name is in the code."""
-        if isinstance(value, types.FunctionType) and not is_library(value):
-            pass
-        elif isinstance(value, _NAMED):
-            return
-        elif is_library(type(value)):
-            self.objects.append(f"{name}={_pickled(value)}")
-            return
-        before = [list(each) for each in (self.names, self.code, self.held, self.data)]
-        self._outside(name, value)
-        for each, old in zip((self.names, self.code, self.held, self.data), before, strict=True):
-            self.objects += each[len(old) :]
-            each[:] = old
-
     def _changeable(self, name: str, value: Any) -> None:
         """Something that others may change; not what the function changes itself, such as a list of its calls."""
-        if self._deep and not getattr(value, "__dict__", None) and (word := _pickled(value)) is not None:
-            self.objects.append(f"{name}={word}")
         if self._uses is None or name not in self._uses.changed:
             self.data.append(f"{name}={value_word(value, self._word)}")
             self._methods(value)
@@ -553,8 +528,6 @@ class ArgumentReader:
             return
         for member in sorted(self._uses.attributes):
             held = vars(value).get(member)  # asked for it in another way, a module may import something
-            if self._deep and callable(held):
-                self._object(f"{name}.{member}", held)
             if (
                 held is not None
                 and not callable(held)
@@ -575,38 +548,12 @@ class ArgumentReader:
                     altered |= CodeNames.of(method.__code__).altered
         uses, self._uses = self._uses, None
         for name, held in sorted(getattr(value, "__dict__", {}).items()):
-            if name not in assigned and (name not in altered or _lasting(held) is not None):
+            if name not in assigned and (name not in altered or lasting(held) is not None):
                 self._outside(f".{name}", held)
         self._uses = uses
         for name, held in class_data(type(value)):
             if name not in assigned and name not in altered:
                 self.data.append(f"{type(value).__qualname__}.{name}={value_word(held, self._word)}")
-
-
-_NAMED = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, type, np.ufunc)
-"""What can be called and counts by its name."""
-
-_RUNNING = frozenset({"numpy", "torch", "jax", "jaxlib", "tensorflow", "keras"})
-"""Packages whose objects change while a job runs, such as generators and models, or are read as arrays."""
-
-
-def _pickled(value: Any) -> str | None:
-    """A word of what an object of a package holds, by its pickle; None for what is of Python, or changes while it runs."""
-    root = type(value).__module__.partition(".")[0]
-    if root in sys.stdlib_module_names or root in _RUNNING or isinstance(value, _PLAIN):
-        return None
-    try:
-        return Digest(6).add(pickle.dumps(value, 4)).word
-    except Exception:  # noqa: BLE001 - it cannot be pickled, in a way of its own
-        return None
-
-
-def objects_word(values: Iterable[Any]) -> str:
-    """A hash of the `objects` that arguments read from outside; empty if there are none."""
-    reading = ArgumentReader(deep=True)
-    for value in values:
-        reading.argument(value)
-    return Digest(6).add(reading.objects).word if reading.objects else ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -618,6 +565,7 @@ class CodeNames:
       stored: variables of its module and of functions around it that it assigns.
       assigned: attributes that it assigns.
       attributes: attributes and methods that it names.
+      imported: modules that it imports itself.
       code: its code.
     """
 
@@ -625,6 +573,7 @@ class CodeNames:
     stored: frozenset[str]
     assigned: frozenset[str]
     attributes: frozenset[str]
+    imported: frozenset[str]
     code: types.CodeType
 
     @functools.cached_property
@@ -640,12 +589,13 @@ class CodeNames:
     @staticmethod
     @functools.lru_cache(maxsize=1024)
     def of(code: types.CodeType) -> "CodeNames":
-        found: dict[str, set[str]] = {"read": set(), "stored": set(), "assigned": set(), "attributes": set()}
         kinds = {
             "LOAD_GLOBAL": "read", "LOAD_NAME": "read", "LOAD_FROM_DICT_OR_GLOBALS": "read",
             "STORE_GLOBAL": "stored", "DELETE_GLOBAL": "stored", "STORE_DEREF": "stored", "DELETE_DEREF": "stored",
             "STORE_ATTR": "assigned", "DELETE_ATTR": "assigned", "LOAD_ATTR": "attributes", "LOAD_METHOD": "attributes",
+            "IMPORT_NAME": "imported",
         }  # fmt: skip
+        found: dict[str, set[str]] = {name: set() for name in kinds.values()}
         for part in with_inner(code):
             for step in _instructions(part):
                 if step.opname in kinds:
@@ -686,7 +636,7 @@ def _constant(value: Any) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
-def _lasting(value: Any) -> str | None:
+def lasting(value: Any) -> str | None:
     """An immutable value as text; None for one that its holder may change."""
     if isinstance(value, enum.Enum):
         return f"{type(value).__qualname__}.{value.name}"
@@ -697,7 +647,7 @@ def _lasting(value: Any) -> str | None:
     if isinstance(value, os.PathLike):
         return f"path {os.fspath(value)!r}"
     if isinstance(value, tuple | frozenset):
-        parts = [_lasting(part) for part in value]
+        parts = [lasting(part) for part in value]
         if None in parts:
             return None
         shown = parts if isinstance(value, tuple) else sorted(map(str, parts))

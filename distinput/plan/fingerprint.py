@@ -257,7 +257,7 @@ def allowances(may_differ: str | Collection[str]) -> frozenset[str]:
 
 
 def difference(
-    node: Node, there: Fingerprint, may_differ: str | Collection[str] = (), when: str = "then"
+    node: Node, there: Fingerprint, may_differ: str | Collection[str] = (), when: str = "then", *, cures: bool = True
 ) -> str | None:
     """How the pipeline of this tree differs from another one, in words; None: it does not.
 
@@ -268,6 +268,7 @@ def difference(
       there: the fingerprint of the other.
       may_differ: what is not compared, of `MAY_DIFFER`.
       when: how to speak of the other, such as "when the state was saved".
+      cures: say which `may_differ` would go on all the same.
 
     >>> import distinput as di
     >>> there = fingerprint(di.data.Dataset.range(4).batch(2).node)
@@ -289,7 +290,7 @@ def difference(
         for number, (a, b) in enumerate(pairs, 1):
             said = next(look(steps[number - 1], a, b, allowed, when), None)
             if said is not None:
-                return f"step {number} ({_op(a)}) {said}"
+                return f"step {number} ({_op(a)}) {said if cures else said.partition('; may_differ=')[0]}"
     return None
 
 

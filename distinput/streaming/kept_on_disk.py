@@ -24,10 +24,10 @@ from distinput.columns.state import VERSION, Digest, State
 from distinput.errors import DataLossError, FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.plan.check import normalized
-from distinput.plan.code import objects_word
 from distinput.plan.families import SameElements
 from distinput.plan.fingerprint import Fingerprint, difference, fingerprint, layout, misfit
 from distinput.plan.node import INFINITE, Needs, Node, walk
+from distinput.plan.reach import Reached
 from distinput.plan.seeds import drawn_seeds, stores
 from distinput.run.run import Run
 from distinput.values.nest import LEAF
@@ -127,9 +127,9 @@ class KeptOnDisk(SameElements):
         return fingerprint(self._described)
 
     @cached_property
-    def held(self) -> str:
-        """A word of the objects that functions read and that the fingerprint leaves out, such as tokenizers; mostly empty."""
-        return objects_word([value for step in walk(self._described) for value in step.arguments().values()])
+    def reached(self) -> Reached:
+        """The code that functions reach and the fingerprint leaves out, and objects of packages such as tokenizers."""
+        return Reached.of([value for step in walk(self._described) for value in step.arguments().values()])
 
     @property
     def _described(self) -> Node:
@@ -152,7 +152,10 @@ class KeptOnDisk(SameElements):
             raise DataLossError(
                 f"{self.directory}: {MANIFEST} is damaged: it does not say which pass {self.op} has kept"
             )
-        differs = difference(self._described, found.pipeline, when="when the cache was written")
+        when = "when the cache was written"
+        differs = difference(self._described, found.pipeline, when=when, cures=False)
+        if differs is None and found.more.get("reached", self.reached.code_word) != self.reached.code_word:
+            differs = f"a function calls functions, or methods, that do something else or read other values than {when}"
         if differs is not None:
             raise FailedPreconditionError(
                 f"{self.op}: {self.directory} was written by another pipeline: {differs}; give this one another folder, or "
@@ -353,7 +356,7 @@ class KeptOnDisk(SameElements):
 
     def _key(self, epoch: int) -> list[Any]:
         """What a pass depends on apart from the pipeline."""
-        return [self.op, self._made_word(epoch), self.codec, VERSION, layout(self.input)]
+        return [self.op, self._made_word(epoch), self.codec, VERSION, layout(self.input), self.reached.code_word]
 
     def _kept(self, stage: Stage, epoch: int, run: Run) -> _Passed:
         """The elements, written on the way; at its end the folder is complete.
@@ -465,5 +468,10 @@ class KeptOnDisk(SameElements):
             spec=spec_json(self.spec, self.op),
             pipeline=self.pipeline,
             run=stage.run,
-            more={"op": self.op, "epoch": epoch, "made": self._made_word(epoch)},
+            more={
+                "op": self.op,
+                "epoch": epoch,
+                "made": self._made_word(epoch),
+                "reached": self.reached.code_word,
+            },
         )

@@ -7,7 +7,15 @@ import pyarrow.compute as pc
 import pytest
 
 import distinput as di
-from distinput.arrow.expression import Term, check_expression, is_expression, rows_where, term_of, without_halves
+from distinput.arrow.expression import (
+    Term,
+    check_expression,
+    is_expression,
+    part_read,
+    rows_where,
+    term_of,
+    without_halves,
+)
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.values.nest import structure_of
@@ -64,7 +72,7 @@ def test_rows_are_those_for_which_it_is_true(expression: Any, kept: list[int]) -
     term = term_of(expression)
     assert term is not None
     for fields in (term.fields, None):
-        assert rows_where(block, spec, expression, fields).tolist() == kept
+        assert rows_where(block, *part_read(spec, fields), expression).tolist() == kept
 
 
 def test_other_elements_have_columns_with_numbers_or_one_named_value() -> None:
@@ -86,7 +94,7 @@ def test_other_elements_have_columns_with_numbers_or_one_named_value() -> None:
 )
 def test_what_has_no_truth_value_is_refused(expression: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
-        check_expression("filter", expression, SPEC)
+        check_expression("filter", expression, SPEC, None)
 
 
 def test_an_expression_that_fails_for_elements_says_what_to_do() -> None:

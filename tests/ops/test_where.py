@@ -44,3 +44,18 @@ def test_a_state_is_of_this_expression() -> None:
 def test_failures_keep_their_places() -> None:
     numbers = di.data.Dataset.from_tensor_slices([1, 0, 4]).map(lambda x: {"y": 8 // int(x)})
     assert numbers.filter(pc.field("y") > 1).ignore_errors().to_list() == [{"y": 8}, {"y": 2}]
+
+
+def test_only_the_columns_that_it_reads_need_a_type_of_arrow() -> None:
+    ds = di.data.Dataset.from_tensor_slices(
+        {"x": [1, 2, 3], "wave": [1j, 2j, 3j], "inner": {"y": [4, 5, 6], "wave": [1j, 2j, 3j]}}
+    )
+    assert [row["inner"]["y"] for row in ds.filter(pc.field("x") > 1).to_list()] == [5, 6]
+    with pytest.raises(
+        InvalidArgumentError, match=r"filter: .* there is no column 'z'; the columns are x, wave, inner"
+    ):
+        ds.filter(pc.field("z") > 1)
+    with pytest.raises(
+        InvalidArgumentError, match=r"filter: .* column 'wave' is of dtype complex128, for which Arrow has no"
+    ):
+        ds.filter(pc.field("wave") > 1)

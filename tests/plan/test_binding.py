@@ -322,7 +322,9 @@ def test_methods_of_a_source_that_a_loop_makes_are_watched() -> None:
                 return k
 
         made.append(Dataset.from_source(Own(), element_spec=di.TensorSpec((), di.int64)))
-    with pytest.raises(di.errors.FailedPreconditionError, match="from_source: .* reads the variable k, which has another"):
+    with pytest.raises(
+        di.errors.FailedPreconditionError, match=r"from_source: .* reads the variable k, which has another"
+    ):
         made[0].to_list()
     assert made[1].to_list() == [2, 4]
 

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All code of the user's that functions can reach, and what it reads, as a word: what a cache must not survive the change of.
+
+A state is compared by the functions of its steps and those of their module that they call. A cache lives longer: a method that
+a method calls, a class, a function of another module, and a tokenizer make elements as well. From the arguments of steps they
+are followed: through variables, defaults, containers, attributes of objects, classes with their bases, and modules. Code of
+Python's own and of installed packages is not followed, since it changes with its version alone.
+"""
+
+import functools
+import importlib.util
+import os
+import pickle
+import sys
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from distinput.columns.state import Digest
+from distinput.plan.code import (
+    CodeNames,
+    attributes_changed_by_methods,
+    class_data,
+    code_text,
+    is_library,
+    lasting,
+    value_word,
+    with_inner,
+)
+
+__all__ = ["Reached"]
+
+_MOST_CODES = 2_000
+"""Functions that are read."""
+
+_MOST_ITEMS = 100
+"""Items of one container that are followed."""
+
+_RUNNING = frozenset({"numpy", "torch", "jax", "jaxlib", "tensorflow", "keras"})
+"""Packages whose objects change while a job runs, such as generators and models, or are read as arrays."""
+
+_Name = tuple[str, str]
+"""A module or function, and a variable in it."""
+
+
+@dataclass
+class Reached:
+    """What the arguments of steps reach.
+
+    >>> class Scale:
+    ...     def factor(self):
+    ...         return 2
+    ...
+    ...     def __call__(self, x):
+    ...         return x * self.factor()
+    >>> before = Reached.of([Scale()]).code_word
+    >>> Scale.factor = lambda self: 3
+    >>> Reached.of([Scale()]).code_word == before
+    False
+    """
+
+    _codes: set[str] = field(default_factory=set)
+    _data: dict[_Name, str] = field(default_factory=dict)
+    _changed: set[_Name] = field(default_factory=set)
+    _pickles: set[str] = field(default_factory=set)
+    _left: deque[tuple[Any, frozenset[str]]] = field(default_factory=deque)
+    _seen: dict[tuple[int, frozenset[str]], Any] = field(default_factory=dict)  # kept, so that no address is used twice
+
+    @staticmethod
+    def of(arguments: Iterable[Any]) -> "Reached":
+        """Follow the arguments of steps."""
+        reached = Reached(_left=deque([(argument, _NO_NAMES) for argument in arguments]))
+        while reached._left and len(reached._codes) < _MOST_CODES:
+            value, names = reached._left.popleft()
+            if not isinstance(value, types.ModuleType):
+                names = _NO_NAMES
+            if (id(value), names) not in reached._seen:
+                reached._seen[id(value), names] = value
+                reached._visit(value, names)
+        return reached
+
+    @property
+    def code_word(self) -> str:
+        """A word of the code, and of the data that it reads and does not change; empty if there is nothing."""
+        data = sorted([(*name, word) for name, word in self._data.items() if name not in self._changed])
+        return Digest(6).add(sorted(self._codes), data).word if self._codes or data else ""
+
+    @property
+    def word(self) -> str:
+        """A word of that and of the objects of packages, such as tokenizers, by their pickles; empty if there is nothing."""
+        return Digest(6).add(self.code_word, sorted(self._pickles)).word if self.code_word or self._pickles else ""
+
+    def _follow(self, values: Iterable[Any], names: frozenset[str] = frozenset()) -> None:
+        self._left.extend([(value, names) for value in values])
+
+    def _visit(self, value: Any, names: frozenset[str]) -> None:
+        match value:
+            case types.FunctionType():
+                if not is_library(value):
+                    self._function(value)
+                self._follow([inner] if (inner := getattr(value, "__wrapped__", None)) is not None else [])
+            case types.MethodType():
+                self._follow([value.__func__, value.__self__])
+            case functools.partial():
+                self._follow([value.func, *value.args, *value.keywords.values()])
+            case types.ModuleType():
+                if not is_library(value):
+                    for name in sorted(names & vars(value).keys()):  # asked otherwise, a module may import something
+                        self._holds(value.__name__, name, vars(value)[name], names)
+            case type():
+                if not is_library(value):
+                    self._class(value)
+            case Mapping() | list() | tuple() | set() | frozenset() | deque():
+                if len(value) <= _MOST_ITEMS:
+                    self._follow(value.values() if isinstance(value, Mapping) else value)
+            case _:
+                self._object(value)
+
+    def _class(self, kind: type) -> None:
+        self._follow([*map(_unwrapped, vars(kind).values()), *kind.__bases__])
+        place = f"{kind.__module__}.{kind.__qualname__}"
+        for name, held in class_data(kind):
+            self._holds(place, name, held, _NO_NAMES)
+        self._changed |= {(place, name) for name in attributes_changed_by_methods(kind)}
+
+    def _object(self, value: Any) -> None:
+        node: Any = value.node if hasattr(type(value), "node") else None
+        if hasattr(type(node), "steps"):  # a dataset
+            self._follow([argument for step in node.steps for argument in step.arguments().values()])
+            return
+        inner = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None)
+        if isinstance(inner, types.FunctionType | types.MethodType):
+            self._follow([inner])
+        held = getattr(value, "__dict__", None)
+        if not is_library(type(value)):
+            self._follow([type(value), *list((held or {}).values())[:_MOST_ITEMS]])
+        elif (callable(value) or not held) and (pickled := _pickled(value)) is not None:
+            self._pickles.add(f"{type(value).__qualname__} {pickled}")
+
+    def _function(self, function: types.FunctionType) -> None:
+        code = function.__code__
+        self._codes.add(Digest(8).add(function.__qualname__, code_text(code)).word)
+        uses = CodeNames.of(code)
+        names = uses.attributes | frozenset(_texts(code))
+        place, module = f"{function.__module__}.{function.__qualname__}", str(function.__module__)
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            with suppress(ValueError):  # not set yet
+                self._holds(place, name, cell.cell_contents, names)
+        defaults = {str(number): default for number, default in enumerate(function.__defaults__ or ())}
+        for name, default in (defaults | (function.__kwdefaults__ or {})).items():
+            self._holds(place, name, default, names)
+        for name in sorted(uses.read):
+            if name in function.__globals__ and not name.startswith("__"):
+                self._holds(module, name, function.__globals__[name], names)
+        self._changed |= {(owner, name) for owner in (place, module) for name in uses.changed | uses.stored}
+        if uses.attributes & {"environ", "getenv"}:
+            self._data |= {(place, f"${name}"): os.environ[name] for name in names & os.environ.keys()}
+        for name in sorted(uses.imported):
+            if (word := _word_of_file(name)) is not None:
+                self._data[module, f"import {name}"] = word
+
+    def _holds(self, owner: str, name: str, value: Any, names: frozenset[str]) -> None:
+        """Something that a function, or a module, has under a name."""
+        if (text := lasting(value)) is not None:
+            self._data[owner, name] = text
+            return
+        if not callable(value) and not isinstance(value, types.ModuleType) and not hasattr(type(value), "node"):
+            self._data[owner, name] = value_word(value, _name_of)
+        self._follow([value], names)
+
+
+_NO_NAMES: frozenset[str] = frozenset()
+
+
+def _name_of(function: Any) -> str:
+    """For a function in a container; what it does is read when it is followed."""
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def _unwrapped(member: Any) -> Any:
+    """The function inside what a class has: a property, a class method, a cached property; anything else that can be called."""
+    for name in ("__func__", "fget", "func"):
+        if isinstance(inner := getattr(member, name, None), types.FunctionType):
+            return inner
+    return member if isinstance(member, types.FunctionType | type) else None
+
+
+def _texts(code: types.CodeType) -> Iterator[str]:
+    """The texts in some code: `getattr(module, "name")` reads a name as well."""
+    for part in with_inner(code):
+        yield from [constant for constant in part.co_consts if isinstance(constant, str)]
+
+
+def _word_of_file(name: str) -> str | None:
+    """The word of the file of a module that a function imports itself, which may not be loaded yet; None: a package's."""
+    with suppress(Exception):  # a module that cannot be found, in a way of its own
+        spec = importlib.util.find_spec(name)
+        origin = "" if spec is None else spec.origin or ""
+        own = name.partition(".")[0] not in sys.stdlib_module_names | {"distinput"} and origin.endswith(".py")
+        if own and "site-packages" not in origin and "dist-packages" not in origin:
+            with open(origin, "rb") as file:
+                return Digest(6).add(file.read()).word
+    return None
+
+
+def _pickled(value: Any) -> str | None:
+    """A word of what an object of a package holds, by its pickle; None for what is of Python, or changes while it runs."""
+    if type(value).__module__.partition(".")[0] in sys.stdlib_module_names | _RUNNING | {"distinput"}:
+        return None
+    try:
+        return Digest(6).add(pickle.dumps(value, 4)).word
+    except Exception:  # noqa: BLE001 - it cannot be pickled, in a way of its own
+        return None

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What functions reach is told apart by what it does, however far away it stands; caches are held to it."""
+
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import distinput as di
+from distinput.plan.reach import Reached
+
+TOKENS = """
+import functools
+V = {value}
+TABLE = {{"k": {value}}}
+def encode(x):
+    return x + {value}
+class Base:
+    K = {value}
+    def low(self, x):
+        return x + {value}
+class Coder(Base):
+    def helper(self, x):
+        return self.low(x)
+    def run(self, x):
+        return self.helper(x)
+    def __call__(self, x):
+        return self.helper(x)
+    @staticmethod
+    def alone(x):
+        return x + {value}
+    @classmethod
+    def of_class(cls, x):
+        return cls.alone(x)
+    @property
+    def plain(self):
+        return {value}
+    @functools.cached_property
+    def once(self):
+        return {value}
+CODER = Coder()
+BY_NAME = {{"run": CODER.run, "coder": CODER}}
+"""
+
+PIPELINE = """
+import functools
+import tokens_of_test
+import tokens_of_test as other
+from tokens_of_test import CODER, Coder, encode
+def through(x):
+    return tokens_of_test.encode(x)
+def imports(x):
+    from tokens_of_file import encode
+    return encode(x)
+def make(coder):
+    return lambda x: coder[0].run(x)
+class Feed:
+    def __len__(self):
+        return 2
+    def __getitem__(self, index):
+        return self.at(index)
+    def at(self, index):
+        return encode(index)
+FUNCTIONS = {
+    "function of a module": lambda x: tokens_of_test.encode(x),
+    "function": encode,
+    "named by another": lambda x: encode(x),
+    "function in between": lambda x: through(x),
+    "class": lambda x: Coder().run(x),
+    "class of a module": lambda x: other.Coder().run(x),
+    "object": lambda x: CODER.run(x),
+    "object of a module": lambda x: other.CODER.run(x),
+    "object that is called": CODER,
+    "called inside": lambda x: CODER(x),
+    "method": CODER.run,
+    "static method": lambda x: Coder.alone(x),
+    "class method": Coder.of_class,
+    "class method inside": lambda x: Coder.of_class(x),
+    "property": lambda x: x + CODER.plain,
+    "cached property": lambda x: x + CODER.once,
+    "constant of a class": lambda x: x + Coder.K,
+    "constant of a module": lambda x: x + other.V,
+    "table of a module": lambda x: x + other.TABLE["k"],
+    "name as text": lambda x: getattr(other, "encode")(x),
+    "method in a table": lambda x: other.BY_NAME["run"](x),
+    "object in a table": lambda x: other.BY_NAME["coder"].run(x),
+    "default": lambda x, coder=CODER: coder.run(x),
+    "cell": make([CODER]),
+    "partial": functools.partial(lambda coder, x: coder.run(x), CODER),
+    "import inside": imports,
+}
+"""
+
+Version = Callable[[int], dict[str, Any]]
+
+
+@pytest.fixture
+def version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Version:
+    """A program of the user's in a version: the functions of its pipeline, by what they show."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # both versions have one size and one time
+
+    def made(value: int) -> dict[str, Any]:
+        text = TOKENS.format(value=value)
+        (tmp_path / "tokens_of_file.py").write_text(text)
+        monkeypatch.delitem(sys.modules, "tokens_of_file", raising=False)
+        tokens, program = types.ModuleType("tokens_of_test"), types.ModuleType("program_of_test")
+        for module, code in ((tokens, text), (program, PIPELINE)):
+            monkeypatch.setitem(sys.modules, module.__name__, module)
+            exec(code, vars(module))
+        return {**program.FUNCTIONS, "source": program.Feed}
+
+    return made
+
+
+CASES = [*[line.split('"')[1] for line in PIPELINE.splitlines() if line.startswith('    "')], "source"]
+
+
+def pipeline(functions: dict[str, Any], case: str) -> "di.data.Dataset[Any]":
+    return (
+        di.data.Dataset.from_source(functions[case]())
+        if case == "source"
+        else di.data.Dataset.range(2).map(functions[case])
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_cache_never_serves_what_another_version_made(case: str, version: Version, tmp_path: Path) -> None:
+    for value in (1, 1, 5):
+        functions = version(value)
+        shared = pipeline(functions, case).cache(shared=str(tmp_path / "shared"))
+        assert shared.to_list() == [value, value + 1]
+        alone = pipeline(functions, case).cache(str(tmp_path / "alone"))
+        if value == 1:
+            assert alone.to_list() == [1, 2]
+        else:
+            with pytest.raises(di.errors.FailedPreconditionError, match="was written by another pipeline: ") as refused:
+                alone.to_list()
+            assert "may_differ" not in str(refused.value)  # a cache takes none
+    assert len(list((tmp_path / "shared").iterdir())) == 2
+
+
+def test_variables_of_the_environment_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    words = []
+    for text in ("1", "2"):
+        monkeypatch.setenv("OFFSET_OF_TEST", text)
+        words.append(Reached.of([lambda x: x + int(os.environ["OFFSET_OF_TEST"])]).code_word)
+    assert words[0] != words[1]
+
+
+def test_what_the_code_changes_itself_does_not_count() -> None:
+    words = []
+    seen: list[int] = []
+
+    class Counter:
+        total = 0
+
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def __call__(self, x: int) -> int:
+            self.calls += 1
+            seen.append(x)
+            return x
+
+    counter = Counter()
+    for _ in range(2):
+        words.append(Reached.of([counter, len, int]).code_word)
+        counter(1)
+    assert words[0] == words[1]
+
+
+def test_cycles_end() -> None:
+    table: dict[str, Any] = {}
+
+    def even(n: int) -> bool:
+        return n == 0 or bool(table["odd"](n - 1))
+
+    table |= {"odd": lambda n: n != 0 and even(n - 1), "self": table}
+    assert Reached.of([even]).word == Reached.of([even]).word
