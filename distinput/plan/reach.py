@@ -63,7 +63,7 @@ class Reached:
     """
 
     _codes: set[str] = field(default_factory=set)
-    _data: dict[_Name, str] = field(default_factory=dict)
+    _data: set[tuple[_Name, str]] = field(default_factory=set)
     _changed: set[_Name] = field(default_factory=set)
     _pickles: set[str] = field(default_factory=set)
     _left: deque[tuple[Any, frozenset[str]]] = field(default_factory=deque)
@@ -85,7 +85,7 @@ class Reached:
     @property
     def code_word(self) -> str:
         """A word of the code, and of the data that it reads and does not change; empty if there is nothing."""
-        data = sorted([(*name, word) for name, word in self._data.items() if name not in self._changed])
+        data = sorted([(name, word) for name, word in self._data if name not in self._changed])
         return Digest(6).add(sorted(self._codes), data).word if self._codes or data else ""
 
     @property
@@ -104,8 +104,13 @@ class Reached:
                 self._follow([inner] if (inner := getattr(value, "__wrapped__", None)) is not None else [])
             case types.MethodType():
                 self._follow([value.__func__, value.__self__])
+            case types.BuiltinFunctionType():  # a method of an object written in C, such as `table.get`
+                self._holds(value.__name__, "self", value.__self__, _NO_NAMES)
             case functools.partial():
-                self._follow([value.func, *value.args, *value.keywords.values()])
+                self._follow([value.func])
+                place = str(getattr(value.func, "__qualname__", ""))
+                for name, held in (dict(enumerate(value.args)) | value.keywords).items():
+                    self._holds(place, f"partial {name}", held, _NO_NAMES)
             case types.ModuleType():
                 if not is_library(value):
                     for name in sorted(names & vars(value).keys()):  # asked otherwise, a module may import something
@@ -124,7 +129,6 @@ class Reached:
         place = f"{kind.__module__}.{kind.__qualname__}"
         for name, held in class_data(kind):
             self._holds(place, name, held, _NO_NAMES)
-        self._changed |= {(place, name) for name in attributes_changed_by_methods(kind)}
 
     def _object(self, value: Any) -> None:
         node: Any = value.node if hasattr(type(value), "node") else None
@@ -134,11 +138,15 @@ class Reached:
         inner = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None)
         if isinstance(inner, types.FunctionType | types.MethodType):
             self._follow([inner])
-        held = getattr(value, "__dict__", None)
-        if not is_library(type(value)):
-            self._follow([type(value), *list((held or {}).values())[:_MOST_ITEMS]])
+        kind, held = type(value), getattr(value, "__dict__", None)
+        if not is_library(kind):
+            self._follow([kind])
+            place = f"{kind.__module__}.{kind.__qualname__}"
+            for name, attribute in list((held or {}).items())[:_MOST_ITEMS]:
+                self._holds(place, name, attribute, _NO_NAMES)
+            self._changed |= {(place, name) for name in attributes_changed_by_methods(kind)}
         elif (callable(value) or not held) and (pickled := _pickled(value)) is not None:
-            self._pickles.add(f"{type(value).__qualname__} {pickled}")
+            self._pickles.add(f"{kind.__qualname__} {pickled}")
 
     def _function(self, function: types.FunctionType) -> None:
         code = function.__code__
@@ -157,18 +165,18 @@ class Reached:
                 self._holds(module, name, function.__globals__[name], names)
         self._changed |= {(owner, name) for owner in (place, module) for name in uses.changed | uses.stored}
         if uses.attributes & {"environ", "getenv"}:
-            self._data |= {(place, f"${name}"): os.environ[name] for name in names & os.environ.keys()}
+            self._data |= {((place, f"${name}"), os.environ[name]) for name in names & os.environ.keys()}
         for name in sorted(uses.imported):
             if (word := _word_of_file(name)) is not None:
-                self._data[module, f"import {name}"] = word
+                self._data.add(((module, f"import {name}"), word))
 
     def _holds(self, owner: str, name: str, value: Any, names: frozenset[str]) -> None:
         """Something that a function, or a module, has under a name."""
         if (text := lasting(value)) is not None:
-            self._data[owner, name] = text
+            self._data.add(((owner, name), text))
             return
         if not callable(value) and not isinstance(value, types.ModuleType) and not hasattr(type(value), "node"):
-            self._data[owner, name] = value_word(value, _name_of)
+            self._data.add(((owner, name), value_word(value, _name_of)))
         self._follow([value], names)
 
 

@@ -42,6 +42,16 @@ class Coder(Base):
     def once(self):
         return {value}
 CODER = Coder()
+class Adds:
+    def __init__(self, to_add):
+        self.to_add = to_add
+    def __call__(self, x):
+        return x + self.to_add
+    def run(self, x):
+        return x + self.to_add
+ADDS = Adds({value})
+PARTIAL = functools.partial(lambda to_add, x: x + to_add, {value})
+GET = {{0: {value}, 1: {value} + 1}}.get
 BY_NAME = {{"run": CODER.run, "coder": CODER}}
 """
 
@@ -91,6 +101,10 @@ FUNCTIONS = {
     "cell": make([CODER]),
     "partial": functools.partial(lambda coder, x: coder.run(x), CODER),
     "import inside": imports,
+    "attribute of what is called": lambda x: other.ADDS(x),
+    "attribute of the object of a method": other.ADDS.run,
+    "partial of a module": lambda x: other.PARTIAL(x),
+    "method written in C": lambda x: other.GET(int(x)),
 }
 """
 
@@ -173,6 +187,14 @@ def test_what_the_code_changes_itself_does_not_count() -> None:
         words.append(Reached.of([counter, len, int]).code_word)
         counter(1)
     assert words[0] == words[1]
+
+
+def test_objects_of_packages_count_where_a_folder_is_named() -> None:
+    import pyarrow as pa
+
+    tables = [pa.table({"x": [number]}) for number in (1, 1, 2)]
+    words = [Reached.of([lambda x, table=table: (x, table)]).word for table in tables]
+    assert words[0] == words[1] != words[2]
 
 
 def test_cycles_end() -> None:
