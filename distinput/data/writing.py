@@ -32,6 +32,7 @@ from distinput.plan.check import callable_argument
 from distinput.plan.code import function_word
 from distinput.plan.fingerprint import difference, fingerprint
 from distinput.plan.node import INFINITE, Node
+from distinput.plan.reach import Reached
 from distinput.plan.seeds import drawn_seeds, stores
 from distinput.run.run import Run
 from distinput.values.spec import Spec
@@ -265,7 +266,7 @@ class Writing:
     def __init__(self, dataset: DatasetLike, request: Request, stage: Stage) -> None:
         self.dataset, self.request, self.stage = dataset, request, stage
         self.spec = dataset.node.spec
-        self.pipeline = fingerprint(dataset.node)
+        self.pipeline, self.reached = fingerprint(dataset.node), Reached.by(dataset.node).code_word
         cut, job = request.cut, request.job
         self.key: list[Any] = [
             [request.writer.name, repr(request.writer)],
@@ -321,7 +322,8 @@ class Writing:
             remove_data(stage.directory, set(journal.replaces) - {file.name for file in old.files})
             stage.clear()
             return None
-        same = journal.key == self.key and difference(self.dataset.node, journal.pipeline) is None
+        same = (journal.key, journal.reached) == (self.key, self.reached)
+        same = same and difference(self.dataset.node, journal.pipeline) is None
         if same and all(map(stage.has, journal.files)):
             return journal
         kept = {file.name for file in old.files} if old is not None else set()
@@ -345,7 +347,7 @@ class Writing:
         if block_pass is None or journal is None:
             self._check_names()
             stage.run = request.job.run or stage.run
-            journal = Journal(self.key, stage.run, pipeline=self.pipeline, order=order)
+            journal = Journal(self.key, stage.run, pipeline=self.pipeline, reached=self.reached, order=order)
             journal = replace(journal, replaces=tuple([file.name for file in self.old.files] if self.old else ()))
             block_pass = BlockPass(self.dataset)
         stage.run = journal.run

@@ -344,7 +344,7 @@ def steps_for_service(task: PieceTask) -> bytes:
 def word_of_steps(task: PieceTask, base: Node) -> str:
     """A word that tasks have which do the same: in all programs that run the same code on the same data."""
     steps = [(step.identity, step.where(), str(step.spec)) for step in task.steps]
-    held = Reached.of([value for step in task.steps for value in step.arguments().values()]).word
+    held = Reached.of([argument for step in task.steps for argument in step.arguments().values()]).word
     return Digest(16).add(sorted(_versions().items()), steps, held, fingerprint(base)).word
 
 

@@ -30,6 +30,7 @@ from distinput.plan.code import (
     value_word,
     with_inner,
 )
+from distinput.plan.node import Node, walk
 
 __all__ = ["Reached"]
 
@@ -81,6 +82,11 @@ class Reached:
                 reached._seen[id(value), names] = value
                 reached._visit(value, names)
         return reached
+
+    @staticmethod
+    def by(node: Node) -> "Reached":
+        """Follow the arguments of all steps of a pipeline."""
+        return Reached.of([argument for step in walk(node) for argument in step.arguments().values()])
 
     @property
     def code_word(self) -> str:

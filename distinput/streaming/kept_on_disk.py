@@ -26,7 +26,7 @@ from distinput.files.folder import join_path, names_in, remove_file
 from distinput.plan.check import normalized
 from distinput.plan.families import SameElements
 from distinput.plan.fingerprint import Fingerprint, difference, fingerprint, layout, misfit
-from distinput.plan.node import INFINITE, Needs, Node, walk
+from distinput.plan.node import INFINITE, Needs, Node
 from distinput.plan.reach import Reached
 from distinput.plan.seeds import drawn_seeds, stores
 from distinput.run.run import Run
@@ -129,7 +129,7 @@ class KeptOnDisk(SameElements):
     @cached_property
     def reached(self) -> Reached:
         """The code that functions reach and the fingerprint leaves out, and objects of packages such as tokenizers."""
-        return Reached.of([value for step in walk(self._described) for value in step.arguments().values()])
+        return Reached.by(self._described)
 
     @property
     def _described(self) -> Node:
@@ -345,6 +345,7 @@ class KeptOnDisk(SameElements):
         if (
             found is not None
             and found.key == self._key(epoch)
+            and found.reached == self.reached.code_word
             and difference(self._described, found.pipeline) is None
             and misfit(self.input, found.state) is None
             and all(map(stage.has, found.files))
@@ -356,7 +357,7 @@ class KeptOnDisk(SameElements):
 
     def _key(self, epoch: int) -> list[Any]:
         """What a pass depends on apart from the pipeline."""
-        return [self.op, self._made_word(epoch), self.codec, VERSION, layout(self.input), self.reached.code_word]
+        return [self.op, self._made_word(epoch), self.codec, VERSION, layout(self.input)]
 
     def _kept(self, stage: Stage, epoch: int, run: Run) -> _Passed:
         """The elements, written on the way; at its end the folder is complete.
@@ -434,7 +435,9 @@ class KeptOnDisk(SameElements):
         with self._told():
             done = files.cut()
             if done is not None and state is not None:
-                journal = Journal(self._key(epoch), stage.run, done, state, pipeline=self.pipeline)
+                journal = Journal(
+                    self._key(epoch), stage.run, done, state, pipeline=self.pipeline, reached=self.reached.code_word
+                )
                 stage.record(journal.to_json())
 
     @contextmanager

@@ -288,7 +288,7 @@ def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
 
 _RUN = re.compile(r"\w+", re.ASCII)
 """Words of writings, of which names of files are made."""
-_LISTS, _JOURNAL_OTHERS = ("numbers", "pieces", "replaces"), ("state", "pipeline", "done", "order")
+_LISTS, _JOURNAL_OTHERS = ("numbers", "pieces", "replaces"), ("state", "pipeline", "reached", "done", "order")
 
 
 @dataclass(frozen=True)
@@ -301,6 +301,7 @@ class Journal:
       files: complete ones, in order.
       state: of the pipeline, after the last of these files.
       pipeline: its fingerprint.
+      reached: a word of the code that its functions reach.
       done: whether these are all files.
       order: as in `WrittenFiles`.
       numbers: where a function says which file an element goes to, the number of the file that each of `files` is a piece of.
@@ -313,6 +314,7 @@ class Journal:
     files: tuple[WrittenFile, ...] = ()
     state: State | None = None
     pipeline: Fingerprint = field(default_factory=list)
+    reached: str = ""
     done: bool = False
     order: str = "files"
     numbers: tuple[int, ...] = ()

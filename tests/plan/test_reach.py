@@ -157,6 +157,26 @@ def test_a_cache_never_serves_what_another_version_made(case: str, version: Vers
     assert len(list((tmp_path / "shared").iterdir())) == 2
 
 
+def test_what_was_written_by_another_version_is_not_gone_on_with(version: Version, tmp_path: Path) -> None:
+    flag = tmp_path / "broken"
+    for value in (1, 5):
+        encode = version(value)["object"]
+
+        def run(x: int, encode: Any = encode) -> int:
+            if x == 3 and flag.exists():
+                raise ValueError("broken")
+            return int(encode(x))
+
+        ds = di.data.Dataset.range(4).map(run, output_signature=di.TensorSpec([], "int64"))
+        flag.touch()
+        if value == 1:
+            with pytest.raises(ValueError, match="broken"):
+                ds.write(tmp_path / "data", "elements", shard_rows=1)
+        flag.unlink()
+    ds.write(tmp_path / "data", "elements", shard_rows=1)
+    assert di.data.Dataset.load(tmp_path / "data").to_list() == [5, 6, 7, 8]
+
+
 def test_variables_of_the_environment_count(monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
