@@ -4,18 +4,17 @@
 import dataclasses
 from collections.abc import Callable
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.ops.batch import Batch
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.random_keys import RandomKeys
-from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.shard import Shard
-from distinput.ops.shard_batches import OwnPieces, OwnRows, OwnShares, RowReader, ShardBatches, ShuffledRows
 from distinput.ops.shuffle import Shuffle
 from distinput.plan.batch_sizes import Assignment, RowRanges
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
@@ -24,6 +23,13 @@ from distinput.plan.seeds import with_seed
 from distinput.sharding.policies import policy_named
 from distinput.values.nest import component
 from distinput.values.spec import SparseTensorSpec, TensorSpec
+
+if TYPE_CHECKING:
+    from distinput.ops import reader as file_readers
+    from distinput.ops import shard_batches
+else:
+    file_readers = later("distinput.ops.reader")  # rows are chosen where they are read for one of several workers alone
+    shard_batches = later("distinput.ops.shard_batches")  # the same
 
 __all__ = [
     "FrameworkLegacyRebatch",
@@ -184,10 +190,10 @@ def own_rows(shard: Shard) -> Node | None:
 
 def own_shares(node: Node) -> Node | None:
     """`shard_batches` reads only its own rows, where rows can be reached by position."""
-    if not isinstance(node, ShardBatches) or node.num_shards == 1:
+    if not isinstance(node, shard_batches.ShardBatches) or node.num_shards == 1:
         return None
     own = own_steps(node, 0, 1)
-    return None if own is None else OwnShares(node, own, origin=node.origin)
+    return None if own is None else shard_batches.OwnShares(node, own, origin=node.origin)
 
 
 def own_steps(node: Node, index: int, count: int) -> Node | None:
@@ -197,7 +203,7 @@ def own_steps(node: Node, index: int, count: int) -> Node | None:
     """
     if node.start_at(0, 0) is None:
         return None
-    if isinstance(node, ShardBatches):
+    if isinstance(node, shard_batches.ShardBatches):
         parts, below = node.num_shards, node.input
         assignment = Assignment(parts, index * parts + node.index, period=count * parts, balanced=True)
     else:
@@ -231,7 +237,7 @@ def _single(node: Node, assignment: Assignment) -> Node | None:
         return None
     base, again = found
     pieces = RowRanges(_rows(base), 1, False, assignment)
-    return again(OwnRows(base, pieces, origin=node.origin)) if _pays(base, pieces) else None
+    return again(shard_batches.OwnRows(base, pieces, origin=node.origin)) if _pays(base, pieces) else None
 
 
 def _batched(batch: Batch, assignment: Assignment) -> Node | None:
@@ -244,8 +250,8 @@ def _batched(batch: Batch, assignment: Assignment) -> Node | None:
     if not _pays(base, pieces):
         return None
     cut = batch if assignment.pieces == 1 else LegacyRebatch(batch, assignment.pieces)
-    rows = again(OwnRows(base, pieces, origin=batch.origin))
-    return OwnPieces(rows, pieces, cut.spec.tensors("batch"), origin=batch.origin)
+    rows = again(shard_batches.OwnRows(base, pieces, origin=batch.origin))
+    return shard_batches.OwnPieces(rows, pieces, cut.spec.tensors("batch"), origin=batch.origin)
 
 
 def _rows(base: Node) -> int | None:
@@ -260,10 +266,12 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
             return None
         base, again = apart
         return base, lambda rows: node.with_inputs((again(rows),))
-    if isinstance(node, Reader):
+    if isinstance(node, file_readers.Reader):
         if not node.format.fetches or not node.counts:
             return None
-        return RowReader(node.input, node.format, node.table, name=node.name, origin=node.origin), _as_it_is
+        return shard_batches.RowReader(
+            node.input, node.format, node.table, name=node.name, origin=node.origin
+        ), _as_it_is
     if node.by_position:
         apart = _apart(node.inputs[0])
         if apart is None:
@@ -271,7 +279,7 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
         base, again = apart
         made = node.with_inputs((base,))
         if isinstance(made, Shuffle):
-            made = ShuffledRows(**{f.name: getattr(made, f.name) for f in dataclasses.fields(made)})
+            made = shard_batches.ShuffledRows(**{f.name: getattr(made, f.name) for f in dataclasses.fields(made)})
         return (made, again) if made.random_access and made.cardinality != UNKNOWN else None
     if isinstance(node, RandomKeys):  # the keys of rows that are fetched follow from their positions in the whole
         apart = _apart(node.input)
@@ -289,7 +297,9 @@ def _as_it_is(node: Node) -> Node:
 def _pays(base: Node, pieces: RowRanges) -> bool:
     """False if fetching single rows reads so much around them that reading everything once costs less."""
     readers = [
-        step for step in walk(base) if isinstance(step, RowReader) and step.format.lists_fragments and not step.gathers
+        step
+        for step in walk(base)
+        if isinstance(step, shard_batches.RowReader) and step.format.lists_fragments and not step.gathers
     ]
     if not readers:
         return True

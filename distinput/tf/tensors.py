@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from distinput.distribute.devices.names import device_name as checked_device
+from distinput.distribute.devices import device_name as checked_device
 from distinput.values.leaves import STRING, as_dtype, as_leaf
 
 __all__ = [

@@ -37,7 +37,7 @@ from distinput.distribute.core.options import CommunicationImplementation, Commu
 from distinput.distribute.core.replica_reducer import LocalReducer
 from distinput.distribute.core.replicas import CallDescription, Replicas
 from distinput.distribute.core.strategy import Strategy
-from distinput.distribute.devices.names import chosen_devices
+from distinput.distribute.devices import chosen_devices
 from distinput.distribute.engines import engine_runs, find_engine, open_collectives
 from distinput.errors import InvalidArgumentError
 

@@ -24,7 +24,7 @@ from distinput.distribute.core.contexts import ValueContext, require_cross_repli
 from distinput.distribute.core.options import InputContext, InputOptions, RunOptions
 from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.core.values import DistributedValues, has_distributed, only_masked
-from distinput.distribute.devices.names import chosen_devices
+from distinput.distribute.devices import chosen_devices
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
 from distinput.distribute.input.distribution import (
     check_dataset,

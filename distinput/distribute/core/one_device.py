@@ -9,7 +9,7 @@ from distinput.distribute.core.contexts import ValueContext, require_cross_repli
 from distinput.distribute.core.replicas import part
 from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.core.values import DistributedValues, only_masked
-from distinput.distribute.devices.names import chosen_devices
+from distinput.distribute.devices import chosen_devices
 
 __all__ = ["OneDeviceStrategy", "SingleReplica"]
 

@@ -10,9 +10,6 @@ from dataclasses import replace
 
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.functions.inference import results_of
-from distinput.ops.flat_map import FlatMap
-from distinput.ops.generator import Generator
-from distinput.ops.interleave import Interleave
 from distinput.ops.map import Map
 from distinput.ops.random_keys import RandomKeys
 from distinput.ops.shard import Shard
@@ -36,6 +33,8 @@ class TooFewFilesError(InvalidArgumentError):
 
 
 _CURE = "; use policy DATA, or AUTO, which takes DATA here"
+_FLATTENING = ("flat_map", "interleave")
+"""Steps by their names: this is asked of every pipeline, and those without them need not load them."""
 
 Replacement = Callable[[Node], Node]
 """What replaces a tree of file names."""
@@ -96,7 +95,7 @@ def _at_names(node: Node, found: Replacement, share: Share) -> Node:
         return node.with_inputs((found(node.inputs[0]),))
     if not node.inputs:
         raise NotFoundError(f"Found an unshardable source dataset: {node.op}; {node.op} reads no files{_CURE}")
-    if isinstance(node, FlatMap | Interleave):
+    if node.op in _FLATTENING:
         dealt = _after_inner(node.input, share)
         if dealt is not None:
             return node.with_inputs((dealt,))
@@ -121,8 +120,8 @@ def _after_inner(node: Node, share: Share) -> Node | None:
     TensorFlow means "slices of datasets" by this; for a reader over a list it divides records, not files. To TensorFlow a
     generator is a flat_map over a tensor, so the generator's elements are divided, too.
     """
-    makes = node.reads_files or isinstance(node, FlatMap | Interleave)
-    if isinstance(node, Generator) or (makes and isinstance(node.inputs[0], Rows)):
+    makes = node.reads_files or node.op in _FLATTENING
+    if node.op == "generator" or (makes and isinstance(node.inputs[0], Rows)):
         return Shard(node, share.num_workers, share.index, origin=node.origin)
     if not makes and len(node.inputs) == 1 and node.needs <= Needs.PLACES:
         below = _after_inner(node.inputs[0], share)
