@@ -17,8 +17,7 @@ from distinput.data.iterator import resumed
 from distinput.data.seal import place_in
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedIterator, opened_state
 from distinput.distribute.input.located import Located
-from distinput.distribute.input.sources import CutBatches, DealtElements
-from distinput.distribute.input.step_source import WHOLE, StepSource
+from distinput.distribute.input.sources import WHOLE, CutBatches, DealtElements, StepSource
 from distinput.errors import DataLossError, UnimplementedError
 from distinput.lineage.followed import Followed, followed
 from distinput.lineage.step_records import (

@@ -16,8 +16,7 @@ from distinput.data.seal import Seal
 from distinput.distribute.input.dealing import END, Placeholders, equal_slices
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.located import Located, Ranges, Records, Seen
-from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource
-from distinput.distribute.input.step_source import Steps, StepSource
+from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource, Steps, StepSource
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.lineage.numbered import Numbered, numbered
 from distinput.plan.node import UNKNOWN, Node, walk

@@ -22,7 +22,7 @@ from distinput.distribute.input.delivery import StepsAhead
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedIterator
 from distinput.distribute.input.distribution import check_dataset, pieces_of_batches
 from distinput.distribute.input.located import Ranges
-from distinput.distribute.input.step_source import Steps, StepSource
+from distinput.distribute.input.sources import Steps, StepSource
 from distinput.distribute.tpu.device_values import DeviceValues
 from distinput.distribute.tpu.mesh import as_device_array
 from distinput.interop.jax.placement import (
