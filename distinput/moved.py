@@ -164,6 +164,8 @@ _MOVED = {
     "partition.file_assignment": "sharding.file_assignment",
     "plan.policy": "plan.options",
     "plan.skip_errors": "plan.options",
+    "sharding.policies.data": "sharding.policies",
+    "sharding.policies.file": "sharding.policies",
     "testing.collectives.agreement": "testing.collectives.checks",
     "testing.collectives.command": "testing.collectives.suite",
     "testing.collectives.faults": "testing.collectives.suite",

@@ -16,7 +16,8 @@ from distinput.ops.shard_batches import OwnRows, RowReader, fetches
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.run.run import Run
-from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, auto_shard, decide, rebatch_for
+from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, rebatch_for
+from distinput.sharding.policies import auto_shard, decide
 from distinput.sharding.policies.balanced import PartsOf, is_of_names, makes_reader, names_below
 from distinput.sharding.shard_plan import FileRange, ShardPlan, WorkerPlan, Workers
 from distinput.values.spec import TensorSpec

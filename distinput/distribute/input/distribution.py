@@ -35,7 +35,8 @@ from distinput.plan.batch_sizes import Assignment
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.plan.options import AutoShardPolicy, Decision
 from distinput.plan.seeds import with_seed
-from distinput.sharding.own_rows import FrameworkRebatch, auto_shard, decide, rebatch_for, with_common_order
+from distinput.sharding.own_rows import FrameworkRebatch, rebatch_for, with_common_order
+from distinput.sharding.policies import auto_shard, decide
 from distinput.values.nest import component
 from distinput.values.spec import LeafSpec, SparseTensorSpec, Spec, TensorSpec
 
