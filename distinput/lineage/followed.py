@@ -15,8 +15,7 @@ from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
-from distinput.lineage.numbered import Numbered, flat_numbers, numbered, only_counts
-from distinput.lineage.record_numbers import SOURCE_BITS
+from distinput.lineage.numbered import SOURCE_BITS, Numbered, flat_numbers, numbered, only_counts
 from distinput.ops.batch import Batch
 from distinput.ops.filter import Filter, TakeWhile, Where
 from distinput.ops.fragment_reader import FragmentReader
