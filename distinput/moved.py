@@ -154,7 +154,6 @@ _MOVED = {
     "files.table": "files.manifest",
     "formats.named": "formats",
     "interop.jax.placement": "interop.jax.batches",
-    "interop.pass_starts": "interop.keras",
     "interop.torch.device_copies": "interop.torch.loader",
     "kernels.example_columns": "kernels.example_values",
     "kernels.ragged": "kernels.spans",
@@ -232,7 +231,6 @@ _MOVED = {
     "testing.turns": "testing.elements",
     "tf.python_function": "tf.tensors",
     "tpu.hardware_feature": "tpu.topology",
-    "values.nullable": "values.nest",
 }
 """Below `distinput`: each old path, and the new one; empty for a package that is no more, so that its modules can be named."""
 

@@ -12,7 +12,8 @@ from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.values.buffers import empty
-from distinput.values.nest import Nullable, Structure
+from distinput.values.nest import Structure
+from distinput.values.nullable import Nullable
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 __all__ = [

@@ -13,7 +13,8 @@ from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import STRING, is_ragged, shape_of
-from distinput.values.nest import Structure, is_nullable
+from distinput.values.nest import Structure
+from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import arrow_rows, fixed_size_lists
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from distinput.plan.options import Options as Options
     from distinput.plan.options import SkipErrors as SkipErrors
     from distinput.plan.options import ThreadingOptions as ThreadingOptions
-    from distinput.values.nest import Nullable as Nullable
+    from distinput.values.nullable import Nullable as Nullable
     from distinput.values.spec import DatasetSpec as DatasetSpec
     from distinput.values.spec import TensorSpec as TensorSpec
 

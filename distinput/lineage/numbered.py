@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from distinput.values.spec import Spec
 __all__ = [
     "SOURCE_BITS",
     "FragmentRecords",
+    "Held",
     "MemoryRecords",
     "Numbered",
     "Reached",
@@ -60,34 +61,6 @@ __all__ = [
 
 
 # ---- The elements of a tree of record numbers at any positions: computed where that is possible, else counted from the start
-
-
-class Reached(Protocol):
-    """Elements by their positions."""
-
-    @property
-    def size(self) -> int:
-        """How many there are, INFINITE or UNKNOWN."""
-        ...
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        """The elements at these positions of a pass, at least one, in this order.
-
-        Raises:
-          IndexError: there is no such element.
-        """
-        ...
-
-
-def reached(node: Node) -> Reached:
-    """The elements of a tree by their positions; its random steps have their places (`plan.places`)."""
-    if node.fetches and node.cardinality != UNKNOWN:
-        return _Fetched(node, node.cardinality)
-    try:
-        found = positions_in(node)
-    except TypeError:
-        return _Walked(node)
-    return _Fetched(found.node, found.size)
 
 
 class _Fetched:
@@ -126,16 +99,31 @@ class _Walked:
         return concat_blocks(parts).take(back)
 
 
+Reached: TypeAlias = _Fetched | _Walked
+"""Elements by their positions: `size` says how many, INFINITE or UNKNOWN; `fetch(rows, epoch)` gives at least one, in order."""
+
+
+def reached(node: Node) -> Reached:
+    """The elements of a tree by their positions; its random steps have their places (`plan.places`)."""
+    if node.fetches and node.cardinality != UNKNOWN:
+        return _Fetched(node, node.cardinality)
+    try:
+        found = positions_in(node)
+    except TypeError:
+        return _Walked(node)
+    return _Fetched(found.node, found.size)
+
+
 # ---- Sources that give the numbers of records in place of the records, so that a pipeline tells where its rows are from
 
 SOURCE_BITS = 48
 """The number of a record is that of its source, shifted by so many bits, plus its place in that source."""
 
 
-class _Held:
-    """A node that is no input: what it gives is never read."""
+class Held:
+    """A node that is no input: what it gives is looked at, if at all, and not passed on."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Any) -> None:
         self.node = node
 
 
@@ -150,13 +138,8 @@ class RecordNumbers(Node):
       source: its number.
     """
 
-    held: _Held = field(repr=False)
+    held: Held = field(repr=False)
     source: int
-
-    @staticmethod
-    def held_by(node: Node) -> _Held:
-        """A source as an argument that is no input."""
-        return _Held(node)
 
     @cached_property
     def spec(self) -> Spec:
@@ -621,7 +604,7 @@ class _Numbering:
         return below
 
     def _source(self, make: Callable[[Any, int], RecordNumbers], node: Node) -> RecordNumbers:
-        made = make(RecordNumbers.held_by(node), len(self.sources))
+        made = make(Held(node), len(self.sources))
         self.sources.append(made)
         return made
 

@@ -13,7 +13,8 @@ from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
 from distinput.plan.families import Restructured
 from distinput.values.leaves import STRING
-from distinput.values.nest import Structure, flatten, is_nullable
+from distinput.values.nest import Structure, flatten
+from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import Spec, TensorSpec
 

@@ -10,7 +10,8 @@ from distinput.columns.column import Column
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
 from distinput.plan.families import Restructured
-from distinput.values.nest import Structure, is_nullable
+from distinput.values.nest import Structure
+from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec
 
 __all__ = ["Select"]

@@ -32,6 +32,7 @@ __all__ = [
     "FrameworkLegacyRebatch",
     "FrameworkRebatch",
     "batch_size_of",
+    "has_batches",
     "own_pieces",
     "own_rows",
     "own_shares",
@@ -119,6 +120,11 @@ def batch_size_of(node: Node) -> int | None:
     if None not in firsts and firsts:
         return firsts[0] or None if len(set(firsts)) == 1 else None  # batches of no rows have no sizes to be cut to
     return node.rows_per_batch
+
+
+def has_batches(node: Node) -> bool:
+    """Whether the first axis of all parts of the elements is one of rows, so that elements can be cut for replicas."""
+    return all(isinstance(leaf, TensorSpec) and leaf.shape != () for leaf in node.spec.leaves)
 
 
 def sizes_for_worker(global_batch: int, num_workers: int, replicas_per_worker: int, worker: int) -> list[int]:

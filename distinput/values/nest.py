@@ -7,29 +7,14 @@ because they run per element.
 """
 
 import dataclasses
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
-from distinput.names.registry import when_imported
-
-__all__ = [
-    "LEAF",
-    "NONE",
-    "Nullable",
-    "Structure",
-    "component",
-    "flatten",
-    "is_nullable",
-    "map_leaves",
-    "structure_of",
-    "tuple_of",
-]
+__all__ = ["LEAF", "NONE", "Structure", "component", "flatten", "map_leaves", "structure_of", "tuple_of"]
 
 Nest = Any
 Leaf = Any
@@ -374,66 +359,3 @@ def _build_source(structure: Structure, count: Iterator[int], names: dict[str, A
     names[f"k{len(names)}"] = structure.cls
     made = f"k{len(names) - 1}"
     return made + "(" + ", ".join(f"{k}={p}" for k, p in zip(structure.keys, parts, strict=True)) + ")"
-
-
-# ----------------------------------------------------------------------------
-# Values that may be missing.
-# ----------------------------------------------------------------------------
-
-
-class Nullable(dict[str, Any]):
-    """A value that may be missing: a dict of the "value" and of "valid", which says whether it is one.
-
-    Readers of tables hand it out where their files hold nulls that NumPy has no value for: `{"value": 5, "valid": True}`, and
-    for a null `{"value": 0, "valid": False}`, with an empty string, an empty list or zeros in its place. For items of lists
-    both are lists. Code that takes it for the number itself fails at once. Writers of Parquet and Arrow files, `to_arrow` and
-    `to_pandas` make nulls of it again, also of one that a function has made.
-
-    >>> import distinput as di
-    >>> import pyarrow as pa
-    >>> ds = di.data.Dataset.from_arrow(pa.table({"x": [5, None]}))
-    >>> ds.to_list()
-    [{'x': {'value': 5, 'valid': True}}, {'x': {'value': 0, 'valid': False}}]
-    >>> ds.to_arrow()["x"].to_pylist()
-    [5, None]
-    >>> ds.map(lambda row: row["x"]["value"]).to_list()
-    [5, 0]
-    """
-
-
-def is_nullable(structure: Structure) -> bool:
-    """Whether a nest is a `Nullable`, whose children are the mark and the value."""
-    return getattr(structure.mapping, "cls", None) is Nullable and structure.keys == ("valid", "value")
-
-
-# ----------------------------------------------------------------------------
-# JAX and PyTorch look into dicts, and into no other mapping that they are not told of.
-# ----------------------------------------------------------------------------
-
-
-def _flat(nullable: Nullable) -> tuple[list[Any], tuple[str, ...]]:
-    return list(nullable.values()), tuple(nullable)
-
-
-def _made(keys: Iterable[str], parts: Iterable[Any]) -> Nullable:
-    return Nullable(zip(keys, parts, strict=True))
-
-
-def _tell_jax() -> None:
-    tree = sys.modules["jax"].tree_util
-
-    def with_keys(nullable: Nullable) -> tuple[list[tuple[Any, Any]], tuple[str, ...]]:
-        return [(tree.DictKey(key), part) for key, part in nullable.items()], tuple(nullable)
-
-    tree.register_pytree_with_keys(Nullable, with_keys, _made, _flat)
-
-
-def _tell_torch() -> None:
-    with suppress(AttributeError, TypeError):  # a release that registers in another way must still be imported
-        sys.modules["torch"].utils._pytree.register_pytree_node(
-            Nullable, _flat, lambda parts, keys: _made(keys, parts), serialized_type_name="distinput.data.Nullable"
-        )
-
-
-when_imported("jax", _tell_jax)
-when_imported("torch", _tell_torch)

@@ -13,7 +13,8 @@ import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.values.leaves import STRING, dtype_code
-from distinput.values.nest import LEAF, NONE, Nullable, Structure, component, structure_of
+from distinput.values.nest import LEAF, NONE, Structure, component, structure_of
+from distinput.values.nullable import Nullable
 from distinput.values.spec import (
     DatasetSpec,
     LeafSpec,

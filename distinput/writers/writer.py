@@ -9,7 +9,8 @@ from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import CODECS, Compression, as_compression
 from distinput.files.sink import Sink
-from distinput.values.nest import Structure, component, is_nullable
+from distinput.values.nest import Structure, component
+from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec
 
 __all__ = ["CompressedWriter", "ShardFile", "Writer", "column_paths", "whole_file_codec"]

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from distinput.interop.keras import PassStarts
+from distinput.interop.pass_starts import PassStarts
 
 
 class Loop:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeAlias, final
 
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
@@ -184,68 +184,6 @@ class Steps(Protocol):
 
     def close(self) -> None:
         """End the background work."""
-        ...
-
-
-class StepSource(Protocol):
-    """The source of the steps of one worker."""
-
-    @property
-    def terms(self) -> Terms:
-        """The properties of all steps."""
-        ...
-
-    @property
-    def spec(self) -> Spec:
-        """The spec of one replica's part of a step."""
-        ...
-
-    @property
-    def agrees(self) -> bool:
-        """True if the workers agree on each step, because they can tell the end only together."""
-        ...
-
-    @property
-    def fails_alone(self) -> bool:
-        """True if this worker's input may fail while those of the others do not."""
-        ...
-
-    @property
-    def num_steps(self) -> int:
-        """The number of steps that every worker takes; -1 infinite, -2 if it is known only at the end."""
-        ...
-
-    @property
-    def layout(self) -> Mapping[str, Any]:
-        """The facts that must be equal for a state to fit."""
-        ...
-
-    @property
-    def pipelines(self) -> int:
-        """The number of input pipelines read, each of which has its own state."""
-        ...
-
-    @property
-    def cut(self) -> str:
-        """How the parts of the replicas are made, in words."""
-        ...
-
-    @property
-    def reads(self) -> str:
-        """What each of several workers reads, in words."""
-        ...
-
-    @property
-    def plan(self) -> str | None:
-        """The result of `explain` of the input pipeline, if it has that method."""
-        ...
-
-    def begin(self) -> Steps:
-        """Begin a new pass."""
-        ...
-
-    def restore(self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]) -> Steps:
-        """The rest of a pass, from the results of `Steps.inputs` and `Steps.seen` after `step` steps."""
         ...
 
 
@@ -823,3 +761,17 @@ class OwnSteps(DealtSteps):
 
     def inputs(self, step: int, places: Sequence[State]) -> list[State]:
         return [self._batches.state(places[0], step)]
+
+
+StepSource: TypeAlias = CutBatches | DealtElements | OwnPiecesSource
+"""The source of the steps of one worker, a description of which `Steps` are one iteration. Each says:
+
+* `terms`: the properties of all steps; `spec`: that of one replica's part of a step;
+* `agrees`: whether the workers agree on each step, because they can tell the end only together;
+* `fails_alone`: whether this worker's input may fail while those of the others do not;
+* `num_steps`: the number of steps that every worker takes, INFINITE, or UNKNOWN if it is known only at the end;
+* `layout`: the facts that must be equal for a state to fit; `pipelines`: how many inputs are read, each with its own state;
+* `cut`: how the parts of the replicas are made, in words; `reads`: what each of several workers reads, in words;
+* `plan`: the result of `explain` of the input pipeline, if it has that method;
+* `begin`: begins a new pass; `restore`: the rest of a pass, from the results of `Steps.inputs` and `Steps.seen`.
+"""

@@ -165,7 +165,7 @@ def _at_names(node: Node, found: Replacement, share: Share) -> Node:
     if not node.inputs:
         raise NotFoundError(f"Found an unshardable source dataset: {node.op}; {node.op} reads no files{_CURE}")
     if node.op in _FLATTENING:
-        dealt = _after_inner(node.input, share)
+        dealt = _after_inner(node.inputs[0], share)
         if dealt is not None:
             return node.with_inputs((dealt,))
     if _makes_reader(node):
