@@ -8,7 +8,6 @@ function of TensorFlow is left to NumPy; its name says so ("What to change" in d
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
@@ -84,9 +83,7 @@ class device:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         return None
 
 
