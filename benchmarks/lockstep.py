@@ -73,7 +73,7 @@ def _timed(step: Callable[[], bool]) -> list[float]:
 
 def ahead(group: Any, steps: int) -> list[float]:
     """As distributed iterators do it: the agreement on a step is under way while those before it are computed."""
-    from distinput.distribute.input.step_source import Lockstep
+    from distinput.distribute.input.lockstep import Lockstep
 
     left = [steps]
 

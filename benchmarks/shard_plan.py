@@ -48,7 +48,7 @@ def _case(name: str, n: int, what: str) -> Case:
     def ours() -> Work:
         from distinput.formats.text import TextLines
         from distinput.formats.tfrecord import TFRecords
-        from distinput.sharding.file_assignment import assign_files
+        from distinput.sharding.policies.balanced import assign_files
 
         files = table(n)
         form: Any = TextLines() if what == "text" else TFRecords()

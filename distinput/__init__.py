@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from distinput.dtypes import uint16 as uint16
     from distinput.dtypes import uint32 as uint32
     from distinput.dtypes import uint64 as uint64
-    from distinput.tf.python_function import function as function
     from distinput.tf.tensors import Tensor as Tensor
     from distinput.tf.tensors import constant as constant
     from distinput.tf.tensors import convert_to_tensor as convert_to_tensor
     from distinput.tf.tensors import device as device
+    from distinput.tf.tensors import function as function
     from distinput.tf.tensors import identity as identity
     from distinput.tf.tensors import range as range
     from distinput.tf.tensors import reduce_mean as reduce_mean

@@ -2,14 +2,12 @@
 """Turns positions in a pipeline into states that identify the pipeline, and states back into positions."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 from zlib import crc32
 
 from distinput.columns.state import VERSION, State, compact, opened, spaced, start_of
 from distinput.errors import StateError
-from distinput.ops.shard_batches import ShardBatches
 from distinput.plan.fingerprint import difference, fingerprint, is_count, is_fingerprint, misfit
 from distinput.plan.node import Node
 from distinput.rewrite.rules import Running
@@ -114,8 +112,8 @@ def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collect
                 "restore: the state does not say which pipeline it is of; it must be what iterator.state() gave"
             )
     differs = difference(plan, steps, may_differ, when=_WHEN)
-    if differs is not None and isinstance(plan, ShardBatches) and not difference(plan.input, steps, may_differ):
-        return _shared(plan, *place_in(plan.input, Running.of(plan.input), state, may_differ))
+    if differs is not None and plan.op == "shard_batches" and not difference(plan.inputs[0], steps, may_differ):
+        return _shared(plan, *place_in(plan.inputs[0], Running.of(plan.inputs[0]), state, may_differ))
     if differs is not None:
         raise StateError(f"restore: the state belongs to another pipeline: {differs}")
     if layout != running.layout:
@@ -130,10 +128,10 @@ def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collect
     return body, running
 
 
-def _shared(plan: ShardBatches, place: State, running: Running) -> tuple[State, Running]:
+def _shared(plan: Node, place: State, running: Running) -> tuple[State, Running]:
     """The place of a process that read whole batches, for one that shares them; how many there were is not known."""
     at = {"input": place["at"], "batch": -1, "epoch": place["epoch"]}
-    return {**place, "at": at}, Running(replace(plan, input=running.node), running.rules)
+    return {**place, "at": at}, Running(plan.with_inputs((running.node,)), running.rules)
 
 
 def _place_misfit(place: State) -> str | None:

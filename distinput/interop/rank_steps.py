@@ -24,7 +24,7 @@ from distinput.plan.node import Node, walk
 from distinput.plan.seeds import walk_made
 from distinput.rewrite.rules import Running
 from distinput.run.threads import Closing
-from distinput.sharding.own_rows import batch_size_of, own_steps, with_common_order
+from distinput.sharding.own_rows import batch_size_of, has_batches, own_steps, with_common_order
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec, TensorSpec
 
@@ -37,7 +37,6 @@ __all__ = [
     "ShortSteps",
     "StepIterator",
     "StepMark",
-    "batched",
     "empty_words",
     "rows_of",
 ]
@@ -109,7 +108,7 @@ class ShortSteps:
                     "batches: dataset.batch(global_batch_size)"
                 )
             return ShortSteps(tail)
-        if not batched(node):
+        if not has_batches(node):
             raise InvalidArgumentError(
                 f"{who}: tail={tail!r} is about the rows of batches, and these elements have no batch axis: "
                 f"{node.element_spec}; call .batch(global_batch_size)"
@@ -179,11 +178,6 @@ def _short(rows: int, there: int) -> InvalidArgumentError:
         f"tail='error': every batch must have {rows} rows, and one has {there}; choose a batch size that divides the number of "
         "rows, or tail 'pad' or 'drop'"
     )
-
-
-def batched(node: Node) -> bool:
-    """True if every component has an axis, which then is that of the rows."""
-    return all(isinstance(leaf, TensorSpec) and leaf.shape != () for leaf in node.spec.leaves)
 
 
 def rows_of(spec: Spec) -> Callable[[Any], int]:
@@ -290,7 +284,7 @@ class RankSteps:
         if ranks > 1:
             _check_shared(node, ranks, who)
         self._who = who
-        if batched(node):
+        if has_batches(node):
             node = short.shares(node, ranks, rank)
         self._mine = Dataset(node)
         self.finish: Callable[[Any], Any] = short.padding(node.spec, ranks) or _as_it_is
@@ -460,7 +454,7 @@ def _telling(rows: Callable[[Any], int], empty: Callable[[], None]) -> Callable[
 
 def _check_shared(node: Node, ranks: int, who: str) -> None:
     """Refuse elements that several ranks cannot share."""
-    if not batched(node):
+    if not has_batches(node):
         raise InvalidArgumentError(
             f"{who}: {ranks} ranks share the rows of every batch, and these elements have no batch axis: {node.element_spec}; "
             "call .batch(global_batch_size), which is the number of rows of a step on all ranks together"

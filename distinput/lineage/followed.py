@@ -15,8 +15,7 @@ from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
-from distinput.lineage.numbered import Numbered, flat_numbers, numbered, only_counts
-from distinput.lineage.record_numbers import SOURCE_BITS
+from distinput.lineage.numbered import SOURCE_BITS, Held, Numbered, flat_numbers, numbered, only_counts
 from distinput.ops.batch import Batch
 from distinput.ops.filter import Filter, TakeWhile, Where
 from distinput.ops.fragment_reader import FragmentReader
@@ -140,7 +139,7 @@ class _Following:
             case Reader() | FragmentReader():
                 if getattr(node.format, "term", None) is not None:
                     raise _refused(node, "parts of its files that a condition rules out are passed over uncounted")
-                return _Placed(_Held(node), self.files, origin=node.origin)
+                return _Placed(Held(node), self.files, origin=node.origin)
             case _ if node.keeps:
                 raise _refused(node, "what it keeps does not tell where it came from")
             case AssertCardinality():
@@ -152,7 +151,7 @@ class _Following:
                 fills = below.spec.structure.build([_PADDING] * len(below.spec.leaves))
                 return PaddedBatch(below, node.batch_size, None, fills, node.drop_remainder, origin=node.origin)
             case Filter() | TakeWhile() | Where():
-                return _Kept(self.of(node.input), _Held(node), origin=node.origin)
+                return _Kept(self.of(node.input), Held(node), origin=node.origin)
             case Zip():
                 return self._zip(node)
             case _ if node.transparent or (node.passes_states and isinstance(node, OneForOne)):
@@ -160,7 +159,7 @@ class _Following:
             case OneForOne() if set(node.start(0)) == _MARK and len(node.inputs) == 1:
                 return self._one_for_one(node)
             case _ if not node.inputs and set(node.start(0)) <= {"row", "epoch"}:
-                return _Counted(_Held(node), self.files, self._epoch, origin=node.origin)
+                return _Counted(Held(node), self.files, self._epoch, origin=node.origin)
             case _ if node.by_position and "input" not in node.start(0):  # any element can be reached
                 return node.with_inputs(tuple([self._known(source) for source in node.inputs]))
             case _ if node.by_position or isinstance(node, _REGROUPED):
@@ -185,18 +184,11 @@ class _Following:
         self.assumes.extend(found.assumes)
         if found.fills or not found.single:
             raise _refused(node, "its elements are batches, which are reached by their positions")
-        return _Known(_Held(found), self.files, origin=node.origin)
+        return _Known(Held(found), self.files, origin=node.origin)
 
 
 def _refused(node: Node, why: str) -> UnimplementedError:
     return UnimplementedError(f"locate: {node.where()}: {why}; {_REPLAY}")
-
-
-class _Held:
-    """A node that is no input: what it gives is looked at, and not passed on."""
-
-    def __init__(self, node: Any) -> None:
-        self.node = node
 
 
 def _block(numbers: Ints) -> Block:
@@ -207,7 +199,7 @@ def _block(numbers: Ints) -> Block:
 class _Source(Node):
     """The numbers of records in the place of those of a source; its states are taken, and none are given."""
 
-    held: _Held
+    held: Held
     files: _Files
 
     @cached_property
@@ -334,7 +326,7 @@ class _Nowhere(SameElements):
 class _Kept(SameElements):
     """The numbers of the elements that a step keeps, which looks at the elements themselves."""
 
-    held: _Held
+    held: Held
 
     def start(self, epoch: int) -> State:
         found: State = self.held.node.start(epoch)

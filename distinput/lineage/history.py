@@ -17,9 +17,9 @@ from distinput.data.iterator import resumed
 from distinput.data.seal import place_in
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedIterator, opened_state
 from distinput.distribute.input.located import Located
-from distinput.distribute.input.sources import CutBatches, DealtElements
-from distinput.distribute.input.step_source import WHOLE, StepSource
+from distinput.distribute.input.sources import WHOLE, CutBatches, DealtElements, StepSource
 from distinput.errors import DataLossError, UnimplementedError
+from distinput.formats.example_encoding import varint
 from distinput.lineage.followed import Followed, followed
 from distinput.lineage.step_records import (
     StepRecords,
@@ -51,7 +51,6 @@ __all__ = [
     "places",
     "read_varint",
     "taken_apart",
-    "varint",
 ]
 
 Losses: TypeAlias = NDArray[np.float32]
@@ -137,20 +136,6 @@ def numbers_of(before: Sequence[int], change: bytes) -> list[int]:
         coded = next(given)
         found[place] += coded >> 1 if coded % 2 == 0 else -(coded + 1 >> 1)
     return found
-
-
-def varint(value: int) -> bytes:
-    """A number from 0 on in as many bytes as it needs, seven bits in each.
-
-    >>> list(varint(5)), list(varint(300))
-    ([5], [172, 2])
-    """
-    made = bytearray()
-    while value > 127:
-        made.append(value & 127 | 128)
-        value >>= 7
-    made.append(value)
-    return bytes(made)
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from distinput.data.seal import Seal
 from distinput.distribute.input.dealing import END, Placeholders, equal_slices
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.located import Located, Ranges, Records, Seen
-from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource
-from distinput.distribute.input.step_source import Steps, StepSource
+from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource, Steps, StepSource
 from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.lineage.followed import Followed
 from distinput.lineage.numbered import Numbered, numbered
 from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
@@ -50,22 +50,8 @@ __all__ = [
 # ---- The rows of replicas in a step, made of the numbers of their records
 
 
-class Numbering(Protocol):
-    """What the numbers of records stand for."""
-
-    @property
-    def fills(self) -> bool:
-        """Whether some numbers are negative, which stand for no record."""
-        ...
-
-    @property
-    def files(self) -> Sequence[str]:
-        """The files."""
-        ...
-
-    def places(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """The file, among `files`, and the record in it of record numbers [n]."""
-        ...
+Numbering: TypeAlias = Numbered | Followed
+"""What the numbers of records stand for: `files`, `places` among them, and whether it `fills` with numbers of no record."""
 
 
 @lru_cache(maxsize=256)

@@ -20,7 +20,8 @@ from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.reports.markup import Markup, colours, tag
 from distinput.reports.plots import PLOT_STYLE, over_counts
-from distinput.sharding.planning import has_batches, shard_plan, worker_tree
+from distinput.sharding.own_rows import has_batches
+from distinput.sharding.planning import shard_plan, worker_tree
 from distinput.sharding.shard_plan import ShardPlan, workers_of
 from distinput.values.nest import flatten
 

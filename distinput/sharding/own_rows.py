@@ -1,41 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows that one of several workers reads: the policy that decides, the cut of global batches, its own rows alone."""
+"""The rows that one of several workers reads: the cut of global batches, and its own rows alone."""
 
 import dataclasses
 from collections.abc import Callable
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.ops.batch import Batch
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.random_keys import RandomKeys
-from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.shard import Shard
-from distinput.ops.shard_batches import OwnPieces, OwnRows, OwnShares, RowReader, ShardBatches, ShuffledRows
 from distinput.ops.shuffle import Shuffle
 from distinput.plan.batch_sizes import Assignment, RowRanges
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
-from distinput.plan.options import AutoShardPolicy, Decision, Policy, Share, options_of
-from distinput.plan.seeds import with_seed
-from distinput.sharding.policies import policy_named
 from distinput.values.nest import component
 from distinput.values.spec import SparseTensorSpec, TensorSpec
+
+if TYPE_CHECKING:
+    from distinput.ops import reader as file_readers
+    from distinput.ops import shard_batches
+else:
+    file_readers = later("distinput.ops.reader")  # rows are chosen where they are read for one of several workers alone
+    shard_batches = later("distinput.ops.shard_batches")  # the same
 
 __all__ = [
     "FrameworkLegacyRebatch",
     "FrameworkRebatch",
-    "auto_shard",
     "batch_size_of",
-    "decide",
+    "has_batches",
     "own_pieces",
     "own_rows",
     "own_shares",
     "own_steps",
-    "policy_of",
     "rebatch_for",
     "sizes_for_worker",
     "with_common_order",
@@ -121,6 +122,11 @@ def batch_size_of(node: Node) -> int | None:
     return node.rows_per_batch
 
 
+def has_batches(node: Node) -> bool:
+    """Whether the first axis of all parts of the elements is one of rows, so that elements can be cut for replicas."""
+    return all(isinstance(leaf, TensorSpec) and leaf.shape != () for leaf in node.spec.leaves)
+
+
 def sizes_for_worker(global_batch: int, num_workers: int, replicas_per_worker: int, worker: int) -> list[int]:
     """Rows in the batches of one worker's replicas, as a cycle.
 
@@ -184,10 +190,10 @@ def own_rows(shard: Shard) -> Node | None:
 
 def own_shares(node: Node) -> Node | None:
     """`shard_batches` reads only its own rows, where rows can be reached by position."""
-    if not isinstance(node, ShardBatches) or node.num_shards == 1:
+    if not isinstance(node, shard_batches.ShardBatches) or node.num_shards == 1:
         return None
     own = own_steps(node, 0, 1)
-    return None if own is None else OwnShares(node, own, origin=node.origin)
+    return None if own is None else shard_batches.OwnShares(node, own, origin=node.origin)
 
 
 def own_steps(node: Node, index: int, count: int) -> Node | None:
@@ -197,7 +203,7 @@ def own_steps(node: Node, index: int, count: int) -> Node | None:
     """
     if node.start_at(0, 0) is None:
         return None
-    if isinstance(node, ShardBatches):
+    if isinstance(node, shard_batches.ShardBatches):
         parts, below = node.num_shards, node.input
         assignment = Assignment(parts, index * parts + node.index, period=count * parts, balanced=True)
     else:
@@ -231,7 +237,7 @@ def _single(node: Node, assignment: Assignment) -> Node | None:
         return None
     base, again = found
     pieces = RowRanges(_rows(base), 1, False, assignment)
-    return again(OwnRows(base, pieces, origin=node.origin)) if _pays(base, pieces) else None
+    return again(shard_batches.OwnRows(base, pieces, origin=node.origin)) if _pays(base, pieces) else None
 
 
 def _batched(batch: Batch, assignment: Assignment) -> Node | None:
@@ -244,8 +250,8 @@ def _batched(batch: Batch, assignment: Assignment) -> Node | None:
     if not _pays(base, pieces):
         return None
     cut = batch if assignment.pieces == 1 else LegacyRebatch(batch, assignment.pieces)
-    rows = again(OwnRows(base, pieces, origin=batch.origin))
-    return OwnPieces(rows, pieces, cut.spec.tensors("batch"), origin=batch.origin)
+    rows = again(shard_batches.OwnRows(base, pieces, origin=batch.origin))
+    return shard_batches.OwnPieces(rows, pieces, cut.spec.tensors("batch"), origin=batch.origin)
 
 
 def _rows(base: Node) -> int | None:
@@ -260,10 +266,12 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
             return None
         base, again = apart
         return base, lambda rows: node.with_inputs((again(rows),))
-    if isinstance(node, Reader):
+    if isinstance(node, file_readers.Reader):
         if not node.format.fetches or not node.counts:
             return None
-        return RowReader(node.input, node.format, node.table, name=node.name, origin=node.origin), _as_it_is
+        return shard_batches.RowReader(
+            node.input, node.format, node.table, name=node.name, origin=node.origin
+        ), _as_it_is
     if node.by_position:
         apart = _apart(node.inputs[0])
         if apart is None:
@@ -271,7 +279,7 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
         base, again = apart
         made = node.with_inputs((base,))
         if isinstance(made, Shuffle):
-            made = ShuffledRows(**{f.name: getattr(made, f.name) for f in dataclasses.fields(made)})
+            made = shard_batches.ShuffledRows(**{f.name: getattr(made, f.name) for f in dataclasses.fields(made)})
         return (made, again) if made.random_access and made.cardinality != UNKNOWN else None
     if isinstance(node, RandomKeys):  # the keys of rows that are fetched follow from their positions in the whole
         apart = _apart(node.input)
@@ -289,7 +297,9 @@ def _as_it_is(node: Node) -> Node:
 def _pays(base: Node, pieces: RowRanges) -> bool:
     """False if fetching single rows reads so much around them that reading everything once costs less."""
     readers = [
-        step for step in walk(base) if isinstance(step, RowReader) and step.format.lists_fragments and not step.gathers
+        step
+        for step in walk(base)
+        if isinstance(step, shard_batches.RowReader) and step.format.lists_fragments and not step.gathers
     ]
     if not readers:
         return True
@@ -305,77 +315,3 @@ def _pays(base: Node, pieces: RowRanges) -> bool:
     first, last = np.searchsorted(ends, starts, "right"), np.searchsorted(ends, stops - 1, "right")
     before = ends - sizes
     return float((ends[last] - before[first]).sum()) < _WORTH * float(ends[-1]) if len(starts) else True
-
-
-# ----------------------------------------------------------------------------
-# Which policy divides a pipeline: decided here, once, for all who need to know.
-# ----------------------------------------------------------------------------
-
-
-def policy_of(node: Node) -> Policy:
-    """The policy in the options of a tree."""
-    return _policy(options_of(node).experimental_distribute.auto_shard_policy)
-
-
-def decide(node: Node, num_workers: int, asked: AutoShardPolicy | Policy | None = None) -> Decision:
-    """Which policy is applied to a tree, and why: AUTO is FILE where that works, else DATA.
-
-    Args:
-      node: the pipeline; the same on all workers, who so decide alike.
-      num_workers: W.
-      asked: the policy to ask about; None: the one in the options of the tree.
-
-    Raises:
-      NotFoundError: policy FILE, and a source is no file.
-      TooFewFilesError: policy FILE, and there are fewer files than workers.
-    """
-    policy = policy_of(node) if asked is None else _policy(asked)
-    return (
-        Decision(policy, policy, "asked", policy.sentence)
-        if policy.decide is None
-        else policy.decide(node, num_workers)
-    )
-
-
-def _policy(asked: AutoShardPolicy | Policy) -> Policy:
-    return asked if isinstance(asked, Policy) else policy_named(AutoShardPolicy(asked).name)
-
-
-# ----------------------------------------------------------------------------
-# Auto-sharding: the part of a pipeline that one of several workers reads.
-# ----------------------------------------------------------------------------
-
-
-def auto_shard(
-    node: Node,
-    num_workers: int,
-    index: int,
-    num_replicas: int | None = None,
-    seed: int | None = None,
-    policy: AutoShardPolicy | Policy | None = None,
-    decision: Decision | None = None,
-) -> Node:
-    """The tree that worker `index` of `num_workers` runs.
-
-    Args:
-      node: the pipeline, its global batches cut for the replicas.
-      num_workers: W.
-      index: from 0.
-      num_replicas: replicas of all workers.
-      seed: ops without a seed take theirs from this number, which must be the same on all workers. None: each worker draws
-        its own, so workers shuffle differently and disagree on which rows are whose.
-      policy: None: the one in the options of the tree.
-      decision: what `decide` returned for this tree, or for one with the same sources; None: it is called now.
-
-    Raises:
-      NotFoundError: policy FILE, and a source is no file; or policy BALANCED, and an op needs to see all elements.
-      TooFewFilesError: policy FILE, and there are fewer files than workers.
-    """
-    if seed is not None:
-        node = with_seed(node, seed)
-    if decision is None:
-        decision = decide(node, num_workers, policy)
-    applied = decision.applied
-    if num_workers > 1 and applied.divides:
-        node = with_common_order(node)
-    return applied.shard(node, Share(num_workers, index, num_replicas))

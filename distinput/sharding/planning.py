@@ -16,12 +16,12 @@ from distinput.ops.shard_batches import OwnRows, RowReader, fetches
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.run.run import Run
-from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, auto_shard, decide, rebatch_for
+from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, has_batches, rebatch_for
+from distinput.sharding.policies import auto_shard, decide
 from distinput.sharding.policies.balanced import PartsOf, is_of_names, makes_reader, names_below
 from distinput.sharding.shard_plan import FileRange, ShardPlan, WorkerPlan, Workers
-from distinput.values.spec import TensorSpec
 
-__all__ = ["has_batches", "shard_plan", "worker_tree"]
+__all__ = ["shard_plan", "worker_tree"]
 
 _EVEN = 1.05
 """Reading up to so many times the bytes of a worker's own rows is not worth mentioning."""
@@ -85,11 +85,6 @@ def worker_tree(
 
 def _cut(node: Node, num_workers: int, replicas_per_worker: int, worker: int) -> Node:
     return rebatch_for(node, num_workers, replicas_per_worker, worker) if has_batches(node) else node
-
-
-def has_batches(node: Node) -> bool:
-    """Whether the first axis of all parts of the elements is one of rows, so that elements can be cut for replicas."""
-    return all(isinstance(leaf, TensorSpec) and leaf.shape != () for leaf in node.spec.leaves)
 
 
 def _reads(tree: Node, applied: Policy, num_workers: int) -> str:

@@ -3,7 +3,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -47,18 +47,7 @@ def small_blocks(rows: int) -> Iterator[None]:
         changes += [(module, key, rows) for key in _ROWS if isinstance(names.get(key), int)]
         changes += [(module, key, -1.0) for key in _SECONDS if key in names]
         changes += [(module, key, lambda _: rows) for key in names if names[key] is whole]
-    with _all([mock.patch.object(module, key, value) for module, key, value in changes]):
+    with ExitStack() as stack:
+        for change in changes:
+            stack.enter_context(mock.patch.object(*change))
         yield
-
-
-@contextmanager
-def _all(patches: list[Any]) -> Iterator[None]:
-    started: list[Any] = []
-    try:
-        for patch in patches:
-            patch.start()
-            started.append(patch)
-        yield
-    finally:
-        for patch in reversed(started):
-            patch.stop()

@@ -27,8 +27,9 @@ from distinput.ops.reader import FileNames
 from distinput.ops.slices import slices_of
 from distinput.ops.sql import Sql
 from distinput.plan.options import AutoShardPolicy, Policy
-from distinput.sharding.own_rows import auto_shard, rebatch_for
+from distinput.sharding.own_rows import rebatch_for
 from distinput.sharding.planning import shard_plan as _shard_plan
+from distinput.sharding.policies import auto_shard
 from distinput.sharding.shard_plan import ShardPlan
 from distinput.streaming.by_position import is_integer
 from distinput.values.leaves import STRING, as_leaf

@@ -11,18 +11,17 @@ import numpy as np
 from distinput.arrow.record_batches import record_batch
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
-from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
 from distinput.values.nest import component
 from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.arrow import check_table, refuse_none
-from distinput.writers.writer import ShardFile, Writer, whole_file_codec
+from distinput.writers.writer import CompressedWriter, ShardFile
 
 __all__ = ["JsonlWriter"]
 
 
-@dataclass(frozen=True)
-class JsonlWriter(Writer):
+@dataclass(frozen=True, init=False)
+class JsonlWriter(CompressedWriter):
     """Lines of JSON objects; other elements become objects as `to_arrow` names their columns.
 
     Byte strings must be UTF-8. NaN and NaT, which JSON lacks, become null, which is read as NaN and NaT; infinite numbers are
@@ -38,18 +37,10 @@ class JsonlWriter(Writer):
 
     name: ClassVar[str] = "jsonl"
     suffix: ClassVar[str] = ".jsonl"
-    compression_type: str | None = None
-
-    def __init__(self, compression: str | None = None) -> None:
-        object.__setattr__(self, "compression_type", whole_file_codec(compression))
-
-    @property
-    def compression(self) -> Compression:
-        return as_compression(self.compression_type)
 
     def reading(self, spec: Spec) -> dict[str, Any]:
         schema = {field.name: _told(field.type) for field in check_table(spec, True, nulls=False)}
-        return {"schema": schema} | ({"compression_type": self.compression_type} if self.compression_type else {})
+        return {"schema": schema} | super().reading(spec)
 
     def check(self, spec: Spec) -> None:
         refuse_none(spec.structure)

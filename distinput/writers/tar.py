@@ -11,11 +11,10 @@ import numpy as np
 
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
-from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
 from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
-from distinput.writers.writer import ShardFile, Writer, whole_file_codec
+from distinput.writers.writer import CompressedWriter, ShardFile
 
 __all__ = ["TarWriter"]
 
@@ -25,8 +24,8 @@ _NUMBERS = ("cls", "cls2", "id", "inx", "index")
 _ARRAYS = ("npy",)
 
 
-@dataclass(frozen=True)
-class TarWriter(Writer):
+@dataclass(frozen=True, init=False)
+class TarWriter(CompressedWriter):
     """Elements that are dicts from extension to contents, such as `{"jpg": ..., "cls": 3}`, as files of tar archives.
 
     Bytes are written as they are; integers as digits, for the extensions "cls", "cls2", "id", "index" and "inx"; arrays as
@@ -45,18 +44,10 @@ class TarWriter(Writer):
 
     name: ClassVar[str] = "tar"
     suffix: ClassVar[str] = ".tar"
-    compression_type: str | None = None
-
-    def __init__(self, compression: str | None = None) -> None:
-        object.__setattr__(self, "compression_type", whole_file_codec(compression))
-
-    @property
-    def compression(self) -> Compression:
-        return as_compression(self.compression_type)
 
     def reading(self, spec: Spec) -> dict[str, Any]:
         members = [_KEY, *[str(key).lower() for key in spec.structure.keys if key not in (_KEY, _URL)]]
-        return {"when_empty": members} | ({"compression_type": self.compression_type} if self.compression_type else {})
+        return {"when_empty": members} | super().reading(spec)
 
     def check(self, spec: Spec) -> None:
         keys = spec.structure.keys

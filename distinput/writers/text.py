@@ -2,21 +2,20 @@
 """Text files: an element on each line."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
-from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
 from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
-from distinput.writers.writer import ShardFile, Writer, whole_file_codec
+from distinput.writers.writer import CompressedWriter, ShardFile
 
 __all__ = ["TextWriter"]
 
 
-@dataclass(frozen=True)
-class TextWriter(Writer):
+@dataclass(frozen=True, init=False)
+class TextWriter(CompressedWriter):
     r"""Lines of text files: elements that are byte strings, each followed by "\n".
 
     A line with a line end in it, or with "\r" at its end, would be read as another one, and is refused.
@@ -30,17 +29,6 @@ class TextWriter(Writer):
 
     name: ClassVar[str] = "text"
     suffix: ClassVar[str] = ".txt"
-    compression_type: str | None = None
-
-    def __init__(self, compression: str | None = None) -> None:
-        object.__setattr__(self, "compression_type", whole_file_codec(compression))
-
-    @property
-    def compression(self) -> Compression:
-        return as_compression(self.compression_type)
-
-    def reading(self, spec: Spec) -> dict[str, Any]:
-        return {"compression_type": self.compression_type} if self.compression_type else {}
 
     def check(self, spec: Spec) -> None:
         if not spec.structure.is_leaf or spec.leaves[0] != TensorSpec((), STRING):

@@ -2,20 +2,19 @@
 """TFRecord files: records of bytes, or dicts as `tf.train.Example` messages."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from distinput.columns.block import Block
 from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
-from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
 from distinput.formats.example_encoding import encode_examples
 from distinput.formats.tfrecord import framed
 from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
-from distinput.writers.writer import ShardFile, Writer, whole_file_codec
+from distinput.writers.writer import CompressedWriter, ShardFile
 
 __all__ = ["TFRecordsWriter"]
 
@@ -23,8 +22,8 @@ _EXACT = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool"
 """Numbers that the int64 and float32 lists of an Example hold exactly."""
 
 
-@dataclass(frozen=True)
-class TFRecordsWriter(Writer):
+@dataclass(frozen=True, init=False)
+class TFRecordsWriter(CompressedWriter):
     """Records of TFRecord files: elements that are bytes as they are, dicts as `tf.train.Example` messages.
 
     In an Example an array is the list of its values: its shape is for the reader to say (`parse_example`).
@@ -38,17 +37,6 @@ class TFRecordsWriter(Writer):
 
     name: ClassVar[str] = "tfrecord"
     suffix: ClassVar[str] = ".tfrecord"
-    compression_type: str | None = None
-
-    def __init__(self, compression: str | None = None) -> None:
-        object.__setattr__(self, "compression_type", whole_file_codec(compression))
-
-    @property
-    def compression(self) -> Compression:
-        return as_compression(self.compression_type)
-
-    def reading(self, spec: Spec) -> dict[str, Any]:
-        return {"compression_type": self.compression_type} if self.compression_type else {}
 
     def check(self, spec: Spec) -> None:
         if spec.structure.is_leaf and spec.leaves[0] == TensorSpec((), STRING):

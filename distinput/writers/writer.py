@@ -13,7 +13,7 @@ from distinput.values.nest import Structure, component
 from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec
 
-__all__ = ["ShardFile", "Writer", "column_paths", "whole_file_codec"]
+__all__ = ["CompressedWriter", "ShardFile", "Writer", "column_paths", "whole_file_codec"]
 
 
 class ShardFile(ABC):
@@ -77,6 +77,30 @@ class Writer(ABC):
         """The options with which the format reads these files: JSON values."""
         del spec
         return {}
+
+
+@dataclass(frozen=True, init=False)
+class CompressedWriter(Writer):
+    """A writer of files that are compressed as a whole.
+
+    Args:
+      compression: None, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4" or "SNAPPY".
+
+    Raises:
+      InvalidArgumentError: the compression is unknown.
+    """
+
+    compression_type: str | None = None
+
+    def __init__(self, compression: str | None = None) -> None:
+        object.__setattr__(self, "compression_type", whole_file_codec(compression))
+
+    @property
+    def compression(self) -> Compression:
+        return as_compression(self.compression_type)
+
+    def reading(self, spec: Spec) -> dict[str, Any]:
+        return {"compression_type": self.compression_type} if self.compression_type else {}
 
 
 def column_paths(writer: str, structure: Structure) -> list[str]:

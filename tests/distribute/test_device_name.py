@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.devices.names import device_name, device_names
+from distinput.distribute.devices import device_name, device_names
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ POLICY = di.data.experimental.AutoShardPolicy
 
 ROOMS = (
     "core/current", "rehearsal", "core/mirrored", "core/one_device", "core/strategy",
-    "input/distribution", "input/distributed_dataset", "input/delivery", "input/lanes", "input/sources", "input/step_source",
+    "input/distribution", "input/distributed_dataset", "input/delivery", "input/lanes", "input/sources", "input/lockstep",
     "input/dealing", "input/comparison", "input/located", "core/options", "core/contexts",
     "rpc", "variables",
     "core/replica_reducer", "core/replicas", "core/rendezvous", "core/values", "core/array_arithmetic", "devices",

@@ -9,7 +9,7 @@ import pytest
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text import IndexedTextLines
-from distinput.sharding.own_rows import auto_shard
+from distinput.sharding.policies import auto_shard
 
 
 def test_rows_that_a_file_does_not_have(tmp_path: Path) -> None:

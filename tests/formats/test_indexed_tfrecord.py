@@ -15,7 +15,8 @@ import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.formats.tfrecord import IndexedTFRecords, TFRecordWriter, write_tfrecord_index
-from distinput.sharding.own_rows import auto_shard, rebatch_for
+from distinput.sharding.own_rows import rebatch_for
+from distinput.sharding.policies import auto_shard
 from tests.formats.reading import check_positions, records, small_pieces
 from tests.sharding.counting import bytes_read
 

@@ -15,7 +15,7 @@ from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.manifest import save_manifest
 from distinput.inspect import verification
 from distinput.inspect.verification import verify
-from distinput.sharding.own_rows import auto_shard
+from distinput.sharding.policies import auto_shard
 from tests.depth import cases
 from tests.inspect import kept
 

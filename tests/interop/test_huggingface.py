@@ -10,7 +10,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
-from distinput.sharding.own_rows import auto_shard
+from distinput.sharding.policies import auto_shard
 from distinput.testing import check_dataset
 
 datasets = pytest.importorskip("datasets")

@@ -14,7 +14,7 @@ import pytest
 import distinput as di
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.interop.huggingface import described, divides
-from distinput.sharding.own_rows import auto_shard
+from distinput.sharding.policies import auto_shard
 
 datasets = pytest.importorskip("datasets")
 from datasets.distributed import split_dataset_by_node  # noqa: E402 - it may be missing

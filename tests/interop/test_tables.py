@@ -29,7 +29,7 @@ from distinput.errors import (
     UnimplementedError,
 )
 from distinput.interop.tables import from_delta, from_iceberg, from_lance
-from distinput.sharding.own_rows import auto_shard
+from distinput.sharding.policies import auto_shard
 from distinput.testing import check_dataset
 
 Rows = list[dict[str, Any]]

@@ -15,7 +15,7 @@ import pytest
 
 import distinput as di
 from distinput.decoders.json import decode_json
-from distinput.distribute.rpc.encoding import decoded, encoded
+from distinput.distribute.rpc.client import decoded, encoded
 from distinput.files.manifest import load_manifest, save_manifest
 from distinput.formats.arrow_file import arrow_file
 from distinput.ops.scan import decode_value, encode_value
@@ -190,8 +190,8 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "distinput.decoders.image:_check_size": lambda _: di.io.decode_jpeg(_image("jpeg")),
     "distinput.decoders.image:_with_alpha": lambda _: di.io.decode_image(_image("bmp")),
     "distinput.decoders.json:_plain": lambda _: decode_json(b'{"x": 1}'),
-    "distinput.distribute.rpc.encoding:_nest": lambda _: decoded(MESSAGE),
-    "distinput.distribute.rpc.encoding:from_bytes": lambda _: decoded(MESSAGE),
+    "distinput.distribute.rpc.client:_nest": lambda _: decoded(MESSAGE),
+    "distinput.distribute.rpc.client:from_bytes": lambda _: decoded(MESSAGE),
     "distinput.files.folder:plain_name": _read_folder,
     "distinput.files.manifest:_checked": lambda folder: _manifest(folder, ".json"),
     "distinput.files.manifest:_table": lambda folder: _manifest(folder, ".json"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.lineage.record_numbers import reached
+from distinput.lineage.numbered import reached
 
 SIZES = {
     "computed": lambda: di.data.Dataset.range(40).batch(3),

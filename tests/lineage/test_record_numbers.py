@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.lineage.numbered import numbered
-from distinput.lineage.record_numbers import SOURCE_BITS
-from distinput.sharding.own_rows import auto_shard
+from distinput.lineage.numbered import SOURCE_BITS, numbered
+from distinput.sharding.policies import auto_shard
 from tests.depth import cases
 from tests.lineage.carried import ID, corpus
 

@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.lineage.history import changed, joined, numbers_of, read_varint, taken_apart, varint
+from distinput.formats.example_encoding import varint
+from distinput.lineage.history import changed, joined, numbers_of, read_varint, taken_apart
 from tests.depth import cases
 
 numbers = st.integers(-(1 << 70), 1 << 70)

@@ -21,7 +21,7 @@ from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords
 from distinput.kernels.dealing import deal_by_size
-from distinput.sharding.file_assignment import assign_files, deal_in_rounds
+from distinput.sharding.policies.balanced import assign_files, deal_in_rounds
 
 BALANCED = di.data.experimental.AutoShardPolicy.BALANCED
 

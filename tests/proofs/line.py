@@ -15,7 +15,7 @@ __all__ = ["THEOREMS"]
 
 
 def stretch(proof: Any, T: Any, W: Any, w: Any) -> Any:
-    return proof.code("distinput.sharding.file_assignment").range_of_worker(T, W, w)
+    return proof.code("distinput.sharding.policies.balanced").range_of_worker(T, W, w)
 
 
 def stretches_begin_and_end(proof: Any, T: Any, W: Any) -> Any:

@@ -20,7 +20,7 @@ MODULES = (
     "distinput.distribute.input.distribution",
     "distinput.kernels.random_orders",
     "distinput.plan.batch_sizes",
-    "distinput.sharding.file_assignment",
+    "distinput.sharding.policies.balanced",
     "distinput.plan.batch_sizes",
     "distinput.sharding.own_rows",
     "distinput.sharding.own_rows",

@@ -103,7 +103,7 @@ MUTANTS: list[tuple[Change, str]] = [
     ),
     (
         (
-            "distinput.sharding.file_assignment",
+            "distinput.sharding.policies.balanced",
             "total * (worker + 1) // num_workers",
             "total // num_workers * (worker + 1)",
         ),

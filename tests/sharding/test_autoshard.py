@@ -7,8 +7,7 @@ import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.errors import NotFoundError
 from distinput.plan.options import Decision
-from distinput.sharding.own_rows import auto_shard
-from distinput.sharding.policies import policy_named
+from distinput.sharding.policies import auto_shard, policy_named
 from tests.distribute.workers import with_policy
 
 POLICY = di.data.experimental.AutoShardPolicy

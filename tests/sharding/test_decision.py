@@ -10,9 +10,7 @@ import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.errors import NotFoundError
 from distinput.plan.options import Decision, Share
-from distinput.sharding.own_rows import decide, policy_of
-from distinput.sharding.policies import policy_named
-from distinput.sharding.policies.file import TooFewFilesError
+from distinput.sharding.policies import TooFewFilesError, decide, policy_named, policy_of
 from tests.distribute.workers import with_policy
 from tests.sharding.ops_of_others import STRETCHES
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from distinput.data.dataset import Dataset
 from distinput.errors import NotFoundError
 from distinput.plan.options import AutoShardPolicy
-from distinput.sharding.own_rows import auto_shard, with_common_order
+from distinput.sharding.own_rows import with_common_order
+from distinput.sharding.policies import auto_shard
 from distinput.testing.elements import matches
 from distinput.testing.pipelines import pipelines
 

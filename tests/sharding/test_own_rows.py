@@ -18,7 +18,8 @@ from distinput.ops.rebatch import LegacyRebatch
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import OwnRows
 from distinput.plan.node import Node, walk
-from distinput.sharding.own_rows import auto_shard, own_rows, own_steps, rebatch_for
+from distinput.sharding.own_rows import own_rows, own_steps, rebatch_for
+from distinput.sharding.policies import auto_shard
 from tests.sharding.counting import bytes_read, put
 
 DATA = di.data.experimental.AutoShardPolicy.DATA

@@ -20,7 +20,8 @@ from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
 from distinput.files import source
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.options import AutoShardPolicy
-from distinput.sharding.own_rows import auto_shard, rebatch_for
+from distinput.sharding.own_rows import rebatch_for
+from distinput.sharding.policies import auto_shard
 from distinput.testing.pipelines import pipelines
 from distinput.values.nest import structure_of
 from tests.sharding.counting import bytes_read, put

@@ -13,7 +13,7 @@ from distinput.ops.shard import Shard
 from distinput.plan.check import at_least
 from distinput.plan.node import INFINITE, walk
 from distinput.plan.options import AutoShardPolicy, Options
-from distinput.sharding.own_rows import auto_shard
+from distinput.sharding.policies import auto_shard
 
 __getattr__, __dir__, __all__ = lazy(__name__, own=("CrossTrainerCache", "ShardingPolicy", "distribute"))
 

@@ -37,7 +37,7 @@ from distinput.distribute.core.options import CommunicationImplementation, Commu
 from distinput.distribute.core.replica_reducer import LocalReducer
 from distinput.distribute.core.replicas import CallDescription, Replicas
 from distinput.distribute.core.strategy import Strategy
-from distinput.distribute.devices.names import chosen_devices
+from distinput.distribute.devices import chosen_devices
 from distinput.distribute.engines import engine_runs, find_engine, open_collectives
 from distinput.errors import InvalidArgumentError
 
@@ -250,7 +250,7 @@ def _check_names(notes: Sequence[_Note]) -> None:
 
 
 class WorkersReducer(LocalReducer):
-    """The `Reducer` of a strategy of several workers.
+    """The `LocalReducer` of a strategy of several workers.
 
     Args:
       peers: all workers.
@@ -293,7 +293,7 @@ class WorkersReducer(LocalReducer):
         call: str = "reduce",
         name: str = "",
     ) -> Any:
-        """The sum or mean over all replicas; see `Reducer.reduce`."""
+        """The sum or mean over all replicas; see `LocalReducer.reduce`."""
         there = tuple([True] * len(parts) if present is None else present)
         how = ", deterministic" if deterministic else ""
         text = f"{call} {op.name}, axis={axis}{how}"
@@ -319,7 +319,7 @@ class WorkersReducer(LocalReducer):
         call: str = "gather",
         name: str = "",
     ) -> Any:
-        """The values of all replicas, one after the other; see `Reducer.gather`."""
+        """The values of all replicas, one after the other; see `LocalReducer.gather`."""
         there = parts if present is None else tuple(compress(parts, present))
         if self.arrays is not None and self._library(there) is not None:
             if (exchange := self._exchange()) is not None:
@@ -330,7 +330,7 @@ class WorkersReducer(LocalReducer):
         return gather_parts(self._peers.everywhere(description, there), axis)
 
     def first(self, parts: Sequence[Any], *, call: str, name: str = "") -> Any:
-        """The value of replica 0 of worker 0; see `Reducer.first`."""
+        """The value of replica 0 of worker 0; see `LocalReducer.first`."""
         peers = self._peers
         text = f"{call} of replica 0"
         if self._library(parts[:1]) is not None:

@@ -19,12 +19,10 @@ from distinput.distribute.coordinator.coordinator import no_coordinator
 from distinput.distribute.coordinator.per_worker import MakeOwn, PerWorkerVariable
 from distinput.distribute.coordinator.servers import Servers
 from distinput.distribute.coordinator.worker_seat import is_worker
-from distinput.distribute.core.array_arithmetic import ReduceOp
-from distinput.distribute.core.contexts import ValueContext, require_cross_replica
 from distinput.distribute.core.options import InputContext, InputOptions, RunOptions
 from distinput.distribute.core.strategy import Strategy
-from distinput.distribute.core.values import DistributedValues, has_distributed, only_masked
-from distinput.distribute.devices.names import chosen_devices
+from distinput.distribute.core.values import has_distributed
+from distinput.distribute.devices import chosen_devices
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
 from distinput.distribute.input.distribution import (
     check_dataset,
@@ -281,24 +279,15 @@ class ParameterServerStrategy(Closing, Strategy):
 
         With `axis=None`, what is not distributed is returned as it is.
         """
-        require_cross_replica(self)
         _warn_on_coordinator("reduce")
-        if axis is None and not has_distributed(value):
-            ReduceOp.of(reduce_op)
-            return value if mask is None else only_masked("reduce", value, mask, self._reducer.arrays)
         return super().reduce(reduce_op, value, axis, deterministic=deterministic, mask=mask, name=name)
 
-    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """The components of a value; see `Strategy.experimental_local_results`."""
-        if self._replicas.count > 1:
-            return super().experimental_local_results(value)
-        return value.values if isinstance(value, DistributedValues) else (value,)
+    def _is_reduced(self, value: Any) -> bool:
+        return not has_distributed(value)
 
-    def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """The results of `value_fn` for each replica; see `Strategy.experimental_distribute_values_from_function`."""
-        if self._replicas.count > 1:
-            return super().experimental_distribute_values_from_function(value_fn)
-        return value_fn(ValueContext(0, 1))
+    @property
+    def _alone(self) -> bool:  # type: ignore[override]
+        return self._replicas.count == 1
 
     # ---- variables
 

@@ -32,7 +32,6 @@ __all__ = [
     "exact_total",
     "gather_parts",
     "joined",
-    "mean_of",
     "mean_of_rows",
     "reduce_parts",
     "reduce_rows",
@@ -407,11 +406,6 @@ def reduce_parts(op: ReduceOp, parts: Sequence[Any], ops: ArrayOps = NUMPY) -> A
     if op is ReduceOp.SUM or len(arrays) == 1:
         return ops.total(arrays, dtype)
     return ops.mean(ops.total(arrays, ops.wide(dtype)), len(arrays), dtype)
-
-
-def mean_of(total: Any, count: int, dtype: np.dtype[Any]) -> Any:
-    """The mean of `count` values of a dtype whose sum is `total`; integers become float64."""
-    return NUMPY.mean(total, count, dtype)
 
 
 def check_numbers(parts: Sequence[Any], op: ReduceOp, ops: ArrayOps = NUMPY) -> list[Any]:

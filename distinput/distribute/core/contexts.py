@@ -6,7 +6,7 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from types import CodeType, TracebackType
+from types import CodeType
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -78,9 +78,7 @@ class Mode:
     def __enter__(self) -> None:
         modes.stack.append(self)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         modes.stack.remove(self)
 
 
@@ -162,9 +160,7 @@ class Scope(Generic[S]):
         modes.stack.append(mode)
         return strategy
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._entered:
             modes.stack.remove(self._entered.pop())
 
@@ -286,9 +282,7 @@ class ReplicaContext:
         modes.stack.append(mode)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         modes.stack.remove(self._entered.pop())
 
     def __repr__(self) -> str:

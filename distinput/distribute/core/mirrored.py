@@ -14,7 +14,7 @@ from distinput.distribute.core.replica_reducer import LocalReducer, has_slices, 
 from distinput.distribute.core.replicas import part
 from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.core.values import DistributedValues, Mirrored, PerReplica
-from distinput.distribute.devices.names import chosen_devices, device_name
+from distinput.distribute.devices import chosen_devices, device_name
 
 __all__ = [
     "Add",

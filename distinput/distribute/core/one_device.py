@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One replica on one named device, for trying out a distributed program."""
 
-from collections.abc import Callable
 from typing import Any
 
-from distinput.distribute.core.array_arithmetic import ReduceOp
-from distinput.distribute.core.contexts import ValueContext, require_cross_replica
-from distinput.distribute.core.replicas import part
 from distinput.distribute.core.strategy import Strategy
-from distinput.distribute.core.values import DistributedValues, only_masked
-from distinput.distribute.devices.names import chosen_devices
+from distinput.distribute.devices import chosen_devices
 
 __all__ = ["OneDeviceStrategy", "SingleReplica"]
 
@@ -20,34 +15,7 @@ class SingleReplica(Strategy):
     splits_batches = False
     _mirrors = False
     keeps_partial_steps = False
-
-    def reduce(
-        self,
-        reduce_op: Any,
-        value: Any,
-        axis: Any,
-        *,
-        deterministic: bool = False,
-        mask: Any = None,
-        name: str = "",
-    ) -> Any:
-        """The value itself if `axis` is None, else its sum or mean over the axes; see `Strategy.reduce`."""
-        require_cross_replica(self)
-        if axis is None and not isinstance(value, DistributedValues):
-            ReduceOp.of(reduce_op)
-            return value if mask is None else only_masked("reduce", value, mask, self._reducer.arrays)
-        return super().reduce(reduce_op, value, axis, deterministic=deterministic, mask=mask, name=name)
-
-    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """A tuple of the value; see `Strategy.experimental_local_results`."""
-        return value.values if isinstance(value, DistributedValues) else (value,)
-
-    def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """The result of `value_fn` for replica 0 of 1; see `Strategy.experimental_distribute_values_from_function`."""
-        return value_fn(ValueContext(0, 1))
-
-    def _create_variable(self, make_value: Callable[[], Any], policy: Any, *, name: str, dtype: Any, shape: Any) -> Any:
-        return part("single")(self, make_value, policy, name, shape)
+    _alone = True
 
 
 class OneDeviceStrategy(SingleReplica):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`reduce` and `gather`: a `Reducer` adds and joins the values of all replicas, in nests, tensors of many kinds and slices."""
+"""`reduce` and `gather`: what adds and joins the values of all replicas, in nests, tensors of many kinds and slices."""
 
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -34,7 +34,6 @@ from distinput.values.ragged_tensor import RaggedTensor, counts_over, sums_over
 __all__ = [
     "IndexedSlices",
     "LocalReducer",
-    "ReplicaReducer",
     "gather_nest",
     "gather_ragged",
     "has_slices",
@@ -46,26 +45,39 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------
-# `Reducer`: adds and joins the values of all replicas; `LocalReducer` does it for the replicas of one process.
+# What adds and joins the values of all replicas: here for the replicas of one process.
 #
 # Values that are on devices stay there: the library of their arrays adds them, and the result is such an array on the
 # device of the first replica. Values on the host, such as text, stay on the host.
 # ----------------------------------------------------------------------------
 
 
-class ReplicaReducer(Protocol):
-    """Computes `reduce`, `gather` and their counterparts in replica context. A strategy has one.
+class LocalReducer:
+    """Computes `reduce`, `gather` and their counterparts in replica context, of the replicas of one process.
 
-    There are four: `LocalReducer` for one process, `OrderedReducer` by a `CrossDeviceOps`, `WorkersReducer` for several
-    workers, and `DeviceReducer` for arrays over all devices of JAX.
+    A strategy has one. Three are derived from it: `OrderedReducer` by a `CrossDeviceOps`, `WorkersReducer` for several workers,
+    and `DeviceReducer` for arrays over all devices of JAX.
+
+    Args:
+      devices: those of this process's replicas; None if all values are NumPy's.
+
+    Attributes:
+      arrays: the library whose arrays the replicas compute with; None for NumPy.
     """
 
-    arrays: ArrayOps | None
-    """The library whose arrays the replicas compute with; None for NumPy."""
+    def __init__(self, devices: Any = None) -> None:
+        self._devices = devices
+        self.arrays = arrays_of(devices)
+
+    def _library(self, parts: Sequence[Any]) -> ArrayOps | None:
+        """The library of values that are on devices; None for values on the host."""
+        ops = self.arrays
+        return ops if ops is not None and any(map(ops.owns, parts)) else None
 
     def on_host(self, parts: Sequence[Any]) -> list[Any]:
         """The values as NumPy has them."""
-        ...
+        ops = self.arrays
+        return [part if ops is None or not ops.owns(part) else ops.to_host(part) for part in parts]
 
     def own_copy(self, value: Any, local: int) -> Any:
         """A copy for a replica of this process, on its device, of a result that all replicas share.
@@ -74,7 +86,10 @@ class ReplicaReducer(Protocol):
           value: what `reduce` or `gather` returned.
           local: the number of the replica among those of this process.
         """
-        ...
+        ops, devices = self.arrays, self._devices
+        if ops is not None and ops.owns(value):
+            return ops.copy(value, devices.devices[local])
+        return devices.put(np.array(value)[()], local, owned=True)
 
     def reduce(
         self,
@@ -98,76 +113,6 @@ class ReplicaReducer(Protocol):
           call: the method that the user called; compared between workers.
           name: the name that the user gave to the call.
         """
-        ...
-
-    def reduce_each(
-        self,
-        op: ReduceOp,
-        given: Sequence[tuple[Sequence[Any], str]],
-        *,
-        name: str = "",
-        options: CommunicationOptions | None = None,
-    ) -> list[Any]:
-        """`reduce` with `axis=None` of several values, each with its `call`; see `ReplicaContext.all_reduce`."""
-        ...
-
-    def gather(
-        self,
-        parts: Sequence[Any],
-        axis: Any,
-        *,
-        present: Sequence[bool] | None = None,
-        call: str = "gather",
-        name: str = "",
-    ) -> Any:
-        """The values of all replicas, one after the other along `axis`; see `Strategy.gather`."""
-        ...
-
-    def first(self, parts: Sequence[Any], *, call: str, name: str = "") -> Any:
-        """The value of replica 0, of worker 0 if there are several, as an array."""
-        ...
-
-
-class LocalReducer:
-    """The `Reducer` of one process.
-
-    Args:
-      devices: those of this process's replicas; None if all values are NumPy's.
-    """
-
-    def __init__(self, devices: Any = None) -> None:
-        self._devices = devices
-        self.arrays = arrays_of(devices)
-
-    def _library(self, parts: Sequence[Any]) -> ArrayOps | None:
-        """The library of values that are on devices; None for values on the host."""
-        ops = self.arrays
-        return ops if ops is not None and any(map(ops.owns, parts)) else None
-
-    def on_host(self, parts: Sequence[Any]) -> list[Any]:
-        """The values as NumPy has them."""
-        ops = self.arrays
-        return [part if ops is None or not ops.owns(part) else ops.to_host(part) for part in parts]
-
-    def own_copy(self, value: Any, local: int) -> Any:
-        """A copy for a replica of this process; see `Reducer.own_copy`."""
-        ops, devices = self.arrays, self._devices
-        if ops is not None and ops.owns(value):
-            return ops.copy(value, devices.devices[local])
-        return devices.put(np.array(value)[()], local, owned=True)
-
-    def reduce(
-        self,
-        op: ReduceOp,
-        parts: Sequence[Any],
-        axis: Any,
-        *,
-        deterministic: bool = False,
-        present: Sequence[bool] | None = None,
-        call: str = "reduce",
-        name: str = "",
-    ) -> Any:
-        """The sum or mean over all replicas; see `Reducer.reduce`."""
         kept = parts if present is None else tuple(compress(parts, present))
         if self.arrays is not None and (ops := self._library(kept)) is not None:
             return self._on_devices(ops, op, kept, axis, deterministic)
@@ -183,7 +128,7 @@ class LocalReducer:
         name: str = "",
         options: CommunicationOptions | None = None,
     ) -> list[Any]:
-        """`reduce` of several values; see `Reducer.reduce_each`."""
+        """`reduce` with `axis=None` of several values, each with its `call`; see `ReplicaContext.all_reduce`."""
         return [self.reduce(op, parts, None, call=call, name=name) for parts, call in given]
 
     def gather(
@@ -195,7 +140,7 @@ class LocalReducer:
         call: str = "gather",
         name: str = "",
     ) -> Any:
-        """The values of all replicas, one after the other; see `Reducer.gather`."""
+        """The values of all replicas, one after the other along `axis`; see `Strategy.gather`."""
         there = parts if present is None else tuple(compress(parts, present))
         ops = None if self.arrays is None else self._library(there)
         if ops is None:
@@ -203,7 +148,7 @@ class LocalReducer:
         return ops.move(gather_parts(there, axis, ops), self._devices.devices[0])
 
     def first(self, parts: Sequence[Any], *, call: str, name: str = "") -> Any:
-        """The value of replica 0; see `Reducer.first`."""
+        """The value of replica 0, of worker 0 if there are several, as an array."""
         return parts[0] if self._library(parts[:1]) is not None else np.asarray(parts[0])
 
     def _on_devices(self, ops: ArrayOps, op: ReduceOp, parts: Sequence[Any], axis: Any, deterministic: bool) -> Any:
@@ -293,7 +238,7 @@ def has_slices(parts: Sequence[Any]) -> bool:
 
 
 def reduce_slices(
-    reducer: ReplicaReducer,
+    reducer: LocalReducer,
     op: ReduceOp,
     parts: Sequence[Any],
     axis: Any,
@@ -363,7 +308,7 @@ def refuse_gather(call: str) -> NoReturn:
 # ---- `reduce` and `gather` of ragged tensors: of their values and row lengths, which are arrays
 
 
-def gather_ragged(reducer: ReplicaReducer, parts: Sequence[Any], axis: Any, *, call: str, name: str) -> RaggedTensor:
+def gather_ragged(reducer: LocalReducer, parts: Sequence[Any], axis: Any, *, call: str, name: str) -> RaggedTensor:
     """The rows of all replicas, one after the other.
 
     Raises:
@@ -381,7 +326,7 @@ def gather_ragged(reducer: ReplicaReducer, parts: Sequence[Any], axis: Any, *, c
 
 
 def reduce_ragged(
-    reducer: ReplicaReducer, op: ReduceOp, parts: Sequence[Any], axis: Any, *, deterministic: bool, call: str, name: str
+    reducer: LocalReducer, op: ReduceOp, parts: Sequence[Any], axis: Any, *, deterministic: bool, call: str, name: str
 ) -> Any:
     """The sum or mean over some axes and over all replicas; the mean divides by the true number of values.
 
@@ -465,7 +410,7 @@ def _wider(array: Any, width: int) -> Any:
 
 
 def reduce_nest(
-    reducer: ReplicaReducer,
+    reducer: LocalReducer,
     replicas: Replicas,
     op: ReduceOp,
     value: Any,
@@ -519,7 +464,7 @@ def _mean_of_copies(op: ReduceOp, value: Any) -> Any:
     )
 
 
-def gather_nest(reducer: ReplicaReducer, replicas: Replicas, value: Any, axis: Any, *, name: str = "") -> Any:
+def gather_nest(reducer: LocalReducer, replicas: Replicas, value: Any, axis: Any, *, name: str = "") -> Any:
     """The result of `Strategy.gather`."""
     if isinstance(value, DistributedValues) and not any(is_ragged(x) or has_slices([x]) for x in value.values):
         return reducer.gather(value.values, axis, present=present_in(value), name=name)

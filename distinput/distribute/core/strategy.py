@@ -16,7 +16,7 @@ from distinput.distribute.core.contexts import (
     wrong_arguments,
 )
 from distinput.distribute.core.options import InputContext, InputOptions, RunOptions
-from distinput.distribute.core.replica_reducer import LocalReducer, ReplicaReducer, gather_nest, reduce_nest
+from distinput.distribute.core.replica_reducer import LocalReducer, gather_nest, reduce_nest
 from distinput.distribute.core.replicas import Consumer, Replicas, missing, part
 from distinput.distribute.core.values import (
     DistributedValues,
@@ -203,12 +203,14 @@ class Strategy:
 
     _mirrors = True
     """True if variables have a copy for each replica."""
+    _alone = False
+    """True if values are never wrapped, since there is one replica."""
 
     def __init__(self, devices: Sequence[str], *, backend: str = "threads") -> None:
         self._backend = backend
         self._replicas = Replicas.of(open_devices(backend, devices))
         self._parameter_devices = self._replicas.devices.local
-        self._reducer: ReplicaReducer = LocalReducer(self._replicas.devices)
+        self._reducer = LocalReducer(self._replicas.devices)
 
     # ---- facts
 
@@ -357,7 +359,13 @@ class Strategy:
         op = ReduceOp.of(reduce_op)
         if mask is not None:
             value = only_masked("reduce", value, mask, self._reducer.arrays)
+        if axis is None and self._is_reduced(value):
+            return value
         return reduce_nest(self._reducer, self._replicas, op, value, axis, deterministic=deterministic, name=name)
+
+    def _is_reduced(self, value: Any) -> bool:
+        """Whether `reduce` without an axis returns a value as it is."""
+        return self._alone and not isinstance(value, DistributedValues)
 
     def gather(self, value: Any, axis: int, *, mask: Any = None, name: str = "") -> Any:
         """The components of all replicas, one after the other along `axis`, in replica order.
@@ -427,6 +435,8 @@ class Strategy:
 
         Source: `tf.distribute.Strategy.experimental_local_results`.
         """
+        if self._alone:
+            return value.values if isinstance(value, DistributedValues) else (value,)
         return local_results(value, self._replicas.count)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
@@ -436,7 +446,7 @@ class Strategy:
           value_fn: called with a `ValueContext` for each replica of this process; it returns a nest.
 
         Returns:
-          The nest with a `PerReplica` for every leaf.
+          The nest with a `PerReplica` for every leaf; the nest itself where there is one replica that is never wrapped.
 
         Raises:
           AssertionError: the structures differ.
@@ -452,6 +462,8 @@ class Strategy:
         Source: `tf.distribute.Strategy.experimental_distribute_values_from_function`.
         """
         first, count, total = self._replicas.first, self._replicas.count, self._replicas.total
+        if self._alone:
+            return value_fn(ValueContext(0, 1))
         return regroup([value_fn(ValueContext(i, total)) for i in range(first, first + count)], always_wrap=True)
 
     # ---- variables
@@ -466,6 +478,8 @@ class Strategy:
           dtype: the dtype that the user asked for; None if they did not.
           shape: the shape that the user asked for, a `TensorShape`; None if they did not.
         """
+        if self._alone:
+            return part("single")(self, make_value, policy, name, shape)
         return part("mirrored")(self, make_value, policy, name, shape, self._replicas.peers)
 
     def _beside(self, variable: Any) -> AbstractContextManager[None]:

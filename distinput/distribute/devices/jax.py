@@ -19,8 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.distribute.core.values import PerReplica
-from distinput.distribute.devices.threads import ThreadDevices
+from distinput.distribute.devices.threads import FrameworkDevices
 from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.values.buffers import FEWEST_BYTES, aligned, copy_of
 
@@ -284,7 +283,7 @@ _NARROW = {
 }
 
 
-class JaxDevices:
+class JaxDevices(FrameworkDevices):
     """JAX devices of this process, one for each replica; replicas run eagerly, on a thread each.
 
     Text and other values that are not numbers stay on the host. As everywhere in JAX, 64-bit values become 32-bit ones
@@ -307,13 +306,11 @@ class JaxDevices:
     Source: the meaning is that of the replica threads of `tf.distribute.MirroredStrategy`.
     """
 
-    host_memory = False
     arrays = JAX
 
     def __init__(self, labels: Sequence[str]) -> None:
-        self._devices = _devices(labels)
+        super().__init__(labels, [_device(label) for label in labels])
         self._on_host = "cpu" in {device.platform for device in self._devices}
-        self._threads = ThreadDevices(labels)
 
     @staticmethod
     def default_labels() -> tuple[str, ...]:
@@ -324,16 +321,6 @@ class JaxDevices:
     def has_gpus() -> bool:
         """True if JAX prefers GPUs in this process."""
         return _kind(jax.local_devices()[0]) == "GPU"
-
-    @property
-    def local(self) -> tuple[str, ...]:
-        """The devices' names, in replica order."""
-        return self._threads.local
-
-    @property
-    def devices(self) -> tuple[Any, ...]:
-        """The JAX devices, in replica order."""
-        return self._devices
 
     def put(self, value: Any, device: int, *, owned: bool) -> Any:
         """The value as a `jax.Array` on the device, without a copy where JAX can do without; see `Devices.put`.
@@ -363,10 +350,6 @@ class JaxDevices:
         )
         return [[part.value if type(part) is _OnHost else next(there) for part in parts] for parts in made]
 
-    def put_step(self, leaves: Sequence[Sequence[Any]]) -> list[PerReplica]:
-        """The values of several leaves, one for each device, as a step has them; nobody writes to them any more."""
-        return [PerReplica(parts) for parts in self.put_all(leaves)]
-
     def get(self, value: Any) -> Any:
         """A NumPy array of the values of a `jax.Array`, which may be a read-only view; anything else itself."""
         return np.asarray(value) if isinstance(value, jax.Array) else value
@@ -384,10 +367,6 @@ class JaxDevices:
                 return function(*args)
 
         return self._threads.run(on_device, list(enumerate(per_device_args)))
-
-    def close(self) -> None:
-        """End the idle threads."""
-        self._threads.close()
 
 
 class _OnHost:
@@ -417,14 +396,6 @@ def prepared(value: Any) -> Any:
 
 def _kind(device: Any) -> str:
     return str(device.platform).upper()
-
-
-def _devices(labels: Sequence[str]) -> tuple[Any, ...]:
-    found = [_device(label) for label in labels]
-    for i, device in enumerate(found):
-        if device in found[:i]:
-            raise ValueError(f"backend 'jax': {labels[found.index(device)]} and {labels[i]} are the same device")
-    return tuple(found)
 
 
 def _device(label: str) -> Any:

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from distinput.distribute.core.values import PerReplica
 from distinput.run.threads import Ending
 from distinput.values.leaves import is_ragged
 
-__all__ = ["ThreadDevices"]
+__all__ = ["FrameworkDevices", "ThreadDevices"]
 
 _STOP_WAIT = 2.0  # seconds that closing waits for each thread; threads are idle by then, so they end at once
 
@@ -80,6 +81,58 @@ class ThreadDevices:
 
     def __del__(self) -> None:
         self._idle.drop()
+
+
+class FrameworkDevices:
+    """Devices of another library, each with a thread on which a replica runs; the base of those of JAX and PyTorch.
+
+    Args:
+      labels: a name for each replica.
+      devices: the library's own device objects, in the same order.
+
+    Raises:
+      ValueError: a device that replicas cannot share is named twice.
+    """
+
+    host_memory = False
+    arrays: Any
+    """The `ArrayOps` of the library."""
+
+    def __init__(self, labels: Sequence[str], devices: Sequence[Any]) -> None:
+        self._devices = tuple(devices)
+        for i, device in enumerate(devices):
+            first = devices.index(device)
+            if first < i and not self._is_shared(device):
+                library = self.arrays.library
+                raise ValueError(f"backend {library!r}: {labels[first]} and {labels[i]} are the same device")
+        self._threads = ThreadDevices(labels)
+
+    def _is_shared(self, device: Any) -> bool:
+        """Whether several replicas may be on a device."""
+        del device
+        return False
+
+    @property
+    def local(self) -> tuple[str, ...]:
+        """The devices' names, in replica order."""
+        return self._threads.local
+
+    @property
+    def devices(self) -> tuple[Any, ...]:
+        """The library's devices, in replica order."""
+        return self._devices
+
+    def put_all(self, leaves: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """The values of several leaves, one for each device, all put at once."""
+        raise NotImplementedError
+
+    def put_step(self, leaves: Sequence[Sequence[Any]]) -> list[PerReplica]:
+        """The values of several leaves, one for each device, as a step has them; nobody writes to them any more."""
+        return [PerReplica(parts) for parts in self.put_all(leaves)]
+
+    def close(self) -> None:
+        """End the idle threads."""
+        self._threads.close()
 
 
 class _Work:

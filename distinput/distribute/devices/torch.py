@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.distribute.core.values import DistributedValues, PerReplica, replica_leaves
-from distinput.distribute.devices.threads import ThreadDevices
+from distinput.distribute.core.values import DistributedValues, replica_leaves
+from distinput.distribute.devices.threads import FrameworkDevices
 from distinput.errors import EngineMissing
 
 try:
@@ -283,7 +283,7 @@ class PinnedCopies:
 # ---- Replicas as threads of this process, each on a PyTorch device
 
 
-class TorchDevices:
+class TorchDevices(FrameworkDevices):
     """PyTorch devices of this process, one for each replica; replicas run eagerly, on a thread each.
 
     Text and other values that are not numbers stay on the host. All CPU replicas share PyTorch's only CPU device. Where the
@@ -312,15 +312,16 @@ class TorchDevices:
     Source: the meaning is that of the replica threads of `tf.distribute.MirroredStrategy`.
     """
 
-    host_memory = False
     arrays = TORCH
 
     def __init__(self, labels: Sequence[str]) -> None:
-        self._devices = _devices(labels)
-        self._threads = ThreadDevices(labels)
+        super().__init__(labels, [_device(label) for label in labels])
         self._kinds = tuple(dict.fromkeys(["cpu", *[device.type for device in self._devices]]))
         self._accelerated = len(self._kinds) > 1
         self._copies = PinnedCopies() if "cuda" in self._kinds else None
+
+    def _is_shared(self, device: Any) -> bool:
+        return bool(device.type == "cpu")
 
     @staticmethod
     def default_labels() -> tuple[str, ...]:
@@ -332,16 +333,6 @@ class TorchDevices:
     def has_gpus() -> bool:
         """True if PyTorch has an accelerator in this process."""
         return _accelerator()[1] > 0
-
-    @property
-    def local(self) -> tuple[str, ...]:
-        """The devices' names, in replica order."""
-        return self._threads.local
-
-    @property
-    def devices(self) -> tuple[Any, ...]:
-        """The PyTorch devices, in replica order."""
-        return self._devices
 
     def put(self, value: Any, device: int, *, owned: bool) -> Any:
         """The value as a tensor on the device, in the same memory where it can be; see `Devices.put`.
@@ -384,10 +375,6 @@ class TorchDevices:
             row[i] = tensor
         return results
 
-    def put_step(self, leaves: Sequence[Sequence[Any]]) -> list[PerReplica]:
-        """The values of several leaves, one for each device, as a step has them; nobody writes to them any more."""
-        return [PerReplica(parts) for parts in self.put_all(leaves)]
-
     def variable_value(self, value: Any, copy: int) -> Any:
         """What a replica reads of a variable, a tensor, since PyTorch takes no NumPy arrays; it must not be modified."""
         with torch.inference_mode(False):  # it may be read again where gradients are computed
@@ -416,10 +403,6 @@ class TorchDevices:
 
         return self._threads.run(on_device, list(enumerate(per_device_args)))
 
-    def close(self) -> None:
-        """End the idle threads."""
-        self._threads.close()
-
 
 def _accelerator() -> tuple[str, int]:
     """The kind of accelerator that PyTorch has here, and how many of them; none of it on a machine without one."""
@@ -431,14 +414,6 @@ def _current(place: Any) -> tuple[AbstractContextManager[Any], ...]:
     """What makes a device the current one of its kind, on the calling thread."""
     make = None if place.type == "cpu" else getattr(torch.get_device_module(place), "device", None)
     return () if make is None else (make(place),)
-
-
-def _devices(labels: Sequence[str]) -> tuple[Any, ...]:
-    found = [_device(label) for label in labels]
-    for i, device in enumerate(found):
-        if device.type != "cpu" and device in found[:i]:
-            raise ValueError(f"backend 'torch': {labels[found.index(device)]} and {labels[i]} are the same device")
-    return tuple(found)
 
 
 def _device(label: str) -> Any:

@@ -15,8 +15,9 @@ from distinput.columns.state import Digest, common_folder
 from distinput.distribute.core.options import InputOptions
 from distinput.distribute.core.replicas import CallDescription, Peers
 from distinput.errors import FailedPreconditionError, StateError
-from distinput.plan.node import Node, describe
-from distinput.sharding.own_rows import batch_size_of, policy_of
+from distinput.plan.node import INFINITE, Node, describe
+from distinput.sharding.own_rows import batch_size_of
+from distinput.sharding.policies import policy_of
 from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
@@ -325,8 +326,6 @@ def _contents(step: Any) -> Any:
 
 # ---- Before the first step, workers compare what they built and where they begin, and raise if that does not match
 
-_INFINITE = -1
-
 
 def compare_datasets(
     peers: Peers,
@@ -386,7 +385,7 @@ def _about(datasets: Sequence[Any]) -> dict[str, Any]:
     return {
         "distinput": str(sys.modules["distinput"].__version__),
         "elements": ", ".join(named) or "nothing",
-        "endless": any(int(dataset.cardinality()) == _INFINITE for dataset in datasets),
+        "endless": any(int(dataset.cardinality()) == INFINITE for dataset in datasets),
     }
 
 

@@ -14,7 +14,7 @@ from distinput.columns.state import State
 from distinput.distribute.core.replicas import Consumer
 from distinput.distribute.core.values import PartialPerReplica, PerReplica, marked, replica_leaves
 from distinput.distribute.input.dealing import END, StepPadding, per_replica_spec
-from distinput.distribute.input.step_source import SeenShapes, Steps, StepSource
+from distinput.distribute.input.sources import SeenShapes, Steps, StepSource
 from distinput.errors import StateError
 from distinput.run.threads import Ending
 from distinput.values.spec import LeafSpec, TensorSpec

@@ -19,12 +19,11 @@ from distinput.distribute.input.dealing import END
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.lanes import has_lanes, is_layout, joined
 from distinput.distribute.input.located import Located, Ranges, Records, Seen, ranges_of_steps
-from distinput.distribute.input.sources import CutBatches, DealtElements, OwnPiecesSource
-from distinput.distribute.input.step_source import INFINITE, Steps, StepSource
+from distinput.distribute.input.sources import CutBatches, DealtElements, OwnPiecesSource, Steps, StepSource
 from distinput.errors import InvalidArgumentError, OutOfRangeError, StateError
 from distinput.names.words import html
 from distinput.plan.fingerprint import is_count
-from distinput.plan.node import Latest
+from distinput.plan.node import INFINITE, Latest
 from distinput.run.run import Run
 from distinput.run.threads import Closing
 

@@ -22,14 +22,21 @@ from distinput.distribute.input.dealing import (
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
 from distinput.distribute.input.lanes import WorkerLanes, layout_of_lanes
-from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource
-from distinput.distribute.input.step_source import INFINITE, StepSource, Terms
+from distinput.distribute.input.sources import (
+    CutBatches,
+    DealtElements,
+    OwnBatches,
+    OwnPiecesSource,
+    StepSource,
+    Terms,
+)
 from distinput.ops.balance_rows import BalanceRows
 from distinput.plan.batch_sizes import Assignment
-from distinput.plan.node import Node, walk
+from distinput.plan.node import INFINITE, Node, walk
 from distinput.plan.options import AutoShardPolicy, Decision
 from distinput.plan.seeds import with_seed
-from distinput.sharding.own_rows import FrameworkRebatch, auto_shard, decide, rebatch_for, with_common_order
+from distinput.sharding.own_rows import FrameworkRebatch, rebatch_for, with_common_order
+from distinput.sharding.policies import auto_shard, decide
 from distinput.values.nest import component
 from distinput.values.spec import LeafSpec, SparseTensorSpec, Spec, TensorSpec
 

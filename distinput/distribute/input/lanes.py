@@ -10,7 +10,7 @@ from distinput.columns.column import StackError
 from distinput.columns.state import State, opened, sealed
 from distinput.data.dataset import Dataset
 from distinput.distribute.input.dealing import mark_of, place_of
-from distinput.distribute.input.step_source import close_input, resumed_input, sealed_place
+from distinput.distribute.input.sources import close_input, resumed_input, sealed_place
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, StateError
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.fingerprint import is_count

@@ -1,42 +1,250 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three sources of steps: batches that are cut, elements that are dealt, and pieces that are read alone."""
+"""Sources of steps: what they have in common, and the three: batches that are cut, elements dealt, pieces read alone."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, final
+from typing import Any, Protocol, TypeAlias, final
 
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator, Passes, resumed
 from distinput.data.seal import Seal, place_in
-from distinput.distribute.core.replicas import CallDescription
-from distinput.distribute.input.dealing import END, Cutter, StepBuilder, has_rows, mark_of, rows_in
-from distinput.distribute.input.step_source import (
-    HALF_WAY,
-    INFINITE,
-    UNKNOWN,
-    WHOLE,
-    SeenShapes,
-    Terms,
-    close_input,
-    cut_in_words,
-    lockstep_of,
-    place_after,
-    places_before,
-    plan_of,
-    resumed_input,
-    sealed_place,
+from distinput.distribute.core.replicas import CallDescription, Replicas
+from distinput.distribute.input.dealing import (
+    END,
+    Cutter,
+    StepBuilder,
+    drawn,
+    has_rows,
+    mark_of,
+    place_of,
+    rows_in,
+    short,
 )
+from distinput.distribute.input.lockstep import Lockstep
 from distinput.errors import StateError
 from distinput.plan.batch_sizes import Assignment
 from distinput.plan.fingerprint import allowances
-from distinput.plan.node import Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.sharding.own_rows import own_pieces
 from distinput.values.spec import Spec
 
-__all__ = ["CutBatches", "CutSteps", "DealtElements", "DealtSteps", "OwnBatches", "OwnPiecesSource", "OwnSteps"]
+__all__ = [
+    "HALF_WAY",
+    "WHOLE",
+    "CutBatches",
+    "CutSteps",
+    "DealtElements",
+    "DealtSteps",
+    "OwnBatches",
+    "OwnPiecesSource",
+    "OwnSteps",
+    "SeenShapes",
+    "StepSource",
+    "Steps",
+    "Terms",
+    "close_input",
+    "cut_in_words",
+    "lockstep_of",
+    "place_after",
+    "places_before",
+    "plan_of",
+    "resumed_input",
+    "sealed_place",
+]
+
+
+# ----------------------------------------------------------------------------
+# Sources of the steps of one worker: the interface and functions common to the three kinds.
+#
+# `OwnPieces` reads only this worker's pieces of the global batches, `CutBatches` cuts them out of every global batch, and
+# `DealtElements` gives one element of an input pipeline to each replica. A source is a description; its `Steps` are one
+# iteration over it.
+# ----------------------------------------------------------------------------
+
+
+# ---- The properties that all steps of a distributed dataset share, whatever their source
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The properties that all steps of a distributed dataset share, whatever their source.
+
+    Args:
+      replicas: the replicas that take the steps.
+      cardinality: the cardinality of the dataset as the user gave it.
+      keeps_partial: True if `next` delivers a last step in which some replicas have no element.
+      steps: the number of steps, if the workers have counted them; None if each sees its end, or they agree on it.
+      tail: what happens to a step that is not full.
+      full_rows: the number of rows of a full step, if each step has to be checked; else 0.
+      open_ends: True if a worker that has no more elements can learn their shape only from others.
+      alike: True if all workers have the same pipeline and begin the same passes.
+      hints: harmless differences between the pipelines, for the error raised if their elements turn out to differ.
+      earlier: makes the source that goes on with the states of a job of another layout; it gives None where none can.
+    """
+
+    replicas: Replicas
+    cardinality: int
+    keeps_partial: bool = True
+    steps: int | None = None
+    tail: str = "partial"
+    full_rows: int = 0
+    open_ends: bool = False
+    alike: bool = False
+    hints: Sequence[str] = ()
+    earlier: "Callable[[Mapping[str, Any]], StepSource | None] | None" = None
+
+    @property
+    def agrees(self) -> bool:
+        """True if workers can tell the end, or what stands for missing elements, only together."""
+        return self.replicas.workers > 1 and self.cardinality != INFINITE and (self.steps is None or self.open_ends)
+
+    def leaves_out(self, rows: int) -> bool:
+        """True for a step that is left out because it is not full; it ends the iteration.
+
+        Raises:
+          InvalidArgumentError: the step is not full, and tail is "error".
+        """
+        if rows >= self.full_rows:
+            return False
+        if self.tail == "error":
+            raise short(rows, self.full_rows)
+        return True
+
+
+# ---- Sources of the steps of one worker: the interface and functions common to the three kinds
+
+HALF_WAY = (
+    "DistributedIterator.state: the last step failed when some replicas had their element already; go on with next, or "
+    "restart from a state taken before"
+)
+
+SeenShapes = list[list[int]] | None
+"""The shapes of the leaves of the last element, used for placeholders; None before the first element."""
+
+
+WHOLE: Mapping[str, Any] = {"cut": "batches"}
+"""The layout of states that are positions in the global batches: any number of workers and replicas can continue."""
+
+
+def cut_in_words(balanced: bool) -> str:
+    """How global batches are cut, in words."""
+    if balanced:
+        return "each global batch on its own, into parts whose sizes differ by at most one"
+    return "each global batch on its own, into equal parts, rounded up; the last ones may be short or empty"
+
+
+class Steps(Protocol):
+    """One iteration over a source."""
+
+    def next(self, keeps_partial: bool) -> Any:
+        """The next step, or `END`. A step that an interrupt cuts short comes with the next call.
+
+        Args:
+          keeps_partial: True to return steps in which some replicas have no element.
+        """
+        ...
+
+    @property
+    def seen(self) -> SeenShapes:
+        """The shapes that a state saves."""
+        ...
+
+    @property
+    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
+        """The number of the pass, and the seeds drawn; each is None if workers may have different ones."""
+        ...
+
+    @property
+    def partial(self) -> bool:
+        """True if the last step was returned only because partial steps are kept."""
+        ...
+
+    def places(self, waiting: bool = False) -> list[State]:
+        """The positions of the input pipelines after the last step, which `inputs` makes states of.
+
+        Args:
+          waiting: True if the last step that `next` returned was not delivered: the positions before it.
+
+        Raises:
+          StateError: the last step failed half-way, or was interrupted, and there is no place before it.
+        """
+        ...
+
+    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
+        """The states of the input pipelines, `step` steps after the beginning of the first pass.
+
+        Args:
+          step: the number of steps.
+          places: what `places` returned after the last of them.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the background work."""
+        ...
+
+
+def lockstep_of(
+    terms: Terms,
+    iterator: Iterator[Any],
+    count: int,
+    rows_of: Callable[[list[Any]], int] | None,
+    *,
+    alike: bool,
+    lacks: Callable[[list[Any]], bool] | None = None,
+) -> Lockstep:
+    """The steps of all workers, each of `count` elements of this worker's input; see `Lockstep`."""
+    peers = terms.replicas.peers
+    assert peers is not None, "only several workers agree"
+    # The functions must not refer to the iteration, which would keep it from being freed.
+    return Lockstep(
+        peers.control, partial(drawn, iterator, count), place_of(iterator), rows_of,
+        about=peers.next_iteration, alike=alike, hints=terms.hints, lacks=lacks,
+    )  # fmt: skip
+
+
+def place_after(iterator: Any, lockstep: Lockstep | None) -> State:
+    """The position of an input after the last step, which is behind the elements drawn for agreements."""
+    return place_of(iterator) if lockstep is None else lockstep.state
+
+
+def places_before(iterators: Sequence[Any], marks: Sequence[Any]) -> list[State]:
+    """The positions of inputs at the marks that were made before a step.
+
+    Raises:
+      StateError: iterators of other packages have no marks.
+    """
+    if any(mark is None for mark in marks):
+        raise StateError(HALF_WAY)
+    return [place_of(iterator, mark) for iterator, mark in zip(iterators, marks, strict=True)]
+
+
+def sealed_place(iterator: Any, place: State) -> State:
+    """The state of a position."""
+    seal = getattr(iterator, "sealed", None)
+    return place if seal is None else seal(place)
+
+
+def resumed_input(dataset: Any, state: State, may_differ: str | Collection[str]) -> Any:
+    """An iterator that continues from a state of an input."""
+    # Datasets of other packages lack this argument.
+    return dataset.restore(state, may_differ) if may_differ else dataset.restore(state)
+
+
+def close_input(iterator: Any) -> None:
+    """Close an input, if it has such a method."""
+    close = getattr(iterator, "close", None)
+    if close is not None:
+        close()
+
+
+def plan_of(dataset: Any) -> str | None:
+    """The result of `explain` of a dataset, if it has that method."""
+    explain = getattr(dataset, "explain", None)
+    return None if explain is None else str(explain())
 
 
 # ----------------------------------------------------------------------------
@@ -257,9 +465,8 @@ class DealtElements:
         return DealtSteps(self, [resumed_input(dataset, state, may_differ) for dataset, state in pairs], step, seen)
 
 
-@final
 class DealtSteps:
-    """One iteration over `DealtElements`.
+    """One iteration over elements that are dealt to the replicas of this worker.
 
     Args:
       source: the source to iterate.
@@ -268,7 +475,9 @@ class DealtSteps:
       seen: the shapes of the last element before.
     """
 
-    def __init__(self, source: DealtElements, iterators: Sequence[Any], step: int, seen: SeenShapes) -> None:
+    def __init__(
+        self, source: "DealtElements | OwnPiecesSource", iterators: Sequence[Any], step: int, seen: SeenShapes
+    ) -> None:
         terms = self._terms = source.terms
         self._iterators = iterators
         self._one = iterators[0] if len(iterators) == 1 else None
@@ -501,6 +710,7 @@ class OwnPiecesSource:
 
     agrees = False
     fails_alone = True
+    has_rows = True
     layout = WHOLE
     pipelines = 1
     reads = "only this worker's rows of each global batch"
@@ -527,8 +737,8 @@ class OwnPiecesSource:
 
 
 @final
-class OwnSteps:
-    """One iteration over `OwnPiecesSource`.
+class OwnSteps(DealtSteps):
+    """One iteration over `OwnPiecesSource`: this worker's pieces are dealt to its replicas, and states are of whole batches.
 
     Args:
       source: the source to iterate.
@@ -541,58 +751,27 @@ class OwnSteps:
     def __init__(
         self, source: OwnPiecesSource, batches: OwnBatches, iterator: Any, step: int, seen: SeenShapes
     ) -> None:
-        terms = source.terms
-        self._batches, self._iterator, self._alike = batches, iterator, terms.alike
-        self._replicas = terms.replicas.count
-        self._build = StepBuilder(source.spec, terms.replicas, seen)
-        self._left = None if terms.steps is None else terms.steps - step
-        self._pending: list[Any] = []  # drawn for a step that was cut short
-        self._before = iterator.mark()
-        self._failed = False  # that step, with an error
-        self.partial = False
-
-    def next(self, keeps_partial: bool) -> Any:
-        steps_left = None if self._left is None else self._left - 1
-        if steps_left == -1:
-            return END
-        parts = self._pending
-        if not parts:
-            self._before = self._iterator.mark()
-        try:
-            parts.extend(islice(self._iterator, self._replicas - len(parts)))
-        except Exception:
-            self._left, self._failed = steps_left, True
-            raise
-        missing = self._replicas - len(parts)
-        if missing and self._left is None and (missing == self._replicas or not keeps_partial):
-            parts.clear()
-            return END
-        step = self._build([*parts], missing)
-        self._pending, self._failed, self._left, self.partial = (
-            [],
-            False,
-            steps_left,
-            missing > 0 and steps_left is None,
-        )
-        return step  # no function is called before it is taken
-
-    @property
-    def seen(self) -> SeenShapes:
-        return self._build.seen
+        super().__init__(source, [iterator], step, seen)
+        self._batches = batches
 
     @property
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
-        return (self._iterator.epoch, self._iterator.seeds) if self._alike else (None, None)
-
-    def places(self, waiting: bool = False) -> list[State]:
-        if self._pending and self._failed:
-            raise StateError(HALF_WAY)
-        return [self._iterator.place(self._before if waiting or self._pending else None)]
+        iterator = self._iterators[0]
+        return (iterator.epoch, iterator.seeds) if self._terms.alike else (None, None)
 
     def inputs(self, step: int, places: Sequence[State]) -> list[State]:
         return [self._batches.state(places[0], step)]
 
-    def close(self) -> None:
-        self._pending = []
-        self._build.close()
-        self._iterator.close()
+
+StepSource: TypeAlias = CutBatches | DealtElements | OwnPiecesSource
+"""The source of the steps of one worker, a description of which `Steps` are one iteration. Each says:
+
+* `terms`: the properties of all steps; `spec`: that of one replica's part of a step;
+* `agrees`: whether the workers agree on each step, because they can tell the end only together;
+* `fails_alone`: whether this worker's input may fail while those of the others do not;
+* `num_steps`: the number of steps that every worker takes, INFINITE, or UNKNOWN if it is known only at the end;
+* `layout`: the facts that must be equal for a state to fit; `pipelines`: how many inputs are read, each with its own state;
+* `cut`: how the parts of the replicas are made, in words; `reads`: what each of several workers reads, in words;
+* `plan`: the result of `explain` of the input pipeline, if it has that method;
+* `begin`: begins a new pass; `restore`: the rest of a pass, from the results of `Steps.inputs` and `Steps.seen`.
+"""

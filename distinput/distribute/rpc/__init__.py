@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of registered functions in another process: the names of `tf.distribute.experimental.rpc`."""
 
-from distinput.distribute.rpc.client import Client, Server
-from distinput.distribute.rpc.encoding import StatusOrResult
+from distinput.distribute.rpc.client import Client, Server, StatusOrResult
 
 __all__ = ["Client", "Server", "StatusOrResult"]

@@ -15,8 +15,7 @@ from jax.experimental import multihost_utils
 
 from distinput.distribute.core.values import DistributedValues, replica_leaves
 from distinput.distribute.tpu.compiled_context import current_trace
-from distinput.distribute.tpu.device_values import DeviceValues, local_parts
-from distinput.distribute.tpu.mesh import ReplicaMesh, as_device_array
+from distinput.distribute.tpu.mesh import DeviceValues, ReplicaMesh, as_device_array, local_parts
 from distinput.distribute.variables.store import UPDATES
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError

@@ -25,8 +25,7 @@ from distinput.distribute.core.values import DistributedValues, marked, present_
 from distinput.distribute.engines import open_collectives
 from distinput.distribute.tpu.arguments import Constant, JaxStore, RunArguments, function_key
 from distinput.distribute.tpu.compiled_context import TracedValues, current_trace, gather_traced, reduce_traced
-from distinput.distribute.tpu.device_values import DeviceValues, MeshDevices
-from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh, in_turn
+from distinput.distribute.tpu.mesh import REPLICA, DeviceValues, MeshDevices, ReplicaMesh, in_turn
 from distinput.distribute.tpu.program import Program, trace_function
 from distinput.distribute.tpu.row_padding import PaddedResults, padded_results
 from distinput.distribute.tpu.strategy import RunCounts
@@ -59,7 +58,7 @@ class DeviceReducer(LocalReducer):
         self._alone = alone
 
     def reduce(self, op: ReduceOp, parts: Sequence[Any], axis: Any, **named: Any) -> Any:
-        """The sum or mean over all replicas; see `Reducer.reduce`."""
+        """The sum or mean over all replicas; see `LocalReducer.reduce`."""
         if not any(isinstance(part, jax.core.Tracer) for part in parts):
             self._check("reduce")
             return super().reduce(op, parts, axis, **named)
@@ -78,7 +77,7 @@ class DeviceReducer(LocalReducer):
         return total if op is ReduceOp.SUM else total / jnp.asarray(items, dtype)
 
     def gather(self, parts: Sequence[Any], axis: Any, **named: Any) -> Any:
-        """The values of all replicas, one after the other; see `Reducer.gather`."""
+        """The values of all replicas, one after the other; see `LocalReducer.gather`."""
         if not any(isinstance(part, jax.core.Tracer) for part in parts):
             self._check("gather")
             return super().gather(parts, axis, **named)

@@ -16,8 +16,7 @@ from distinput.distribute.core.replica_reducer import has_slices
 from distinput.distribute.core.values import PerReplica, is_number, replica_leaves
 from distinput.distribute.tpu.arguments import RunArguments, Shared, Split, is_array, unshared
 from distinput.distribute.tpu.compiled_context import CompiledReplicaContext, VariableTrace
-from distinput.distribute.tpu.device_values import DeviceValues
-from distinput.distribute.tpu.mesh import REPLICA, ReplicaMesh, as_device_array, in_turn
+from distinput.distribute.tpu.mesh import REPLICA, DeviceValues, ReplicaMesh, as_device_array, in_turn
 from distinput.distribute.variables.kinds import ResourceVariable
 from distinput.values.nest import Structure
 

@@ -14,7 +14,7 @@ import numpy as np
 from distinput.distribute.core.array_arithmetic import reduce_undistributed
 from distinput.distribute.core.contexts import Mode, modes
 from distinput.distribute.core.current import get_strategy
-from distinput.distribute.core.replica_reducer import IndexedSlices, ReplicaReducer, reduce_slices
+from distinput.distribute.core.replica_reducer import IndexedSlices, LocalReducer, reduce_slices
 from distinput.distribute.core.replicas import CallDescription, Peers, Replicas
 from distinput.distribute.core.values import DistributedValues
 from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, as_initial, reduce_op_of
@@ -345,9 +345,7 @@ _AGGREGATION_MISSING = (
 # ---- The aggregate of the values that replicas write to a variable
 
 
-def aggregate(
-    reducer: ReplicaReducer, replicas: Replicas, aggregation: VariableAggregation, given: Sequence[Any]
-) -> Any:
+def aggregate(reducer: LocalReducer, replicas: Replicas, aggregation: VariableAggregation, given: Sequence[Any]) -> Any:
     """The aggregate of the values that the replicas of this process, and those of the other workers, write to a variable.
 
     The very same object on all replicas is its own mean; a sum of it is refused, since it may be meant to count once.
@@ -372,7 +370,7 @@ _NUMBERS = (
 
 
 def _aggregate_slices(
-    reducer: ReplicaReducer, replicas: Replicas, aggregation: VariableAggregation, given: Sequence[Any]
+    reducer: LocalReducer, replicas: Replicas, aggregation: VariableAggregation, given: Sequence[Any]
 ) -> Any:
     """The rows of all replicas one after the other; for a mean, divided by the number of replicas."""
     call = "write to a variable"

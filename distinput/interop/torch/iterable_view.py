@@ -19,7 +19,6 @@ from distinput.interop.rank_steps import (
     ShortSteps,
     StepIterator,
     StepMark,
-    batched,
     empty_words,
 )
 from distinput.interop.torch.map_view import Convert, converter
@@ -29,6 +28,7 @@ from distinput.plan.check import at_least
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.run.threads import LoaderWorker, loader_worker
+from distinput.sharding.own_rows import has_batches
 
 __all__ = ["CountedView", "IterableView", "ViewIterator", "position_in"]
 
@@ -242,7 +242,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
     def num_records(self) -> int:
         """The number of rows of a pass on all ranks together, or `INFINITE_CARDINALITY`, or `UNKNOWN_CARDINALITY`."""
         steps = self.num_steps
-        if steps < 0 or not batched(self._dataset.node):
+        if steps < 0 or not has_batches(self._dataset.node):
             return steps
         sizes = self._dataset.node.batch_sizes()
         return UNKNOWN if sizes is None else sizes.rows

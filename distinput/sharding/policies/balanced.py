@@ -3,6 +3,7 @@
 
 import dataclasses
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from distinput.errors import NotFoundError
+from distinput.columns.column import Ints
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.manifest import FileTable
-from distinput.formats.format import Format, Fragments
+from distinput.formats.format import END, Format, Fragment, Fragments
 from distinput.formats.tfrecord import TFRecords
 from distinput.functions.dataset_functions import node_of
+from distinput.kernels.dealing import deal_by_size
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.interleave import Interleave
@@ -25,10 +28,292 @@ from distinput.plan.families import Rows, SameElements
 from distinput.plan.node import INFINITE, Needs, Node, walk
 from distinput.plan.options import Policy, Share
 from distinput.run.run import Run
-from distinput.sharding.file_assignment import FileAssignment, assign_files, range_of_worker
 from distinput.values.spec import Spec
 
-__all__ = ["BALANCED", "PartsOf", "assign_names", "is_of_names", "makes_reader", "names_below"]
+__all__ = [
+    "BALANCED",
+    "EVEN",
+    "UNREADABLE",
+    "FileAssignment",
+    "LineAssignment",
+    "PartAssignment",
+    "PartsOf",
+    "assign_files",
+    "assign_names",
+    "deal_in_rounds",
+    "is_of_names",
+    "makes_reader",
+    "names_below",
+    "range_of_worker",
+]
+
+# ----------------------------------------------------------------------------
+# Policy BALANCED: files, or parts of them, assigned to workers by size, so that all read equally much.
+# ----------------------------------------------------------------------------
+
+
+EVEN = 1.01
+"""No smaller parts are needed if the largest load is within this factor of the mean."""
+
+UNREADABLE = (DataLossError, InvalidArgumentError, NotFoundError)
+"""Errors of a file that a step may leave out."""
+
+_FEW = 20_000
+_ROUNDS = 4  # as many times the rounds that it would take if each gave a part to every worker
+_SMALL = 200  # files below this fraction of a worker's mean load are never split
+
+
+@dataclass(frozen=True, eq=False)
+class FileAssignment(ABC):
+    """Files assigned to workers; the same on every worker.
+
+    Args:
+      files: all files.
+      num_workers: W.
+    """
+
+    files: FileTable
+    num_workers: int
+
+    @abstractmethod
+    def share(self, worker: int) -> Fragments:
+        """What one worker reads, in the order of the files; it takes memory in proportion to that share."""
+
+    @property
+    @abstractmethod
+    def loads(self) -> Ints:
+        """Bytes of each worker."""
+
+
+@dataclass(frozen=True, eq=False)
+class LineAssignment(FileAssignment):
+    """Equal stretches of the files laid end to end.
+
+    Args:
+      units: [n] of each file.
+      ends: [n] where each file ends on the line.
+      unit_bytes: of one unit.
+      counted: a unit is a record.
+    """
+
+    units: Ints
+    ends: Ints
+    unit_bytes: int
+    counted: bool
+
+    def share(self, worker: int) -> Fragments:
+        total, last = int(self.ends[-1]), worker == self.num_workers - 1
+        low, high = range_of_worker(total, self.num_workers, worker)
+        ends = self.ends
+        # Files that touch [low, high); one without units belongs to the stretch that its place lies in.
+        begin = int(np.searchsorted(ends, low, "left"))
+        stop = len(ends) if last else int(np.searchsorted(ends, high, "left")) + 1
+        near = np.arange(begin, min(stop, len(ends)))
+        units = self.units[near]
+        first = ends[near] - units
+        a, b = np.maximum(low - first, 0), np.minimum(high - first, units)
+        empty = (units == 0) & (first >= low) & ((first < high) | last)
+        kept = (b > a) | empty
+        near, a, b, units = near[kept], a[kept], b[kept], units[kept]
+        return Fragments(
+            self.files.take(near),
+            np.arange(len(near)),
+            a,
+            np.where(b == units, END, b),
+            b - a if self.counted else np.where(units == 0, 0, -1),
+            (b - a) * self.unit_bytes,
+        )
+
+    @property
+    def loads(self) -> Ints:
+        total = int(self.ends[-1])
+        cuts = [range_of_worker(total, self.num_workers, worker)[0] for worker in range(self.num_workers)]
+        return np.diff([*cuts, total]) * self.unit_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class PartAssignment(FileAssignment):
+    """Parts assigned by size.
+
+    Args:
+      parts: all of them, in order.
+      order: [n] the numbers of the parts, worker after worker.
+      begins: [W + 1] where in `order` each worker's begin.
+      worker_loads: [W] bytes of each.
+    """
+
+    parts: Fragments
+    order: Ints
+    begins: Ints
+    worker_loads: Ints
+
+    def share(self, worker: int) -> Fragments:
+        mine = self.order[self.begins[worker] : self.begins[worker + 1]]
+        parts = self.parts
+        files, file = np.unique(parts.file.take(mine), return_inverse=True)
+        return Fragments(
+            parts.files.take(files), file, *[a.take(mine) for a in (parts.start, parts.stop, parts.rows, parts.nbytes)]
+        )
+
+    @property
+    def loads(self) -> Ints:
+        return self.worker_loads
+
+
+def range_of_worker(total: int, num_workers: int, worker: int) -> tuple[int, int]:
+    """The worker's stretch of a line of this length; stretches differ in length by at most one.
+
+    >>> [range_of_worker(10, 3, worker) for worker in range(3)]
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    return total * worker // num_workers, total * (worker + 1) // num_workers
+
+
+def assign_files(files: FileTable, file_format: Format, num_workers: int, *, tolerant: bool = False) -> FileAssignment:
+    """Who reads which part of which file.
+
+    Args:
+      files: in the order in which one worker alone would read them.
+      file_format: of all of them.
+      num_workers: W, at least 1.
+      tolerant: true if files that cannot be read are left out; then one that cannot be looked into is assigned whole.
+
+    Raises:
+      InvalidArgumentError: there is no worker, or a file cannot have the size it has.
+      DataLossError: a file that had to be looked into is damaged.
+      NotFoundError: a file that had to be looked into is not there.
+    """
+    if num_workers < 1:
+        raise InvalidArgumentError(f"shard: there must be at least 1 worker, got {num_workers}")
+    units = _units(files, file_format, tolerant)
+    if units is not None and units.any():
+        ends = np.cumsum(units, dtype=np.int64)
+        return LineAssignment(files, num_workers, units, ends, file_format.unit_bytes(files), file_format.counts_rows)
+    n = len(files)
+    rows = np.full(n, -1) if files.rows is None else files.rows
+    whole = Fragments(files, np.arange(n), np.zeros(n, np.int64), np.full(n, END), rows, files.sizes)
+    dealt = _dealt(whole, num_workers)
+    if num_workers == 1 or not file_format.lists_fragments or _even(dealt):
+        return dealt
+    parts = _taken_apart(whole, file_format, num_workers, tolerant)
+    return dealt if parts is None else _dealt(parts, num_workers)
+
+
+def _dealt(parts: Fragments, num_workers: int) -> PartAssignment:
+    # A part of unknown size, or an empty one, must still be opened: without weight, one worker would get all of them.
+    weights = np.maximum(parts.nbytes, 1)
+    falling = _largest_first(weights)
+    owners = np.empty(len(parts), np.int64)
+    loads = np.zeros(num_workers, np.int64)
+    sizes = weights.take(falling)
+    if not deal_in_rounds(sizes, loads, owners):
+        # For a few parts, loading the compiled loop would take longer than the plain one.
+        deal = deal_by_size if len(parts) > _FEW else deal_by_size.reference
+        deal(sizes, loads, owners)
+    owner_of = np.empty(len(parts), np.uint16 if num_workers < 1 << 16 else np.int64)
+    owner_of[falling] = owners
+    order = np.argsort(owner_of, kind="stable")  # of 16 bits: one pass for each byte
+    begins = np.zeros(num_workers + 1, np.int64)
+    np.cumsum(np.bincount(owner_of, minlength=num_workers), out=begins[1:])
+    loads -= np.bincount(owner_of[parts.nbytes == 0], minlength=num_workers)
+    return PartAssignment(parts.files, num_workers, parts, order, begins, loads)
+
+
+def deal_in_rounds(sizes: Ints, loads: Ints, owners: Ints) -> bool:
+    """`deal_by_size` in rounds, each of a few array operations, in which about every worker gets a part.
+
+    A round gives the next sizes to the workers in the order of their loads, up to the point where one that already got a part
+    would be the least loaded again; so the owners are exactly the same.
+
+    Args:
+      sizes: [n], positive.
+      loads: [w], all 0; out: the sum of each worker's sizes.
+      owners: [n]; out: the worker of each size.
+
+    Returns:
+      False, with nothing done, if rounds would be short because sizes are very uneven, or if sums would not fit into 64 bits.
+    """
+    n, workers = len(sizes), len(loads)
+    if (float(sizes.sum(dtype=np.float64)) + 1) * workers >= 1 << 62:
+        return False
+    keys = np.arange(workers)  # load * workers + worker, ascending
+    added = sizes * workers
+    done, left = 0, _ROUNDS * (n // workers + 16)
+    while done < n:
+        if not left:
+            return False
+        left -= 1
+        most = min(workers, n - done)
+        after = keys[:most] + added[done : done + most]
+        again = keys[1:most] > np.minimum.accumulate(after)[:-1]
+        stop = int(again.argmax()) + 1 if again.any() else most
+        owners[done : done + stop] = keys[:stop] % workers
+        keys[:stop] = after[:stop]
+        keys.sort()
+        done += stop
+    loads[keys % workers] = keys // workers
+    return True
+
+
+def _largest_first(weights: Ints) -> Ints:
+    """The indices of the weights, largest first; equal ones keep their order."""
+    n = len(weights)
+    largest = int(weights.max(initial=0))
+    if n and (largest + 1) * n < 1 << 63:  # weight and number in one word: sorting words takes a third of the time
+        found: Ints = np.sort((largest - weights) * n + np.arange(n)) % n
+        return found
+    return np.argsort(-weights, kind="stable")
+
+
+def _even(dealt: FileAssignment) -> bool:
+    loads = dealt.loads
+    return bool(loads.max() <= EVEN * loads.mean())
+
+
+def _units(files: FileTable, file_format: Format, tolerant: bool) -> Ints | None:
+    """The units of each file; None if files cannot be cut anywhere, or one of those that may be left out cannot be read."""
+    try:
+        return file_format.units(files)
+    except UNREADABLE:
+        if not tolerant:
+            raise
+        return None
+
+
+def _pieces(path: str, file_format: Format, tolerant: bool) -> list[Fragment]:
+    try:
+        return file_format.fragments(path)
+    except UNREADABLE:
+        if not tolerant:
+            raise
+        return []
+
+
+def _taken_apart(whole: Fragments, file_format: Format, num_workers: int, tolerant: bool) -> Fragments | None:
+    """The parts of the larger files; None if no file has more than one."""
+    files = whole.files
+    least = files.sizes.sum() / num_workers / _SMALL
+    ranges: list[tuple[int, int, int, int, int]] = []
+    apart = False
+    for index, size in enumerate(files.sizes.tolist()):
+        pieces = _pieces(files.path(index), file_format, tolerant) if size > least else []
+        if len(pieces) < 2:
+            ranges.append((index, 0, END, int(whole.rows[index]), size))
+            continue
+        apart = True
+        # A format may count bytes before compression; the load is a fraction of the size of the file.
+        inside = max(1, sum(piece.nbytes for piece in pieces))
+        for piece in pieces:
+            start, stop = _bounds(piece.start), END if piece.stop is None else _bounds(piece.stop)
+            rows = -1 if piece.rows is None else piece.rows
+            ranges.append((index, start, stop, rows, piece.nbytes * size // inside))
+    if not apart:
+        return None
+    return Fragments(files, *np.array(ranges, np.int64).T.copy())
+
+
+def _bounds(position: dict[str, int]) -> int:
+    return int(position["row"])
 
 
 def _balanced(node: Node, share: Share, tolerant: bool = False) -> Node:

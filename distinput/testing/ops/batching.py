@@ -214,14 +214,6 @@ def ragged_group(p: Pipeline, group: list[Any]) -> Any:
     return p.spec.structure.build(made)
 
 
-def _model_ragged(p: Pipeline, a: OpArguments) -> list[Any]:
-    return [ragged_group(p, group) for group in cut(p.elements, a["size"], drop=a["drop"])]
-
-
-def _sparse_fits(p: Pipeline) -> bool:
-    return padded_fits(p) and p.spec.structure.is_leaf and p.leaves[0].ragged_rank is None
-
-
 def _model_sparse(p: Pipeline, a: OpArguments) -> list[Any]:
     given = []
     for group in cut(p.elements, a["size"], drop=False):
@@ -385,7 +377,7 @@ BATCHING: tuple[Ingredient, ...] = (
         "ragged_batch",
         (RaggedBatch,),
         lambda ds, a: ds.ragged_batch(a["size"], drop_remainder=a["drop"]),
-        _model_ragged,
+        lambda p, a: [ragged_group(p, group) for group in cut(p.elements, a["size"], drop=a["drop"])],
         lambda draw, _: {"size": draw(SMALL), "drop": draw(st.booleans())},
         lambda p: p.ranked,
         weight=2,
@@ -414,7 +406,7 @@ BATCHING: tuple[Ingredient, ...] = (
         _build_sparse,
         _model_sparse,
         lambda draw, _: {"size": draw(SMALL), "wide": draw(st.booleans())},
-        _sparse_fits,
+        lambda p: padded_fits(p) and p.spec.structure.is_leaf and p.leaves[0].ragged_rank is None,
     ),
     Ingredient(
         "unbatch", (Unbatch,), lambda ds, _: ds.unbatch(), _model_unbatch, nothing, lambda p: p.batched, weight=5

@@ -68,10 +68,6 @@ __all__ = ["CHOOSING", "MAPPING", "PASSING", "RANDOM_MAPS", "SHUFFLING", "model_
 # ----------------------------------------------------------------------------
 
 
-def _model_map(p: Pipeline, a: OpArguments) -> list[Any]:
-    return [applied(MAPS[a["function"]], element) for element in p.elements]
-
-
 def _build_map(ds: Dataset, a: OpArguments) -> Dataset:
     # Which shapes a function can give is guessed from made-up elements; these four are there to give many.
     signature = SIGNATURES.get(a["function"])
@@ -93,18 +89,6 @@ def _build_on_error(ds: Dataset, a: OpArguments) -> Dataset:
     spec = ds.element_spec
     function = _sound_alone if type(spec) is tuple and len(spec) == 1 else _sound
     return ds.map(function, output_signature=spec, on_error=SkipErrors(None), num_parallel_calls=a["parallel"])
-
-
-def _model_on_error(p: Pipeline, _: OpArguments) -> list[Any]:
-    return [element for element in p.elements if applied(digest, element) % 4 != 1]
-
-
-def _build_rows(ds: Dataset, a: OpArguments) -> Dataset:
-    return ds.map_rows(ROW_MAPS[a["function"]])
-
-
-def _model_rows(p: Pipeline, a: OpArguments) -> list[Any]:
-    return [applied(ROW_MAPS[a["function"]], element) for element in p.elements]
 
 
 def _scanned(state: Any, element: Any) -> Any:
@@ -247,7 +231,7 @@ MAPPING: tuple[Ingredient, ...] = (
         "map",
         (FusedMap, Map),
         _build_map,
-        _model_map,
+        lambda p, a: [applied(MAPS[a["function"]], element) for element in p.elements],
         lambda draw, _: {"function": draw(st.sampled_from(sorted(MAPS))), "parallel": draw(PARALLEL)},
         tensors,
     ),
@@ -289,8 +273,8 @@ MAPPING: tuple[Ingredient, ...] = (
     Ingredient(
         "map_rows",
         (FusedMapRows, MapRows),
-        _build_rows,
-        _model_rows,
+        lambda ds, a: ds.map_rows(ROW_MAPS[a["function"]]),
+        lambda p, a: [applied(ROW_MAPS[a["function"]], element) for element in p.elements],
         lambda draw, _: {"function": draw(st.sampled_from(sorted(ROW_MAPS)))},
         lambda p: p.ranked and all(leaf.size is not None or leaf.ragged_rank is not None for leaf in p.leaves),
     ),
@@ -298,7 +282,7 @@ MAPPING: tuple[Ingredient, ...] = (
         "on_error",
         (OnError,),
         _build_on_error,
-        _model_on_error,
+        lambda p, _: [element for element in p.elements if applied(digest, element) % 4 != 1],
         lambda draw, _: {"parallel": draw(PARALLEL)},
         tensors,
     ),
@@ -490,10 +474,6 @@ CHOOSING: tuple[Ingredient, ...] = (
 # ----------------------------------------------------------------------------
 
 
-def _build_endless(ds: Dataset, a: OpArguments) -> Dataset:
-    return ds.repeat(None if a["none"] else -1).take(a["count"])
-
-
 def _model_endless(p: Pipeline, a: OpArguments) -> list[Any]:
     if not p.elements:
         return []
@@ -518,7 +498,7 @@ PASSING: tuple[Ingredient, ...] = (
     Ingredient(
         "endless",
         (Repeat,),
-        _build_endless,
+        lambda ds, a: ds.repeat(None if a["none"] else -1).take(a["count"]),
         _model_endless,
         lambda draw, _: {"none": draw(st.booleans()), "count": draw(st.integers(0, 30))},
         # As TensorFlow says, an endless repeat is infinite unless its input is known to be empty.

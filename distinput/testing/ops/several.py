@@ -130,10 +130,6 @@ def _checked(expected: list[Any], seen: list[Any], op: str) -> list[Any]:
     return expected
 
 
-def _model_enumerate(p: Pipeline, a: OpArguments) -> list[Any]:
-    return [(np.int64(a["start"] + i), element) for i, element in enumerate(p.elements)]
-
-
 def _draw_choose(draw: DrawFrom, _: Pipeline) -> OpArguments:
     return {
         "others": draw(st.lists(VARIANTS, max_size=2)),
@@ -215,7 +211,7 @@ SEVERAL: tuple[Ingredient, ...] = (
         "enumerate",
         (Zip, Range),
         lambda ds, a: ds.enumerate(a["start"]),
-        _model_enumerate,
+        lambda p, a: [(np.int64(a["start"] + i), element) for i, element in enumerate(p.elements)],
         lambda draw, _: {"start": draw(st.integers(-2, 9))},
     ),
     Ingredient(

@@ -191,10 +191,6 @@ def _build_fixed(_: None, a: dict[str, Any]) -> Dataset:
     )
 
 
-def _draw_fixed(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    return {**draw_files(draw, _), "header": draw(st.integers(0, 4)), "footer": draw(st.integers(0, 4))}
-
-
 def _listed(a: dict[str, Any]) -> list[str]:
     def write(path: Path, rows: list[int]) -> None:
         path.write_bytes(b"x" * len(rows))
@@ -263,7 +259,7 @@ RECORDS: tuple[Ingredient, ...] = (
         (Reader, Interleave),
         _build_fixed,
         lambda _, a: read_order(by_file(a, digits), a["reads"]),
-        _draw_fixed,
+        lambda draw, _: {**draw_files(draw, _), "header": draw(st.integers(0, 4)), "footer": draw(st.integers(0, 4))},
     ),
     Ingredient("tar", (Reader, Interleave), _build_tar, _tar_model, _draw_tar),
     Ingredient(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.distribute.devices import names as choice
-from distinput.distribute.devices.names import chosen_devices
+from distinput.distribute import devices as choice
+from distinput.distribute.devices import chosen_devices
 from distinput.errors import EngineMissing
 
 

@@ -47,8 +47,7 @@ def test_values_over_a_mesh_become_values_of_parts() -> None:
     import jax
     import numpy as np
 
-    from distinput.distribute.tpu.device_values import DeviceValues
-    from distinput.distribute.tpu.mesh import ReplicaMesh
+    from distinput.distribute.tpu.mesh import DeviceValues, ReplicaMesh
 
     mesh = ReplicaMesh.of(jax.devices()[:1])
     value = DeviceValues(jax.device_put(np.arange(3), mesh.per_replica), mesh, scalar=False)

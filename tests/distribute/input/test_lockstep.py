@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.input.step_source import Lockstep
+from distinput.distribute.input.lockstep import Lockstep
 from distinput.errors import AbortedError, FailedPreconditionError
 from tests.distribute.workers import on_workers
 

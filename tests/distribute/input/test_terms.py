@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from distinput.distribute import MirroredStrategy
-from distinput.distribute.input.step_source import INFINITE, Terms
+from distinput.distribute.input.sources import Terms
 from distinput.errors import InvalidArgumentError
+from distinput.plan.node import INFINITE
 from tests.distribute.workers import on_workers
 
 ALONE = MirroredStrategy(["CPU:0", "CPU:1"])._replicas

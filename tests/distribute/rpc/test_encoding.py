@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from distinput.distribute.rpc.encoding import decoded, encoded
+from distinput.distribute.rpc.client import decoded, encoded
 from distinput.errors import InvalidArgumentError
 
 LEAVES = (

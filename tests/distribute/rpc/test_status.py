@@ -6,7 +6,7 @@ from concurrent.futures import Future
 import pytest
 
 import distinput as di
-from distinput.distribute.rpc.encoding import OK, StatusOrResult, code_of, error_of
+from distinput.distribute.rpc.client import OK, StatusOrResult, code_of, error_of
 
 CODES = {
     1: "CancelledError",

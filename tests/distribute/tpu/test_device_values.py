@@ -5,8 +5,7 @@ import jax
 import numpy as np
 
 from distinput.distribute.core.values import PerReplica
-from distinput.distribute.tpu.device_values import DeviceValues
-from distinput.distribute.tpu.mesh import ReplicaMesh
+from distinput.distribute.tpu.mesh import DeviceValues, ReplicaMesh
 
 
 def of(parts: list[np.ndarray], mesh: ReplicaMesh, **named: object) -> DeviceValues:

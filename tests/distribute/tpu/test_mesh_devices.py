@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.distribute.tpu.device_values import DeviceValues, MeshDevices, joined
-from distinput.distribute.tpu.mesh import ReplicaMesh
+from distinput.distribute.tpu.mesh import DeviceValues, MeshDevices, ReplicaMesh, joined
 from distinput.testing import check_devices
 
 Dataset = di.data.Dataset

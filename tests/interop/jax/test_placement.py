@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from distinput.interop.jax.placement import Placement, pieces_of, put_pieces, row_sharding
+from distinput.interop.jax.batches import Placement, pieces_of, put_pieces, row_sharding
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec, TensorSpec
 

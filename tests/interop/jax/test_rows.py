@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from distinput.interop.jax.placement import device_rows, pieces_of, spans_processes
+from distinput.interop.jax.batches import device_rows, pieces_of, spans_processes
 
 RANGES = st.lists(st.tuples(st.integers(0, 11), st.integers(1, 12)).filter(lambda pair: pair[0] < pair[1]), min_size=1)
 

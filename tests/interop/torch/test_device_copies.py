@@ -19,7 +19,7 @@ import torch
 import distinput as di
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.interop.torch import Loader, loader
-from distinput.interop.torch.device_copies import DeviceCopies
+from distinput.interop.torch.loader import DeviceCopies
 
 Dataset = di.data.Dataset
 SHUFFLED = Dataset.range(30).shuffle(30, seed=1).batch(4)
