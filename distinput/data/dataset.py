@@ -80,8 +80,6 @@ else:
     absent = later("distinput.names.absent")  # what is said of a name that is not there
     registry = later("distinput.names.registry")  # extensions are looked for when a method is unknown
 
-__all__ = ["Dataset"]
-
 Python: TypeAlias = bool | int | float | complex | str | bytes | list[Any] | tuple[Any, ...] | Mapping[Any, Any]
 Whole: TypeAlias = int | np.integer[Any]
 A = TypeVar("A")

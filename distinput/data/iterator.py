@@ -37,21 +37,6 @@ else:
     plan_options = later("distinput.plan.options")  # few pipelines have some
 
 
-__all__ = [
-    "NONE",
-    "BlockIterator",
-    "DatasetIterator",
-    "DatasetLike",
-    "Hand",
-    "HandMark",
-    "Iteration",
-    "IteratorSpec",
-    "Passes",
-    "resumed",
-    "run_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # An iteration: the stream that is being read, and the run that its threads share.
 # ----------------------------------------------------------------------------

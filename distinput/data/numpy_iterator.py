@@ -9,8 +9,6 @@ from distinput.data.iterator import DatasetIterator
 from distinput.data.optional import T_co
 from distinput.errors import StateError
 
-__all__ = ["NumpyIterator"]
-
 
 class NumpyIterator(Generic[T_co]):
     """An iterator of a dataset; `dataset.as_numpy_iterator()` and `iter(dataset)` give one that is as good.

@@ -15,9 +15,6 @@ from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.names.words import number_text, seconds_text
 from distinput.run.threads import Closing
 
-__all__ = ["ProgressBar", "ShownPass"]
-
-
 # ----------------------------------------------------------------------------
 # A bar that shows how far something is: tqdm's, rich's, or a line of text; nothing where nobody watches.
 # ----------------------------------------------------------------------------

@@ -10,9 +10,6 @@ from distinput.data.transformation import transformation
 from distinput.names.registry import Registry
 from distinput.plan.node import Node
 
-__all__ = ["OPS", "dataset_of", "register_op", "step"]
-
-
 OPS: Registry[Callable[..., Node]] = Registry("op", {})
 """The registered ops by name."""
 

@@ -11,9 +11,6 @@ from distinput.plan.check import taken
 from distinput.plan.node import Node
 from distinput.values.spec import DatasetSpec
 
-__all__ = ["Arguments", "adds_an_op", "method_of", "transformation"]
-
-
 # ----------------------------------------------------------------------------
 # The arguments of methods that add an op: which ones users may pass, and the errors for wrong ones.
 # ----------------------------------------------------------------------------

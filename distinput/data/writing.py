@@ -43,9 +43,6 @@ from distinput.writers.open_file import Cut, KeptFiles, OpenFile, Pieces, file_n
 from distinput.writers.stage import Stage, WriteJob, merging, parts_of, publish, remove_data, tidy
 from distinput.writers.writer import Writer
 
-__all__ = ["BlockPass", "Request", "Spool", "Writing", "load", "request_of", "save", "write"]
-
-
 # ----------------------------------------------------------------------------
 # A pass over a dataset in blocks, with states from which another process goes on: what writing reads.
 # ----------------------------------------------------------------------------

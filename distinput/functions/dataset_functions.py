@@ -23,20 +23,6 @@ from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.randomness import key_of, unseeded
 from distinput.values.spec import DatasetSpec, Spec
 
-__all__ = [
-    "CachedIterable",
-    "Making",
-    "Through",
-    "check_first",
-    "count_of_made",
-    "hash_of",
-    "held_datasets",
-    "next_made",
-    "node_of",
-    "spec_of_elements",
-]
-
-
 T = TypeVar("T")
 
 

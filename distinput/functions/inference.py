@@ -38,18 +38,6 @@ from distinput.values.spec import (
     opened,
 )
 
-__all__ = [
-    "further_samples",
-    "in_memory",
-    "infer",
-    "made_up_samples",
-    "parts_of",
-    "real_elements",
-    "results_of",
-    "samples",
-]
-
-
 # ----------------------------------------------------------------------------
 # Elements on which a function is tried to find out what it returns: real ones if they are in memory, otherwise made up.
 #

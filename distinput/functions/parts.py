@@ -19,9 +19,6 @@ from distinput.functions.compiled import Compiled
 from distinput.run.run import OpCounters, Run, stopped
 from distinput.values.spec import Spec
 
-__all__ = ["Calling", "Calls", "Done", "FailedCall", "Lanes", "Note", "Parts", "Reads", "Results", "in_order", "work"]
-
-
 # ----------------------------------------------------------------------------
 # Items of an object with a length, read by position: what is called for `from_source`, as functions are for `map`.
 # ----------------------------------------------------------------------------

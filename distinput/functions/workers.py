@@ -29,22 +29,6 @@ from distinput.run.threads import Task, cores
 from distinput.streaming.buffered import ThreadTrial
 from distinput.values.nest import Structure
 
-__all__ = [
-    "WorkerTask",
-    "called_as_measured",
-    "called_at_once",
-    "called_by_executor",
-    "called_in_processes",
-    "called_in_threads",
-    "check_executor",
-    "packed",
-    "sendable",
-    "trial",
-    "workers_of",
-    "workforce_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # Call a chain of functions on several threads, with the results in the order of the elements.
 # ----------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.state import State, opened, sealed
@@ -52,9 +52,7 @@ __all__ = [
 class ShardNames(FileNames):
     """Names such as "shard 3 of 8"; the sizes in the table are weights for balancing."""
 
-    @property
-    def op(self) -> str:
-        return "shards"
+    op: ClassVar[str] = "shards"
 
     @cached_property
     def names(self) -> None:  # type: ignore[override]  # nothing is known of them but that they are there

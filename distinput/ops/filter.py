@@ -20,9 +20,6 @@ from distinput.plan.families import SameElements
 from distinput.plan.node import Needs, Node
 from distinput.run.run import MOST_CALLS, Run, called, calls_of
 
-__all__ = ["Filter", "TakeWhile", "Where"]
-
-
 # ----------------------------------------------------------------------------
 # `filter` with an expression of pyarrow: the elements for which it is true.
 # ----------------------------------------------------------------------------
@@ -42,11 +39,8 @@ class Where(SameElements):
     thins: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.EACH
+    op: ClassVar[str] = "filter"
     expression: Any
-
-    @property
-    def op(self) -> str:
-        return "filter"
 
     def added(self) -> Node:
         if self.input.known_spec is not None:

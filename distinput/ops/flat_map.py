@@ -28,8 +28,6 @@ from distinput.run.run import Run
 from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
-__all__ = ["FlatMap"]
-
 
 @dataclass(frozen=True, eq=False)
 class FlatMap(Node):
@@ -54,6 +52,7 @@ class FlatMap(Node):
     tolerant: ClassVar[bool] = True
     counting_calls: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.EACH
+    draws: ClassVar[bool] = True  # seeds of datasets that the function makes follow from its own
     input: Node
     map_func: Callable[..., Any]
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
@@ -67,10 +66,6 @@ class FlatMap(Node):
     def added(self) -> Self:
         check_first("flat_map", self.map_func, self.input)
         return self
-
-    @property
-    def draws(self) -> bool:
-        return True  # seeds of datasets that the function makes follow from its own
 
     @cached_property
     def call(self) -> Making:

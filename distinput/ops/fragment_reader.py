@@ -33,8 +33,6 @@ from distinput.streaming.ahead import (
 )
 from distinput.values.spec import Spec
 
-__all__ = ["FragmentNumbers", "FragmentReader"]
-
 
 @dataclass(frozen=True, eq=False)
 class FragmentNumbers(Range):
@@ -45,16 +43,13 @@ class FragmentNumbers(Range):
     """
 
     indifferent: ClassVar[frozenset[str]] = frozenset({"parts"})  # their reader tells them
+    op: ClassVar[str] = "fragments"
     fragments: Fragments | None = None
 
     @staticmethod
     def of(fragments: Fragments) -> "FragmentNumbers":
         """The numbers of all fragments."""
         return FragmentNumbers(0, len(fragments), fragments=fragments)
-
-    @property
-    def op(self) -> str:
-        return "fragments"
 
     def arguments(self) -> dict[str, Any]:
         return {"parts": self.fragments}
@@ -75,6 +70,7 @@ class FragmentReader(Node):
 
     tolerant: ClassVar[bool] = True
     indifferent: ClassVar[frozenset[str]] = frozenset({"parts"})  # told by `contents`, names and places apart
+    in_record_order: ClassVar[bool] = True
     input: Node
     fragments: Fragments
     format: Format
@@ -217,10 +213,6 @@ class FragmentReader(Node):
                         return {"file": fragment.path, "row": row}
                 position = None
         return None
-
-    @property
-    def in_record_order(self) -> bool:
-        return True
 
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
         return ""  # its errors name the file, and where in it as far as the format can tell

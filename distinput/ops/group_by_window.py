@@ -34,9 +34,6 @@ from distinput.values.nest import LEAF
 from distinput.values.randomness import fresh_seed, key_of, unseeded
 from distinput.values.spec import DatasetSpec, Spec
 
-__all__ = ["BucketBySequenceLength", "GroupByWindow", "Keyed"]
-
-
 # ----------------------------------------------------------------------------
 # Steps that collect elements of their input by key.
 # ----------------------------------------------------------------------------
@@ -119,16 +116,13 @@ class GroupByWindow(Keyed):
     Source: `tf.data.Dataset.group_by_window`.
     """
 
+    draws: ClassVar[bool] = True  # seeds of datasets that the function makes follow from its own
     key_func: Callable[..., Any]
     reduce_func: Callable[..., Any]
     window_size: int | None = None
     window_size_func: Callable[..., Any] | None = None
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
-
-    @property
-    def draws(self) -> bool:
-        return True  # seeds of datasets that the function makes follow from its own
 
     def __post_init__(self) -> None:
         sizes = () if self.window_size_func is None else ("window_size_func",)

@@ -41,8 +41,6 @@ from distinput.streaming.buffered import AGAIN, SELDOM, Buffer, buffered
 from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
-__all__ = ["Interleave", "default_cycle"]
-
 _READ_AHEAD_ROWS = 1024
 
 _COMMON_CYCLE = 16
@@ -93,6 +91,7 @@ class Interleave(Node):
     counting_calls: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.PART
+    draws: ClassVar[bool] = True  # seeds of datasets that the function makes follow from its own
     input: Node
     map_func: Callable[..., Any]
     cycle_length: int | None = None
@@ -133,10 +132,6 @@ class Interleave(Node):
         if self.is_fixed:
             return int(self.cycle_length)  # type: ignore[arg-type]
         return self.common_cycle or default_cycle(self.num_parallel_calls)
-
-    @property
-    def draws(self) -> bool:
-        return True  # seeds of datasets that the function makes follow from its own
 
     @cached_property
     def call(self) -> Making:

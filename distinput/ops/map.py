@@ -55,9 +55,6 @@ else:
     whole_block = later("distinput.functions.vectorized.whole_block")
 
 
-__all__ = ["Called", "FusedMap", "KeySeed", "Map", "MapCalls", "WithGenerator", "fused"]
-
-
 # ----------------------------------------------------------------------------
 # Functions that get random numbers of their own for each element.
 # ----------------------------------------------------------------------------
@@ -180,14 +177,12 @@ class MapCalls(OneForOne):
     How they are called is what the first map says; what they may return is what the last one says.
     """
 
+    fails_in_place: ClassVar[bool] = True
+
     @property
     @abstractmethod
     def maps(self) -> Sequence[Called]:
         """The maps, the first one first; all are called in the same way."""
-
-    @property
-    def fails_in_place(self) -> bool:
-        return True
 
     @cached_property
     def workforce(self) -> Workforce | None:

@@ -35,9 +35,6 @@ from distinput.run.run import Run
 from distinput.values.leaves import STRING
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
-__all__ = ["ParseExample", "ParseSequenceExample"]
-
-
 # ----------------------------------------------------------------------------
 # `parse_example`: serialized `tf.train.Example` records into columns, a block at a time.
 # ----------------------------------------------------------------------------

@@ -28,9 +28,6 @@ from distinput.run.processes import Processes, pickled
 from distinput.run.run import Run
 from distinput.run.segments import Closed, Packed, dumps_with_buffers
 
-__all__ = ["ProcessLanes", "ServiceLanes", "Sharing", "ThreadLanes", "steps_for_service", "word_of_steps"]
-
-
 _PIECE_SECONDS = 0.02
 """Work that a piece should be."""
 

@@ -18,8 +18,6 @@ from distinput.values.nest import structure_of
 from distinput.values.randomness import key_of
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["RandomKeys"]
-
 _PAIR = structure_of((0, 1))
 
 
@@ -43,6 +41,8 @@ class RandomKeys(Seeded):
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    chooses: ClassVar[bool] = False  # it says what an element's numbers are, and the input which element comes
+    differs_by_place: ClassVar[bool] = True
     input: Node
     seed: int | None = None
     step: int | None = None
@@ -61,14 +61,6 @@ class RandomKeys(Seeded):
     @property
     def cardinality(self) -> int:
         return self.input.cardinality
-
-    @property
-    def chooses(self) -> bool:
-        return False  # it says what an element's numbers are, and the input which element comes
-
-    @property
-    def differs_by_place(self) -> bool:
-        return True
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), **self.seeded(epoch)}

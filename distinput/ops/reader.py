@@ -45,9 +45,6 @@ from distinput.streaming.ahead import (
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
-__all__ = ["FileNames", "Follows", "MappedFiles", "Reader", "is_small"]
-
-
 # ----------------------------------------------------------------------------
 # `files`: the names of files whose sizes are known.
 # ----------------------------------------------------------------------------
@@ -63,11 +60,8 @@ class FileNames(Slices):
       table: the files.
     """
 
+    op: ClassVar[str] = "files"
     table: FileTable = field(kw_only=True, repr=False)
-
-    @property
-    def op(self) -> str:
-        return "files"
 
     @cached_property
     def names(self) -> NamesFingerprint:
@@ -212,6 +206,7 @@ class Reader(Node):
 
     tolerant: ClassVar[bool] = True
     reads_files: ClassVar[bool] = True
+    in_record_order: ClassVar[bool] = True
     input: Node
     format: Format
     table: FileTable | None = field(default=None, repr=False)
@@ -459,10 +454,6 @@ class Reader(Node):
                 ahead -= left.rows
                 position = None
         return None
-
-    @property
-    def in_record_order(self) -> bool:
-        return True
 
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
         return ""  # its errors name the file, and where in it as far as the format can tell

@@ -25,8 +25,6 @@ from distinput.values.leaves import shape_of
 from distinput.values.nest import LEAF, component
 from distinput.values.spec import LeafSpec, Spec, no_rows
 
-__all__ = ["LegacyRebatch", "Rebatch"]
-
 
 @dataclass(frozen=True, eq=False)
 class Rebatch(Node):

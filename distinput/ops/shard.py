@@ -17,8 +17,6 @@ from distinput.plan.node import UNKNOWN, Needs
 from distinput.plan.seeds import own_draw
 from distinput.run.run import Run
 
-__all__ = ["SHARD_HINT", "Shard"]
-
 SHARD_HINT = -1
 """A placeholder for the arguments of `shard`, filled in by the policy HINT; `tf.data.experimental.SHARD_HINT`."""
 

@@ -27,9 +27,6 @@ from distinput.run.run import Run
 from distinput.values.sparse_tensor import sparse_rows
 from distinput.values.spec import LeafSpec, Spec, TensorSpec, no_rows
 
-__all__ = ["OwnPieces", "OwnRows", "OwnShares", "RowReader", "ShardBatches", "ShuffledRows", "fetches"]
-
-
 # ----------------------------------------------------------------------------
 # `own_rows` and `own_pieces`: the rows that policy DATA gives to one worker, without reading the rows of others.
 # ----------------------------------------------------------------------------
@@ -236,13 +233,8 @@ class OwnShares(Node):
 class ShuffledRows(Shuffle):
     """A `shuffle` over an input with random access, whose elements can be fetched without those before them."""
 
-    @property
-    def op(self) -> str:
-        return "shuffle"
-
-    @property
-    def random_access(self) -> bool:
-        return True
+    op: ClassVar[str] = "shuffle"
+    random_access: ClassVar[bool] = True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         if not len(rows):
@@ -262,14 +254,12 @@ class ShuffledRows(Shuffle):
 class RowReader(Reader):
     """A reader of files whose records can be counted, in a format that can fetch them by number."""
 
+    random_access: ClassVar[bool] = True
+
     @property
     def cardinality(self) -> int:
         assert self.counts is not None
         return int(self.counts[1][-1])
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
 
 # ----------------------------------------------------------------------------

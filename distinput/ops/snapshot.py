@@ -27,9 +27,6 @@ from distinput.values.spec import Spec
 from distinput.writers.elements import codec_of
 from distinput.writers.manifest import MANIFEST, WrittenFiles
 
-__all__ = ["DiskCache", "Snapshot", "saved_elements"]
-
-
 # ----------------------------------------------------------------------------
 # The tree that reads elements that were saved: their files one after the other, or as a function of the user's says.
 # ----------------------------------------------------------------------------
@@ -96,13 +93,10 @@ class DiskCache(KeptOnDisk):
     """
 
     indifferent: ClassVar[frozenset[str]] = frozenset({"filename", "max_bytes", "shared"})
+    op: ClassVar[str] = "cache"
     filename: str
     max_bytes: int | None = None
     shared: bool = field(default=False, kw_only=True)
-
-    @property
-    def op(self) -> str:
-        return "cache"
 
     @cached_property
     def directory(self) -> str:

@@ -35,8 +35,6 @@ from distinput.run.threads import cores, mapped
 from distinput.streaming.buffered import ThreadTrial
 from distinput.values.spec import Spec, merge_specs
 
-__all__ = ["Source", "from_source"]
-
 _MOST_AT_ONCE = 4096
 """Items that are read before the first of them is handed out, if they are quick to read."""
 
@@ -67,6 +65,7 @@ class Source(OneForOne):
 
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
+    op: ClassVar[str] = "from_source"
     source: Any
     length: int
     num_parallel_calls: int | None = None
@@ -79,10 +78,6 @@ class Source(OneForOne):
         parallel_calls("from_source", self.num_parallel_calls)
         if self.processes:
             check_sendable("from_source", self.source)
-
-    @property
-    def op(self) -> str:
-        return "from_source"
 
     def arguments(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"source": _Shown(self.source)}

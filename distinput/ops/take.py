@@ -14,8 +14,6 @@ from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run
 
-__all__ = ["Skip", "Take"]
-
 
 @dataclass(frozen=True, eq=False)
 class Take(SameElements):

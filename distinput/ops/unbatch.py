@@ -20,8 +20,6 @@ from distinput.run.run import Run
 from distinput.values.nest import component
 from distinput.values.spec import LeafSpec, SparseTensorSpec, Spec, TensorSpec
 
-__all__ = ["BlockParts", "Unbatch", "first_dimension", "row_counts", "taken_apart", "unstacked"]
-
 BlockParts = Callable[[Block], Iterator[tuple[Block, int]]]
 """The rows of the elements of a block, in parts, each with the element after it."""
 

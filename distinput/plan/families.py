@@ -28,29 +28,6 @@ from distinput.values.leaves import TensorShape, dtype_name, shape_of
 from distinput.values.randomness import fresh_seed, key_of, unrelated
 from distinput.values.spec import DatasetSpec, ElementsSpec, LeafSpec, Spec, TensorSpec, merge_shapes
 
-__all__ = [
-    "Batching",
-    "Fused",
-    "Grouped",
-    "InMemory",
-    "Neighbours",
-    "OneForOne",
-    "Restructured",
-    "Rows",
-    "SameElements",
-    "Seeded",
-    "Stacking",
-    "Transparent",
-    "common_spec",
-    "datasets_spec",
-    "differing",
-    "in_one_order",
-    "leaf_spec",
-    "optionals_spec",
-    "rows_from",
-]
-
-
 # ----------------------------------------------------------------------------
 # Families of steps: what follows for all steps that pass on, group, stack or seed their input alike.
 # ----------------------------------------------------------------------------
@@ -136,15 +113,12 @@ class SameElements(Node):
     keeps_batches: ClassVar[bool] = True
     delays: ClassVar[bool] = False
     """True: it passes on every element, but makes or keeps many of them before the first."""
+    _asks: ClassVar[bool] = False  # its functions decide which elements come, and not what they look like
     input: Node
 
     @cached_property
     def spec(self) -> Spec:
         return self.input.spec
-
-    @property
-    def _asks(self) -> bool:
-        return False  # its functions decide which elements come, and not what they look like
 
 
 @dataclass(frozen=True, eq=False)
@@ -571,16 +545,13 @@ class InMemory(Node):
     in_memory: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
     view_only: ClassVar[bool] = True
+    random_access: ClassVar[bool] = True
 
     def start(self, epoch: int) -> State:
         return {"row": 0}
 
     def start_at(self, row: int, epoch: int) -> State:
         return {"row": row}
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
     @abstractmethod
     def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:

@@ -18,19 +18,6 @@ if TYPE_CHECKING:
 else:
     processors = later("distinput.run.threads")  # what worker this is, is asked where datasets are divided
 
-__all__ = [
-    "decided",
-    "differing",
-    "drawn_seeds",
-    "own_draw",
-    "placed",
-    "stores",
-    "walk_made",
-    "with_drawn_seeds",
-    "with_seed",
-]
-
-
 # ----------------------------------------------------------------------------
 # What later passes depend on besides the position in this one, so that a state must hold it.
 #

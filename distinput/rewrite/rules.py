@@ -26,9 +26,6 @@ else:
     on_workers = later("distinput.ops.on_workers")
     fingerprints = later("distinput.plan.fingerprint")  # layouts are for states
 
-__all__ = ["FIRST", "RULES", "Rule", "Running", "read_for_batches", "register_rule", "rewrite"]
-
-
 Rule = Callable[[Node], Node | None]
 
 

@@ -19,16 +19,6 @@ from distinput.plan.node import Node
 from distinput.rewrite.rules import rewrite
 from distinput.values.spec import Spec
 
-__all__ = [
-    "filter_in_files",
-    "read_after_shuffle",
-    "select_before_filter",
-    "select_before_order",
-    "select_in_files",
-    "select_in_made",
-]
-
-
 # ----------------------------------------------------------------------------
 # Columns and rows that nobody wants are not read from files.
 # ----------------------------------------------------------------------------

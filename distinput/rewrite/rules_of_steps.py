@@ -25,26 +25,6 @@ from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import Node, Origin, walk
 from distinput.values.nest import LEAF
 
-__all__ = [
-    "balanced_concatenations",
-    "batch_then_unbatch",
-    "concatenate_of_slices",
-    "map_of_map",
-    "map_rows_of_map_rows",
-    "part_of_range",
-    "prefetch_of_prefetch",
-    "prefetch_of_views",
-    "shard_of_one",
-    "shuffle_of_one",
-    "skip_before_take",
-    "skip_nothing",
-    "skip_of_skip",
-    "take_everything",
-    "take_of_take",
-    "zip_of_zip",
-]
-
-
 # ----------------------------------------------------------------------------
 # Long chains become flat trees, so that a block passes through few steps.
 # ----------------------------------------------------------------------------

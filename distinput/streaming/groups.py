@@ -14,8 +14,6 @@ from distinput.kernels.sequence_packing import fill_windows
 from distinput.plan.node import Node
 from distinput.run.run import note_element
 
-__all__ = ["Groups"]
-
 _MOST_SENT = 64
 """Keys whose sent groups a state lists; if there are more, a restart looks at all elements again."""
 

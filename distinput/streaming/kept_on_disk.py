@@ -37,9 +37,6 @@ from distinput.writers.manifest import MANIFEST, Journal, WrittenFile, WrittenFi
 from distinput.writers.open_file import KEPT, KeptFiles
 from distinput.writers.stage import Stage, publish
 
-__all__ = ["Described", "DiskStore", "KeptOnDisk"]
-
-
 _Passed = Generator[tuple[Block, State | None], None, None]
 
 
@@ -77,16 +74,13 @@ class KeptOnDisk(SameElements):
 
     tolerant: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.ALL
+    keeps: ClassVar[bool] = True
     described: Described | None = field(default=None, kw_only=True, repr=False)
     store: DiskStore = field(default_factory=DiskStore, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         if self.described is None:
             normalized(self, "described", Described(self.input))
-
-    @property
-    def keeps(self) -> bool:
-        return True
 
     @property
     def cardinality(self) -> int:

@@ -8,22 +8,6 @@ import numpy as np
 
 from distinput.functions.vectorized.stand_in import FUNCTIONS, Answers, Refused, StandIn, Unfit, lifted, rank, rule
 
-__all__ = [
-    "EXACT",
-    "OF_UFUNCS",
-    "Rules",
-    "applied",
-    "cast",
-    "check_zeros",
-    "converted",
-    "item",
-    "picked",
-    "power",
-    "same_bits",
-    "set_item",
-]
-
-
 # ----------------------------------------------------------------------------
 # Operations on each value alone.
 #

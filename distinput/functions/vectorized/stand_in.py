@@ -14,9 +14,6 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-__all__ = ["FUNCTIONS", "Answers", "Refused", "StandIn", "Unfit", "lifted", "rank", "rule"]
-
-
 # ----------------------------------------------------------------------------
 # Why a function is called element by element after all.
 # ----------------------------------------------------------------------------

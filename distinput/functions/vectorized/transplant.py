@@ -20,9 +20,6 @@ import numpy as np
 from distinput.functions.vectorized.answers import Rules, picked
 from distinput.functions.vectorized.stand_in import FUNCTIONS, Refused, StandIn
 
-__all__ = ["NAMES", "ConstantArray", "NumPy", "Transplant", "check_code", "names_read", "table_of"]
-
-
 # ----------------------------------------------------------------------------
 # Arrays that are the same for all elements, and may be indexed by a stand-in: `table[x]`.
 # ----------------------------------------------------------------------------

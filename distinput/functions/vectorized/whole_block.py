@@ -28,9 +28,6 @@ from distinput.values.leaves import STRING, as_leaf
 from distinput.values.nest import Structure, structure_of
 from distinput.values.spec import LeafSpec, Spec
 
-__all__ = ["Vectorizer", "WholeBlock", "called_by_block", "tried"]
-
-
 _SAMPLES = 5
 """Elements of the first block of a kind that are compared with calls for each of them; later one of each block."""
 
