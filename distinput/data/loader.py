@@ -6,8 +6,8 @@ import sys
 import warnings
 
 from distinput.errors import InputWarning
+from distinput.plan.families import walk_made
 from distinput.plan.node import Node, walk
-from distinput.plan.seeds import walk_made
 from distinput.run.threads import LoaderWorker, loader_worker
 
 _NEAR = 6

@@ -30,9 +30,9 @@ from distinput.formats.elements import Elements
 from distinput.ops.snapshot import saved_elements
 from distinput.plan.check import callable_argument
 from distinput.plan.code import function_word
+from distinput.plan.families import drawn_seeds, stores
 from distinput.plan.fingerprint import difference, fingerprint
 from distinput.plan.node import INFINITE, Node
-from distinput.plan.seeds import drawn_seeds, stores
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 from distinput.values.spec_json import spec_json

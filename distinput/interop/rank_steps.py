@@ -15,13 +15,13 @@ from distinput.distribute.input.dealing import StepPadding
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.files.manifest import FileTable
 from distinput.ops.reader import FileNames
+from distinput.ops.rebatch import row_counts
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
-from distinput.ops.unbatch import row_counts
 from distinput.plan.check import at_least
+from distinput.plan.families import walk_made
 from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Node, walk
-from distinput.plan.seeds import walk_made
 from distinput.rewrite.rules import Running
 from distinput.run.threads import Closing
 from distinput.sharding.own_rows import batch_size_of, own_steps, with_common_order

@@ -31,17 +31,15 @@ from distinput.ops.choose import Choose
 from distinput.ops.concatenate import Concatenate
 from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.identity import AssertCardinality
+from distinput.ops.map import RandomKeys
 from distinput.ops.padded_batch import PaddedBatch
-from distinput.ops.random_keys import RandomKeys
 from distinput.ops.reader import Counts, Reader
-from distinput.ops.rebatch import LegacyRebatch, Rebatch
+from distinput.ops.rebatch import LegacyRebatch, Rebatch, Unbatch
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.take import Take
-from distinput.ops.unbatch import Unbatch
 from distinput.ops.zip import Zip
-from distinput.plan.families import Batching, OneForOne, Transparent
+from distinput.plan.families import Batching, OneForOne, Transparent, placed
 from distinput.plan.node import UNKNOWN, Node, walk
-from distinput.plan.seeds import placed
 from distinput.values.nest import structure_of
 
 __all__ = ["Numbered", "flat_numbers", "numbered", "only_counts"]

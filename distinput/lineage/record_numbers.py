@@ -53,7 +53,7 @@ class Reached(Protocol):
 
 
 def reached(node: Node) -> Reached:
-    """The elements of a tree by their positions; its random steps have their places (`plan.places`)."""
+    """The elements of a tree by their positions; its random steps have their places (`placed`)."""
     if node.fetches and node.cardinality != UNKNOWN:
         return _Fetched(node, node.cardinality)
     try:

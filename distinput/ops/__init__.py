@@ -52,7 +52,6 @@ if TYPE_CHECKING:
         sql,
         tables,
         take,
-        unbatch,
         unique,
         window,
         zip,

@@ -24,9 +24,9 @@ from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
 from distinput.plan.check import at_least, integer, normalized, without_sparse
+from distinput.plan.families import drawn_seeds, with_seed
 from distinput.plan.fingerprint import is_count, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.seeds import drawn_seeds, with_seed
 from distinput.run.run import Run, called
 from distinput.streaming.groups import Groups
 from distinput.values.leaves import STRING, as_leaf, shape_of

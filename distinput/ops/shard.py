@@ -12,9 +12,8 @@ from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
-from distinput.plan.families import SameElements
+from distinput.plan.families import SameElements, own_draw
 from distinput.plan.node import UNKNOWN, Needs
-from distinput.plan.seeds import own_draw
 from distinput.run.run import Run
 
 SHARD_HINT = -1

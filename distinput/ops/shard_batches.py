@@ -16,13 +16,12 @@ from distinput.columns.sparse_rows import SparseRows, unfolded
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.reader import Reader
+from distinput.ops.rebatch import first_dimension, row_counts
 from distinput.ops.shuffle import Shuffle
-from distinput.ops.unbatch import first_dimension, row_counts
 from distinput.plan.batch_sizes import BatchSizes, RowRanges
 from distinput.plan.check import at_least, integer
-from distinput.plan.families import SameElements
+from distinput.plan.families import SameElements, own_draw
 from distinput.plan.node import INFINITE, Node, walk
-from distinput.plan.seeds import own_draw
 from distinput.run.run import Run
 from distinput.values.sparse_tensor import sparse_rows
 from distinput.values.spec import LeafSpec, Spec, TensorSpec, no_rows

@@ -18,9 +18,8 @@ from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, integer
-from distinput.plan.families import SameElements
+from distinput.plan.families import SameElements, walk_made
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.seeds import walk_made
 from distinput.run.run import Run
 from distinput.values.randomness import key_of, words_of
 

@@ -265,7 +265,7 @@ class Node(ABC):
 
     @property
     def differs_by_place(self) -> bool:
-        """Whether it has other random numbers at each of its places in a tree (`plan.seeds`)."""
+        """Whether it has other random numbers at each of its places in a tree (`plan.families`)."""
         return False
 
     @property

@@ -16,9 +16,8 @@ from distinput.columns.state import Digest
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later
 from distinput.plan.check import AUTOTUNE
-from distinput.plan.families import Batching
+from distinput.plan.families import Batching, placed
 from distinput.plan.node import Node, Origin, walk
-from distinput.plan.seeds import placed
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
@@ -207,11 +206,11 @@ def shuffle_of_one(node: Node) -> Node | None:
     return None
 
 
-@_about("unbatch")
+@_about("rebatch")
 def batch_then_unbatch(node: Node) -> Node | None:
     """Rows that are stacked and taken apart again; only if no batch can be an error, as by rows that differ in shape."""
     match node:
-        case ops.unbatch.Unbatch(ops.batch.Batch(x, _, False) as batch) if not batch.may_fail:
+        case ops.rebatch.Unbatch(ops.batch.Batch(x, _, False) as batch) if not batch.may_fail:
             return x
     return None
 

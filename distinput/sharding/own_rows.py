@@ -10,17 +10,17 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
+from distinput.ops.map import RandomKeys
 from distinput.ops.prefetch import Prefetch
-from distinput.ops.random_keys import RandomKeys
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import OwnPieces, OwnRows, OwnShares, RowReader, ShardBatches, ShuffledRows
 from distinput.ops.shuffle import Shuffle
 from distinput.plan.batch_sizes import Assignment, RowRanges
+from distinput.plan.families import with_seed
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
 from distinput.plan.options import AutoShardPolicy, Decision, Policy, Share, options_of
-from distinput.plan.seeds import with_seed
 from distinput.sharding.policies import policy_named
 from distinput.values.nest import component
 from distinput.values.spec import SparseTensorSpec, TensorSpec

@@ -16,8 +16,8 @@ from distinput.columns.picked import WIDE_BYTES, Picked
 from distinput.columns.rows import PACE_SECONDS, Stream
 from distinput.columns.state import State
 from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.families import placed
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.seeds import placed
 from distinput.run.run import Run
 from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
@@ -149,7 +149,7 @@ def positions_of(node: Node) -> Positions:
 
 
 def positions_in(node: Node) -> Positions:
-    """As `positions_of`, for a tree whose random steps have their places already (`plan.places`).
+    """As `positions_of`, for a tree whose random steps have their places already (`placed`).
 
     Raises:
       TypeError: as for `positions_of`.

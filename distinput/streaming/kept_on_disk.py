@@ -25,10 +25,9 @@ from distinput.errors import DataLossError, FailedPreconditionError, InputWarnin
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.plan.check import normalized
 from distinput.plan.code import objects_word
-from distinput.plan.families import SameElements
+from distinput.plan.families import SameElements, drawn_seeds, stores
 from distinput.plan.fingerprint import Fingerprint, difference, fingerprint, layout, misfit
 from distinput.plan.node import INFINITE, Needs, Node, walk
-from distinput.plan.seeds import drawn_seeds, stores
 from distinput.run.run import Run
 from distinput.values.nest import LEAF
 from distinput.values.spec_json import spec_json

@@ -169,7 +169,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "tqdm": ("distinput/cli/*", "distinput/data/progress.py"),
     "transformers": ("distinput/interop/torch/trainer_feed.py",),  # in a Trainer that runs, which has loaded it
     "typing_extensions": (
-        "distinput/data/optional.py",
+        "distinput/data/iterator.py",
         "distinput/train/manager.py",
     ),  # read by type checkers alone, which bring it along
 }

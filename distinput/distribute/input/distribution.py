@@ -26,9 +26,9 @@ from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBat
 from distinput.distribute.input.step_source import INFINITE, StepSource, Terms
 from distinput.ops.balance_rows import BalanceRows
 from distinput.plan.batch_sizes import Assignment
+from distinput.plan.families import with_seed
 from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy, Decision
-from distinput.plan.seeds import with_seed
 from distinput.sharding.own_rows import FrameworkRebatch, auto_shard, decide, rebatch_for, with_common_order
 from distinput.values.nest import component
 from distinput.values.spec import LeafSpec, SparseTensorSpec, Spec, TensorSpec

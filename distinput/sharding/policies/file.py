@@ -13,8 +13,7 @@ from distinput.functions.inference import results_of
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.generator import Generator
 from distinput.ops.interleave import Interleave
-from distinput.ops.map import Map
-from distinput.ops.random_keys import RandomKeys
+from distinput.ops.map import Map, RandomKeys
 from distinput.ops.shard import Shard
 from distinput.plan.families import Rows
 from distinput.plan.node import Needs, Node, walk
