@@ -9,6 +9,7 @@ of its own, most of which are loaded when they are first needed.
 import copy
 import dataclasses
 import inspect
+import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, SupportsIndex, TypeAlias, TypeVar, overload
@@ -1150,9 +1151,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         n = self.cardinality()
         if n >= 0:
             return n
-        raise TypeError(
-            ("The dataset is infinite." if n == INFINITE else "The dataset length is unknown.") + loader.advice()
-        )
+        advice = loader.advice() if "torch.utils.data" in sys.modules else ""  # `list` asks for the length too
+        raise TypeError(("The dataset is infinite." if n == INFINITE else "The dataset length is unknown.") + advice)
 
     def __bool__(self) -> bool:
         return True

@@ -364,9 +364,9 @@ def _fewer(wanted: tuple[str, ...], source: Node) -> bool:
     return known is None or set(wanted) < set(known)
 
 
-def _is_made(node: Node) -> "TypeGuard[ops.flat_map.FlatMap | ops.interleave.Interleave]":
+def _is_made(node: Node) -> "TypeGuard[ops.flat_map.MakesDatasets]":
     """Whether a function makes the datasets of its elements."""
-    return isinstance(node, ops.flat_map.FlatMap | ops.interleave.Interleave)
+    return isinstance(node, ops.flat_map.MakesDatasets)
 
 
 def _is_moved(node: Node) -> "TypeGuard[ops.prefetch.Prefetch | ops.shuffle.Shuffle]":
