@@ -22,8 +22,8 @@ from distinput.functions.chain import Chain, calling
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.compiled import Compiled, compiled
 from distinput.functions.inference import infer
-from distinput.functions.parts import Calling
 from distinput.functions.workers import (
+    Calling,
     called_as_measured,
     called_by_executor,
     called_in_processes,

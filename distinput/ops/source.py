@@ -15,13 +15,18 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, Mark, State, evenly
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, MadeBlock, held
-from distinput.functions.parts import Calling, Done, Note, Parts, Reads, work
 from distinput.functions.workers import (
+    Calling,
+    Done,
+    Note,
+    Parts,
+    Reads,
     called_as_measured,
     called_at_once,
     called_in_processes,
     called_in_threads,
     trial,
+    work,
     workforce_of,
 )
 from distinput.ops.range import Range
