@@ -399,9 +399,6 @@ def _knows_a_dimension(leaf: LeafSpec) -> bool:
     return bool(leaf.shape) and any(d is not None for d in leaf.shape or ())
 
 
-"""Real elements on which a function may fail before the first one that shows what it returns."""
-
-
 def _shown(call: Callable[[Any], Any], source: Node) -> Spec | None:
     """The spec of what `call` returns for the first real element on which it works; None if there are no elements."""
     failure: Exception | None = None

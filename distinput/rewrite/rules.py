@@ -66,8 +66,12 @@ def read_for_batches(node: Node) -> Node | None:
 
 @_about("shard_batches")
 def own_shares(node: Node) -> Node | None:
-    """See `sharding.own_rows.own_shares`."""
-    return own_rows.own_shares(node)
+    """`shard_batches` reads only its own rows, where rows can be reached by position."""
+    match node:
+        case ops.shard_batches.ShardBatches() if node.num_shards > 1:
+            own = own_rows.own_steps(node, 0, 1)
+            return None if own is None else ops.shard_batches.OwnShares(node, own, origin=node.origin)
+    return None
 
 
 # ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.shard import Shard
-from distinput.ops.shard_batches import OwnPieces, OwnRows, OwnShares, RowReader, ShardBatches, ShuffledRows
+from distinput.ops.shard_batches import OwnPieces, OwnRows, RowReader, ShardBatches, ShuffledRows
 from distinput.ops.shuffle import Shuffle
 from distinput.plan.batch_sizes import Assignment, RowRanges
 from distinput.plan.families import with_seed
@@ -33,7 +33,6 @@ __all__ = [
     "decide",
     "own_pieces",
     "own_rows",
-    "own_shares",
     "own_steps",
     "policy_of",
     "rebatch_for",
@@ -180,14 +179,6 @@ def own_rows(shard: Shard) -> Node | None:
     below, pieces = (cut.input, cut.num_replicas) if isinstance(cut, LegacyRebatch) else (cut, 1)
     made = own_pieces(below, Assignment(pieces, shard.index, shard.num_shards))
     return None if made is None or made.spec != shard.spec else made
-
-
-def own_shares(node: Node) -> Node | None:
-    """`shard_batches` reads only its own rows, where rows can be reached by position."""
-    if not isinstance(node, ShardBatches) or node.num_shards == 1:
-        return None
-    own = own_steps(node, 0, 1)
-    return None if own is None else OwnShares(node, own, origin=node.origin)
 
 
 def own_steps(node: Node, index: int, count: int) -> Node | None:
