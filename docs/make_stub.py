@@ -18,8 +18,7 @@ from inspect import Parameter
 from pathlib import Path
 
 from distinput.data import file_datasets
-from distinput.data.dataset import Dataset
-from distinput.data.transformation import adds_an_op
+from distinput.data.dataset import Dataset, adds_an_op
 
 DATA = Path(__file__).parents[1] / "distinput" / "data"
 STUB = DATA / "transformations.pyi"
@@ -43,7 +42,7 @@ from numpy.typing import NDArray
 
 from distinput.values.sparse_tensor import SparseTensor
 from distinput.data.dataset import Dataset
-from distinput.data.optional import T_co
+from distinput.data.iterator import T_co
 from distinput.formats.features import Feature
 from distinput.plan.options import Options
 from distinput.plan.options import SkipErrors

@@ -23,32 +23,6 @@ if TYPE_CHECKING:
 else:
     sparse_rows = later("distinput.columns.sparse_rows")  # few elements are sparse
 
-__all__ = [
-    "MOST_BYTES",
-    "MOST_ROWS",
-    "Block",
-    "ColumnBlock",
-    "Failure",
-    "Step",
-    "Trouble",
-    "balanced_slice",
-    "balanced_slices",
-    "block_rows",
-    "concat_blocks",
-    "gathered_rows",
-    "is_defect",
-    "is_defect_within",
-    "note_open_files",
-    "of_all",
-    "picked_rows",
-    "rows_within",
-    "sound_parts",
-    "stack_prefix",
-    "stacked_parts",
-    "trouble_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # Blocks: many consecutive elements, one column for each leaf.
 #

@@ -14,20 +14,6 @@ from distinput.columns.regroup import concat_columns
 from distinput.kernels.spans import gather_rows, place_rows
 from distinput.values.buffers import empty
 
-__all__ = [
-    "WIDE_BYTES",
-    "Memory",
-    "Picked",
-    "RowArray",
-    "check_rows",
-    "chosen",
-    "in_order",
-    "joined",
-    "picked",
-    "put_in_order",
-]
-
-
 # ----------------------------------------------------------------------------
 # Rows by their numbers, copied only when they are asked for.
 #

@@ -15,23 +15,6 @@ from distinput.values.ragged_rows import row_numbers, splits_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import RaggedTensorSpec
 
-__all__ = [
-    "NO_ROWS",
-    "Arrays",
-    "Datasets",
-    "Objects",
-    "Ragged",
-    "RaggedBatches",
-    "batches_of",
-    "column_of_arrays",
-    "column_of_ragged",
-    "frozen_rows",
-    "ragged_spec",
-    "ragged_tensor",
-    "rows_column",
-]
-
-
 # ----------------------------------------------------------------------------
 # Rows that differ in their first dimension: *spans* (start and length) over a column of values, which are not moved.
 # ----------------------------------------------------------------------------

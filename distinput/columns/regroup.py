@@ -27,24 +27,6 @@ from distinput.values.nest import component
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import ElementsSpec, LeafSpec, Spec
 
-__all__ = [
-    "as_nest",
-    "as_ragged",
-    "as_ragged_tensors",
-    "as_stated",
-    "as_stated_leaves",
-    "column_of",
-    "column_of_values",
-    "concat_columns",
-    "concatenated",
-    "joined_columns",
-    "leaves_for",
-    "loose_rows",
-    "split",
-    "stack",
-]
-
-
 # ----------------------------------------------------------------------------
 # Values of Python where somebody has stated what they are: numbers and lists have no dtype of their own, and take that one.
 # ----------------------------------------------------------------------------

@@ -15,9 +15,6 @@ from distinput.columns.state import Mark, State
 from distinput.values.buffers import copy_of
 from distinput.values.spec import RaggedTensorSpec, Spec
 
-__all__ = ["PACE_SECONDS", "ChunkedBlock", "RowQueue", "Stream", "chunked", "loosened", "passing_over", "stackable"]
-
-
 # ----------------------------------------------------------------------------
 # Elements that span several blocks, seen as one sequence; those that cross a border are copied when they are handed out.
 #

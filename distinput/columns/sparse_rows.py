@@ -17,8 +17,6 @@ from distinput.errors import InvalidArgumentError
 from distinput.values.nest import Structure
 from distinput.values.sparse_tensor import SparseTensor
 
-__all__ = ["SparseRows", "folded", "unfolded"]
-
 
 @final
 class SparseRows(SelfGrouped):

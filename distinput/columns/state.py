@@ -13,25 +13,6 @@ from distinput.columns.ragged import Ragged
 from distinput.errors import StateError
 from distinput.url_secrets import public_url
 
-__all__ = [
-    "MOST_BYTES",
-    "READABLE",
-    "VERSION",
-    "Digest",
-    "Mark",
-    "State",
-    "common_folder",
-    "compact",
-    "evenly",
-    "opened",
-    "sealed",
-    "spaced",
-    "start_of",
-    "texts_of",
-    "word_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # States: plain JSON values that say where a stream stands.
 #

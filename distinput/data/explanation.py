@@ -11,8 +11,6 @@ from distinput.rewrite import rewrite
 from distinput.sharding.planning import shard_plan
 from distinput.sharding.shard_plan import ShardPlan
 
-__all__ = ["Explanation", "explanation_of"]
-
 
 @dataclass(frozen=True)
 class Explanation:

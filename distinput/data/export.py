@@ -9,8 +9,6 @@ from distinput.data.iterator import DatasetLike
 from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.plan.node import INFINITE
 
-__all__ = ["arrow_reader", "arrow_table", "pandas_frame", "polars_frame"]
-
 
 def arrow_reader(dataset: DatasetLike, text: Text = False) -> Any:
     """A pyarrow RecordBatchReader over a pass, which makes each batch when it is asked for."""

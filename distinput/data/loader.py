@@ -6,11 +6,9 @@ import sys
 import warnings
 
 from distinput.errors import InputWarning
+from distinput.plan.families import walk_made
 from distinput.plan.node import Node, walk
-from distinput.plan.seeds import walk_made
 from distinput.run.threads import LoaderWorker, loader_worker
-
-__all__ = ["advice", "first_pass", "look_again", "look_around", "look_at_positions"]
 
 _NEAR = 6
 """Frames between a method of a dataset and the DataLoader that calls it, at most."""

@@ -5,11 +5,8 @@ import json
 from typing import Any, Generic, Self
 
 from distinput.data.dataset import Dataset
-from distinput.data.iterator import DatasetIterator
-from distinput.data.optional import T_co
+from distinput.data.iterator import DatasetIterator, T_co
 from distinput.errors import StateError
-
-__all__ = ["NumpyIterator"]
 
 
 class NumpyIterator(Generic[T_co]):

@@ -8,15 +8,11 @@ from time import monotonic
 from typing import Any, Generic, Protocol, Self, TextIO
 
 from distinput.columns.state import State
-from distinput.data.iterator import DatasetIterator
-from distinput.data.optional import T_co
+from distinput.data.iterator import DatasetIterator, T_co
 from distinput.data.stats import Stats
 from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.names.words import number_text, seconds_text
 from distinput.run.threads import Closing
-
-__all__ = ["ProgressBar", "ShownPass"]
-
 
 # ----------------------------------------------------------------------------
 # A bar that shows how far something is: tqdm's, rich's, or a line of text; nothing where nobody watches.

@@ -27,19 +27,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
 
-__all__ = [
-    "Recording",
-    "Sample",
-    "Span",
-    "Trace",
-    "TracedRun",
-    "Watchable",
-    "chrome_trace",
-    "recorded",
-    "resident_bytes",
-]
-
-
 # ----------------------------------------------------------------------------
 # What was noted of a pass: which step ran when on which thread, what it waited for, how full its buffers were.
 # ----------------------------------------------------------------------------

@@ -5,13 +5,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from distinput.data.dataset import Dataset
-from distinput.data.transformation import transformation
+from distinput.data.dataset import Dataset, transformation
 from distinput.names.registry import Registry
 from distinput.plan.node import Node
-
-__all__ = ["OPS", "dataset_of", "register_op", "step"]
-
 
 OPS: Registry[Callable[..., Node]] = Registry("op", {})
 """The registered ops by name."""

@@ -12,8 +12,6 @@ from distinput.plan.fingerprint import difference, fingerprint, is_count, is_fin
 from distinput.plan.node import Node
 from distinput.rewrite.rules import Running
 
-__all__ = ["Seal", "place_in"]
-
 _PLACE = {"plan", "epoch", "at", "skip"}
 _WHEN = "when the state was saved"
 _LAST_PASS = (1 << 63) - 1

@@ -10,8 +10,6 @@ from distinput.ops.reader import Reader
 from distinput.plan.node import Node, walk
 from distinput.run.run import OpCounters, Run
 
-__all__ = ["SMALL_BATCH", "Stats", "stats_of"]
-
 SMALL_BATCH = 16
 """A batch of so few rows costs about as much to hand out as one of many."""
 

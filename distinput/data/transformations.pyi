@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from distinput.values.sparse_tensor import SparseTensor
 from distinput.data.dataset import Dataset
-from distinput.data.optional import T_co
+from distinput.data.iterator import T_co
 from distinput.formats.features import Feature
 from distinput.plan.options import Options
 from distinput.plan.options import SkipErrors

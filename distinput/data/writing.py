@@ -30,10 +30,10 @@ from distinput.formats.elements import Elements
 from distinput.ops.snapshot import saved_elements
 from distinput.plan.check import callable_argument
 from distinput.plan.code import function_word
+from distinput.plan.families import drawn_seeds, stores
 from distinput.plan.fingerprint import difference, fingerprint
 from distinput.plan.node import INFINITE, Node
-from distinput.plan.reach import Reached
-from distinput.plan.seeds import drawn_seeds, stores
+from distinput.plan.reach import ReachedCode
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 from distinput.values.spec_json import spec_json
@@ -43,9 +43,6 @@ from distinput.writers.manifest import MANIFEST, Journal, WrittenFile, WrittenFi
 from distinput.writers.open_file import Cut, KeptFiles, OpenFile, Pieces, file_numbers
 from distinput.writers.stage import Stage, WriteJob, merging, parts_of, publish, remove_data, tidy
 from distinput.writers.writer import Writer
-
-__all__ = ["BlockPass", "Request", "Spool", "Writing", "load", "request_of", "save", "write"]
-
 
 # ----------------------------------------------------------------------------
 # A pass over a dataset in blocks, with states from which another process goes on: what writing reads.
@@ -266,7 +263,7 @@ class Writing:
     def __init__(self, dataset: DatasetLike, request: Request, stage: Stage) -> None:
         self.dataset, self.request, self.stage = dataset, request, stage
         self.spec = dataset.node.spec
-        self.pipeline, self.reached = fingerprint(dataset.node), Reached.by(dataset.node).code_word
+        self.pipeline, self.reached = fingerprint(dataset.node), ReachedCode.by(dataset.node).code_word
         cut, job = request.cut, request.job
         self.key: list[Any] = [
             [request.writer.name, repr(request.writer)],

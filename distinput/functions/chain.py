@@ -36,8 +36,6 @@ from distinput.values.spec import (
     opened,
 )
 
-__all__ = ["Chain", "Kinds", "calling"]
-
 
 def calling(function: Callable[..., Any]) -> Callable[[Any], Any]:
     """`function` as a function of one element: a tuple is unpacked into arguments, and a returned list becomes a tuple.

@@ -38,23 +38,6 @@ from distinput.values.spec import (
     shape_fits,
 )
 
-__all__ = [
-    "Claim",
-    "MadeBlock",
-    "Misfit",
-    "SelfReferenceError",
-    "alike",
-    "behind",
-    "between",
-    "described",
-    "first_misfit",
-    "formed",
-    "held",
-    "unlike",
-    "widened",
-]
-
-
 # ----------------------------------------------------------------------------
 # Whether elements are what a signature says, looked at a block at a time.
 #

@@ -16,8 +16,6 @@ from distinput.values.buffers import empty
 from distinput.values.nest import LEAF, Structure, tuple_of
 from distinput.values.spec import LeafSpec, Spec, TensorSpec
 
-__all__ = ["Compiled", "compiled"]
-
 _FEWEST = 64
 """Rows of the first call, whose time tells how many rows the next ones may take before results have to be sent."""
 

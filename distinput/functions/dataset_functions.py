@@ -14,28 +14,13 @@ from distinput.columns.block import Failure, trouble_of
 from distinput.columns.rows import RowQueue
 from distinput.functions.chain import calling
 from distinput.functions.inference import infer, parts_of
-from distinput.plan.families import Seeded
+from distinput.plan.families import Seeded, placed, with_drawn_seeds
 from distinput.plan.node import UNKNOWN, Node, walk
-from distinput.plan.seeds import placed, with_drawn_seeds
 from distinput.run.run import Run, note_element
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.randomness import key_of, unseeded
 from distinput.values.spec import DatasetSpec, Spec
-
-__all__ = [
-    "CachedIterable",
-    "Making",
-    "Through",
-    "check_first",
-    "count_of_made",
-    "hash_of",
-    "held_datasets",
-    "next_made",
-    "node_of",
-    "spec_of_elements",
-]
-
 
 T = TypeVar("T")
 

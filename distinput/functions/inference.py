@@ -38,18 +38,6 @@ from distinput.values.spec import (
     opened,
 )
 
-__all__ = [
-    "further_samples",
-    "in_memory",
-    "infer",
-    "made_up_samples",
-    "parts_of",
-    "real_elements",
-    "results_of",
-    "samples",
-]
-
-
 # ----------------------------------------------------------------------------
 # Elements on which a function is tried to find out what it returns: real ones if they are in memory, otherwise made up.
 #
@@ -409,9 +397,6 @@ def _knows_a_dimension(leaf: LeafSpec) -> bool:
     if isinstance(leaf, ElementsSpec):
         return any(map(_knows_a_dimension, Spec.of(leaf.element_spec).leaves))
     return bool(leaf.shape) and any(d is not None for d in leaf.shape or ())
-
-
-"""Real elements on which a function may fail before the first one that shows what it returns."""
 
 
 def _shown(call: Callable[[Any], Any], source: Node) -> Spec | None:

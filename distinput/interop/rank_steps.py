@@ -4,7 +4,7 @@
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.state import State, opened, sealed
@@ -15,13 +15,13 @@ from distinput.distribute.input.dealing import StepPadding
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.files.manifest import FileTable
 from distinput.ops.reader import FileNames
+from distinput.ops.rebatch import row_counts
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
-from distinput.ops.unbatch import row_counts
 from distinput.plan.check import at_least
+from distinput.plan.families import walk_made
 from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Node, walk
-from distinput.plan.seeds import walk_made
 from distinput.rewrite.rules import Running
 from distinput.run.threads import Closing
 from distinput.sharding.own_rows import batch_size_of, has_batches, own_steps, with_common_order
@@ -51,9 +51,7 @@ __all__ = [
 class ShardNames(FileNames):
     """Names such as "shard 3 of 8"; the sizes in the table are weights for balancing."""
 
-    @property
-    def op(self) -> str:
-        return "shards"
+    op: ClassVar[str] = "shards"
 
     @cached_property
     def names(self) -> None:  # type: ignore[override]  # nothing is known of them but that they are there

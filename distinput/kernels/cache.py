@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING
 
 from distinput.names.lazy import later
 
-__all__ = ["CacheSlot", "holds", "is_own", "is_own_file", "may_hold", "place"]
-
-
 # ----------------------------------------------------------------------------
 # Whether a folder is this user's own: what is cached in it is believed, or even executed.
 # ----------------------------------------------------------------------------

@@ -30,8 +30,6 @@ try:
 except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ENTRY", "claimed", "load", "read", "write"]
-
 ENTRY = "distinput_kernel"
 """The name of the function in object code that Python calls."""
 

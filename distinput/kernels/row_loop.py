@@ -13,8 +13,6 @@ import numpy as np
 
 from distinput.kernels import kernel
 
-__all__ = ["RowLoop", "row_loop"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 Types = tuple[np.dtype[Any], ...]
 

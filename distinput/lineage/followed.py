@@ -22,9 +22,8 @@ from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.identity import AssertCardinality
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.reader import Reader
-from distinput.ops.rebatch import LegacyRebatch, Rebatch
+from distinput.ops.rebatch import LegacyRebatch, Rebatch, Unbatch
 from distinput.ops.shard_batches import ShardBatches
-from distinput.ops.unbatch import Unbatch
 from distinput.ops.zip import Zip
 from distinput.plan.families import Batching, OneForOne, SameElements
 from distinput.plan.fingerprint import misfit

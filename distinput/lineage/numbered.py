@@ -23,17 +23,15 @@ from distinput.ops.choose import Choose
 from distinput.ops.concatenate import Concatenate
 from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.identity import AssertCardinality
+from distinput.ops.map import RandomKeys
 from distinput.ops.padded_batch import PaddedBatch
-from distinput.ops.random_keys import RandomKeys
 from distinput.ops.reader import Counts, Reader
-from distinput.ops.rebatch import LegacyRebatch, Rebatch
+from distinput.ops.rebatch import LegacyRebatch, Rebatch, Unbatch
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.take import Take
-from distinput.ops.unbatch import Unbatch
 from distinput.ops.zip import Zip
-from distinput.plan.families import Batching, OneForOne, Transparent
+from distinput.plan.families import Batching, OneForOne, Transparent, placed
 from distinput.plan.node import UNKNOWN, Latest, Node, walk
-from distinput.plan.seeds import placed
 from distinput.run.run import Run
 from distinput.streaming.by_position import positions_in
 from distinput.values.nest import LEAF, structure_of
@@ -104,7 +102,7 @@ Reached: TypeAlias = _Fetched | _Walked
 
 
 def reached(node: Node) -> Reached:
-    """The elements of a tree by their positions; its random steps have their places (`plan.places`)."""
+    """The elements of a tree by their positions; its random steps have their places (`placed`)."""
     if node.fetches and node.cardinality != UNKNOWN:
         return _Fetched(node, node.cardinality)
     try:

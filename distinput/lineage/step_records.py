@@ -20,8 +20,8 @@ from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBat
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.lineage.followed import Followed
 from distinput.lineage.numbered import Numbered, numbered
+from distinput.plan.families import drawn_seeds, stores, with_drawn_seeds
 from distinput.plan.node import UNKNOWN, Node, walk
-from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite.rules import Running
 from distinput.sharding.own_rows import FrameworkRebatch
 from distinput.sharding.shard_plan import workers_of

@@ -5,8 +5,6 @@ from collections.abc import Collection
 
 from distinput.names.words import CHANGE, EMBEDDING, GRAPHS, SERVICE, declined, meant, told
 
-__all__ = ["absent", "absent_member", "elsewhere"]
-
 _FUNCTIONS = "inside of functions, values are NumPy's: use NumPy", CHANGE
 _MODELS = "it has input pipelines and distribution, not models: use those of PyTorch, JAX or Keras", CHANGE
 _RANDOM = "draw from a NumPy generator that is seeded by the element", CHANGE

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any
 
-__all__ = ["later", "lazy", "placed"]
-
 
 def lazy(
     module: str, own: Collection[str] = (), besides: Collection[str] = ()

@@ -12,9 +12,6 @@ from typing import Any, Generic, TypeVar, cast
 
 from distinput.names.lazy import placed
 
-__all__ = ["GROUP", "Registry", "failures", "load_extensions", "when_imported"]
-
-
 # ----------------------------------------------------------------------------
 # Packages that add names to distinput: they are imported when a name is first asked for that is not known.
 #

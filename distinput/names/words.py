@@ -6,25 +6,6 @@ from typing import Any
 
 from distinput.names.lazy import placed
 
-__all__ = [
-    "CHANGE",
-    "EMBEDDING",
-    "GRAPHS",
-    "KINDS",
-    "MEMBERS",
-    "PAGE",
-    "SERVICE",
-    "Cure",
-    "bytes_text",
-    "declined",
-    "html",
-    "meant",
-    "number_text",
-    "seconds_text",
-    "told",
-]
-
-
 # ----------------------------------------------------------------------------
 # What is said of names of TensorFlow that are not there: sections of the documentation, and members of classes.
 # ----------------------------------------------------------------------------

@@ -18,9 +18,6 @@ from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["AsRows", "AsText", "RowDicts", "as_str"]
-
-
 # ----------------------------------------------------------------------------
 # What a structure makes of the leaves of an element; of specs, names and columns it makes what it would without.
 # ----------------------------------------------------------------------------

@@ -21,8 +21,6 @@ from distinput.plan.node import Needs
 from distinput.run.run import Run, note_element
 from distinput.values.spec import Spec
 
-__all__ = ["BalanceRows"]
-
 _UNITS = 1 << 40
 """What the costs of a batch sum to where they are no whole numbers."""
 
@@ -52,20 +50,14 @@ class BalanceRows(OneForOne):
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     indifferent: ClassVar[frozenset[str]] = OneForOne.indifferent | {"pieces"}
+    op: ClassVar[str] = "balance_replicas"
+    spec_given: ClassVar[bool] = True  # by the input
     cost: Callable[..., Any] | str | Sequence[str]
     pieces: int
-
-    @property
-    def op(self) -> str:
-        return "balance_replicas"
 
     @cached_property
     def spec(self) -> Spec:
         return self.input.spec
-
-    @property
-    def spec_given(self) -> bool:
-        return True  # by the input
 
     def batch_sizes(self) -> BatchSizes | None:
         return self.input.batch_sizes()

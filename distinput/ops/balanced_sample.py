@@ -28,8 +28,6 @@ from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 
-__all__ = ["BalancedSample", "MixtureWeights", "balanced_sample", "sample", "whole"]
-
 _ON_END = ("stop", "skip", "repeat")
 
 _MOST = 1024
@@ -201,6 +199,7 @@ class BalancedSample(Node):
     """
 
     tolerant: ClassVar[bool] = True
+    op: ClassVar[str] = "sample_from_datasets"
     sources: tuple[Node, ...]
     schedule: Schedule
     on_end: str = "skip"
@@ -209,10 +208,6 @@ class BalancedSample(Node):
     @cached_property
     def spec(self) -> Spec:
         return common_spec("sample_from_datasets", self.sources)
-
-    @property
-    def op(self) -> str:
-        return "sample_from_datasets"
 
     @property
     def cardinality(self) -> int:

@@ -23,9 +23,6 @@ from distinput.values.nest import Structure, structure_of
 from distinput.values.sparse_tensor import SparseTensor
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec
 
-__all__ = ["Batch", "RaggedBatch", "SparseBatch", "ragged_row"]
-
-
 # ----------------------------------------------------------------------------
 # `batch`: consecutive elements stacked.
 # ----------------------------------------------------------------------------

@@ -25,8 +25,6 @@ from distinput.streaming.padding import Late, Padding, padding_fills
 from distinput.values.nest import component
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["BatchByTokens"]
-
 _LAYOUTS = ("padded", "ragged")
 _MANY = (1 << 31) - 1
 
@@ -74,6 +72,7 @@ class BatchByTokens(Node):
     needs: ClassVar[Needs] = Needs.PART
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
+    spec_given: ClassVar[bool] = True  # by the input: elements are what they are, whatever `length_func` returns
     input: Node
     max_tokens: int
     layout: str = "padded"
@@ -138,10 +137,6 @@ class BatchByTokens(Node):
         if self.layout == "ragged":
             return self._rows_spec.map(lambda leaf: leaf.with_shape((None, *leaf.shape)))  # type: ignore[misc]
         return self.input.spec.map(lambda leaf: TensorSpec((None, *leaf.shape), leaf.dtype))  # type: ignore[misc, union-attr]
-
-    @property
-    def spec_given(self) -> bool:
-        return True  # by the input: elements are what they are, whatever `length_func` returns
 
     @property
     def cardinality(self) -> int:

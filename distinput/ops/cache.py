@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 else:
     snapshot = later("distinput.ops.snapshot")  # the cache that is kept in files
 
-__all__ = ["Cache", "CachedPass"]
-
 
 class CachedPass:
     """The pass that is kept: the epoch of the first one that began, and its elements once one with that epoch was complete."""
@@ -125,6 +123,7 @@ class Cache(SameElements):
     needs: ClassVar[Needs] = Needs.PART
     by_position: ClassVar[bool] = True
     indifferent: ClassVar[frozenset[str]] = frozenset({"max_bytes", "shared"})
+    keeps: ClassVar[bool] = True
     filename: str = ""
     max_bytes: int | None = field(default=None, kw_only=True)
     shared: str = field(default="", kw_only=True)
@@ -153,10 +152,6 @@ class Cache(SameElements):
         return snapshot.DiskCache(
             self.input, folder, self.max_bytes, shared=bool(self.shared), name=self.name, origin=self.origin
         )
-
-    @property
-    def keeps(self) -> bool:
-        return True
 
     @property
     def cardinality(self) -> int:

@@ -23,8 +23,6 @@ from distinput.values.nest import LEAF
 from distinput.values.randomness import uniform_at
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["Choose", "Draw", "DrawByWeights", "choose_from_datasets", "gathered", "sample_from_datasets", "shares_of"]
-
 _MOST = 1024
 
 

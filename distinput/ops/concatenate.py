@@ -18,8 +18,6 @@ from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 
-__all__ = ["Concatenate"]
-
 
 @dataclass(frozen=True, eq=False)
 class Concatenate(Node):

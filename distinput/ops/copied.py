@@ -15,9 +15,6 @@ from distinput.plan.families import OneForOne
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 
-__all__ = ["Copied", "CopyingBlock"]
-
-
 # ----------------------------------------------------------------------------
 # Large elements that are copied one by one as they are handed out, so each copy is in the cache when it is used.
 # ----------------------------------------------------------------------------

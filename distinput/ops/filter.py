@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`filter` and `take_while`: the elements for which a predicate, or an expression of pyarrow, holds."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +30,19 @@ from distinput.plan.node import Needs, Node
 from distinput.run.run import MOST_CALLS, Run, called, calls_of
 from distinput.values.spec import Spec
 
-__all__ = ["Filter", "TakeWhile", "Where"]
+
+@dataclass(frozen=True, eq=False)
+class _Thinned(SameElements):
+    thins: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.EACH
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0}
+
+    @abstractmethod
+    def kept(self, rows: Block) -> Ints:
+        """Which of some elements it keeps."""
 
 
 # ----------------------------------------------------------------------------
@@ -38,7 +51,7 @@ __all__ = ["Filter", "TakeWhile", "Where"]
 
 
 @dataclass(frozen=True, eq=False)
-class Where(SameElements):
+class Where(_Thinned):
     """Keep the elements for which `expression` is true; it is not where it is null.
 
     Shapes and order: unchanged. State: where the next element stands in the input.
@@ -48,14 +61,8 @@ class Where(SameElements):
         been put in already.
     """
 
-    thins: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs.EACH
+    op: ClassVar[str] = "filter"
     expression: Any
-
-    @property
-    def op(self) -> str:
-        return "filter"
 
     def added(self) -> Node:
         if self.input.known_spec is not None:
@@ -81,9 +88,6 @@ class Where(SameElements):
     def _evaluated(self) -> Any:
         return without_halves(self.expression)
 
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0}
-
     def stream(self, state: State, run: Run) -> Stream:
         for rows, _, _, at in passing_over(self.input.open(state["input"], run), state):
             if type(rows) is Failure or not rows.size:
@@ -93,7 +97,6 @@ class Where(SameElements):
             yield (rows if len(kept) == rows.size else rows.take(kept)), at(rows.size)
 
     def kept(self, rows: Block) -> Ints:
-        """Which of some elements it keeps."""
         assert self._checked
         return rows_where(rows, *self._read, self._evaluated)
 
@@ -108,7 +111,7 @@ class Where(SameElements):
 
 
 @dataclass(frozen=True, eq=False)
-class Filter(SameElements):
+class Filter(_Thinned):
     """Keep the elements for which `predicate` is true.
 
     Shapes and order: unchanged. State: where the next element stands in the input.
@@ -133,9 +136,6 @@ class Filter(SameElements):
     Source: `tf.data.Dataset.filter`.
     """
 
-    thins: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs.EACH
     predicate: Callable[..., Any]
 
     def __post_init__(self) -> None:
@@ -146,9 +146,6 @@ class Filter(SameElements):
         if not is_expression(self.predicate):
             return self
         return Where(self.input, self.predicate, name=self.name, origin=self.origin).added()
-
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
         upstream = self.input.open(state["input"], run)
@@ -165,12 +162,11 @@ class Filter(SameElements):
                 yield rows.take(indices + first), mark
 
     def kept(self, rows: Block) -> Ints:
-        """Which of some elements it keeps."""
         return np.flatnonzero(list(calls_of(_predicate("filter", self.predicate), rows, unpack=True)))
 
 
 @dataclass(frozen=True, eq=False)
-class TakeWhile(SameElements):
+class TakeWhile(_Thinned):
     """Elements up to the first one for which `predicate` is false.
 
     Shapes and order: unchanged. State: where the next element stands in the input.
@@ -185,8 +181,7 @@ class TakeWhile(SameElements):
     Source: `tf.data.Dataset.take_while`.
     """
 
-    thins: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.ALL
     keeps_batches: ClassVar[bool] = False  # TensorFlow's walk to the batch size stops here
     predicate: Callable[..., Any]
 
@@ -194,7 +189,7 @@ class TakeWhile(SameElements):
         take_functions(self, "take_while", "predicate")
 
     def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0, "ended": False}
+        return {**super().start(epoch), "ended": False}
 
     def stream(self, state: State, run: Run) -> Stream:
         if state["ended"]:

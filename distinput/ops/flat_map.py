@@ -28,11 +28,64 @@ from distinput.run.run import Run
 from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
-__all__ = ["FlatMap"]
+
+@dataclass(frozen=True, eq=False)
+class MakesDatasets(Node):
+    """A step whose elements are those of the datasets that a function makes, one of each element of the input."""
+
+    tolerant: ClassVar[bool] = True
+    counting_calls: ClassVar[bool] = True
+    draws: ClassVar[bool] = True  # seeds of datasets that the function makes follow from its own
+    input: Node
+    map_func: Callable[..., Any]
+    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
+    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
+    through: Through | None = field(default=None, kw_only=True, repr=False)
+    """What a rewrite has each dataset go through that the function made."""
+
+    def __post_init__(self) -> None:
+        take_functions(self, self.op, "map_func")
+
+    def added(self) -> Self:
+        check_first(self.op, self.map_func, self.input)
+        return self
+
+    @cached_property
+    def call(self) -> Making:
+        """The function of one element, which gives a node."""
+        return Making(self.op, self.map_func, self.drawn_seed, self.through)
+
+    @property
+    def waits(self) -> bool:
+        return may_wait(self.map_func)  # of a source that it makes
+
+    @cached_property
+    def made(self) -> Iterable[Node]:
+        return CachedIterable(results_of(self.call, self.input))
+
+    @cached_property
+    def spec(self) -> Spec:
+        if self.through is not None:
+            return self.through.spec
+        return self.claim.asked(self.op, lambda: spec_of_elements(self.op, self.call, self.input, self.map_func))
+
+    def count_elements(self) -> int:
+        return count_of_made(self.input, self.call, self.cardinality)
+
+    def first_number(self, state: State, *, begins: bool) -> int | None:
+        """How many datasets were made before the next one; None where that is of no account, or an old state does not tell.
+
+        Args:
+          state: where the pass goes on.
+          begins: whether none is open there.
+        """
+        begins = begins and not state["skip"] and state["input"] == self.input.start(state["epoch"])
+        number: int | None = state.get("number", 0 if begins and self.call.counts else None)
+        return number
 
 
 @dataclass(frozen=True, eq=False)
-class FlatMap(Node):
+class FlatMap(MakesDatasets):
     """The elements of the datasets that `map_func` makes of each element, one dataset after the other.
 
     Shapes: those of the elements of these datasets. State: where the current element stands in the input, and the state of its
@@ -51,48 +104,7 @@ class FlatMap(Node):
     Source: `tf.data.Dataset.flat_map`.
     """
 
-    tolerant: ClassVar[bool] = True
-    counting_calls: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.EACH
-    input: Node
-    map_func: Callable[..., Any]
-    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
-    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
-    through: Through | None = field(default=None, kw_only=True, repr=False)
-    """What a rewrite has each dataset go through that the function made."""
-
-    def __post_init__(self) -> None:
-        take_functions(self, "flat_map", "map_func")
-
-    def added(self) -> Self:
-        check_first("flat_map", self.map_func, self.input)
-        return self
-
-    @property
-    def draws(self) -> bool:
-        return True  # seeds of datasets that the function makes follow from its own
-
-    @cached_property
-    def call(self) -> Making:
-        """The function of one element, which gives a node."""
-        return Making("flat_map", self.map_func, self.drawn_seed, self.through)
-
-    @property
-    def waits(self) -> bool:
-        return may_wait(self.map_func)  # of a source that it makes
-
-    @cached_property
-    def made(self) -> Iterable[Node]:
-        return CachedIterable(results_of(self.call, self.input))
-
-    @cached_property
-    def spec(self) -> Spec:
-        if self.through is not None:
-            return self.through.spec
-        return self.claim.asked("flat_map", lambda: spec_of_elements("flat_map", self.call, self.input, self.map_func))
-
-    def count_elements(self) -> int:
-        return count_of_made(self.input, self.call, self.cardinality)
 
     def start(self, epoch: int) -> State:
         return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "inner": None}
@@ -101,15 +113,9 @@ class FlatMap(Node):
         inner = state["inner"]  # of a dataset that is not made yet
         return None if inner is None or isinstance(inner, dict) else "flat_map: 'inner' must be a state or null"
 
-    def _number(self, state: State) -> int | None:
-        """How many datasets were made before the next one; None where that is of no account, or an old state does not tell."""
-        begins = state["inner"] is None and not state["skip"] and state["input"] == self.input.start(state["epoch"])
-        number: int | None = state.get("number", 0 if begins and self.call.counts else None)
-        return number
-
     def stream(self, state: State, run: Run) -> Stream:
         epoch, inner = state["epoch"], state["inner"]
-        number = self._number(state)
+        number = self.first_number(state, begins=inner is None)
         queue = RowQueue(self.input.open(state["input"], run), state)
         self.decide(run)
         while queue.fill(1) or queue.failure is not None:

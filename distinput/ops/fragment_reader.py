@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`fragments` and `fragment_reader`: the records of fragments, which are parts of files."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -10,30 +10,22 @@ import numpy as np
 
 from distinput.columns.block import Block
 from distinput.columns.column import Ints
-from distinput.columns.rows import RowQueue, Stream
+from distinput.columns.rows import RowQueue
 from distinput.columns.state import Digest, Mark, State, common_folder, texts_of
 from distinput.errors import NotFoundError
 from distinput.files.manifest import NamesFingerprint
 from distinput.files.source import begun_within
 from distinput.formats.format import END, Format, Fragment, Fragments, Portion, Position
 from distinput.ops.range import Range
-from distinput.plan.families import in_one_order
-from distinput.plan.fingerprint import is_position
+from distinput.ops.reader import FileReader
 from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node
 from distinput.run.run import Run
 from distinput.streaming.ahead import (
     DAMAGE,
-    Pace,
     ReadingPlace,
-    blocks_ahead,
-    blocks_in,
     places,
-    portions_ahead,
-    portions_in,
 )
 from distinput.values.spec import Spec
-
-__all__ = ["FragmentNumbers", "FragmentReader"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +37,7 @@ class FragmentNumbers(Range):
     """
 
     indifferent: ClassVar[frozenset[str]] = frozenset({"parts"})  # their reader tells them
+    op: ClassVar[str] = "fragments"
     fragments: Fragments | None = None
 
     @staticmethod
@@ -52,16 +45,12 @@ class FragmentNumbers(Range):
         """The numbers of all fragments."""
         return FragmentNumbers(0, len(fragments), fragments=fragments)
 
-    @property
-    def op(self) -> str:
-        return "fragments"
-
     def arguments(self) -> dict[str, Any]:
         return {"parts": self.fragments}
 
 
 @dataclass(frozen=True, eq=False)
-class FragmentReader(Node):
+class FragmentReader(FileReader):
     """The records of the fragments whose numbers `input` gives, one fragment after the other.
 
     Shapes: those of the format. State: which number, and the reader's position in the file of that fragment.
@@ -73,17 +62,12 @@ class FragmentReader(Node):
       on_error: as the reader of the whole files has it; with anything but "raise", files that cannot be counted are left out.
     """
 
-    tolerant: ClassVar[bool] = True
     indifferent: ClassVar[frozenset[str]] = frozenset({"parts"})  # told by `contents`, names and places apart
     input: Node
     fragments: Fragments
     format: Format
     example: str | None = None
     on_error: Any = field(default="raise", repr=False)
-
-    @property
-    def op(self) -> str:
-        return self.format.name
 
     def arguments(self) -> dict[str, Any]:
         return {"parts": self.fragments}
@@ -106,10 +90,6 @@ class FragmentReader(Node):
     def names(self) -> NamesFingerprint:
         """The files of the fragments, as they were listed."""
         return NamesFingerprint(self.fragments.files.names, self.fragments.files)
-
-    @property
-    def spec_from_file(self) -> bool:
-        return self.format.spec_from_file
 
     @cached_property
     def spec(self) -> Spec:
@@ -170,12 +150,6 @@ class FragmentReader(Node):
         total = int(self.rows.sum())
         return total and INFINITE if n == INFINITE else total * (n // max(1, len(self.rows)))
 
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0, "position": None}
-
-    def state_misfit(self, state: State) -> str | None:
-        return None if is_position(state["position"]) else f"{self.op}: 'position' must be one in a file, or null"
-
     def start_at(self, row: int, epoch: int) -> State | None:
         ends = self._ends(epoch)
         if ends is None:
@@ -218,13 +192,6 @@ class FragmentReader(Node):
                 position = None
         return None
 
-    @property
-    def in_record_order(self) -> bool:
-        return True
-
-    def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
-        return ""  # its errors name the file, and where in it as far as the format can tell
-
     def _within(self, path: str, row: int) -> bool:
         """Whether a file is known to have that record."""
         try:
@@ -237,28 +204,7 @@ class FragmentReader(Node):
     def _over(self) -> Latest[str, bool]:
         return Latest()
 
-    @cached_property
-    def pace(self) -> Pace:
-        """What is known about whether a thread that reads ahead pays."""
-        return Pace()
-
-    def stream(self, state: State, run: Run) -> Stream:
-        return in_one_order(self._ahead(state, run), lambda: self.spec)  # a file may have its columns in another one
-
-    def _ahead(self, state: State, run: Run) -> Stream:
-        past_errors = run.goes_past(self.format.errors_of_records)
-        if self.format.in_portions and not (past_errors and self.format.resumes):
-            return portions_ahead(portions_in(self._parts(state, run), partial(self._portions, run.room), run), run)
-        if self.format.reads:
-            return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
-        return self._read(state, run)
-
-    def _read(self, state: State, run: Run) -> Stream:
-        past = self.format.past if run.goes_past(self.format.errors_of_records) else None
-        read = partial(self._blocks, run.room)
-        return blocks_in(self._parts(state, run), read, run, past, one_version=self.format.one_version)
-
-    def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, ReadingPlace]]:
+    def _places(self, state: State, run: Run) -> Iterator[tuple[Mark, ReadingPlace]]:
         """The mark of each number, and where to begin in its fragment; checks that the file is as it was listed."""
 
         def opened(value: Any, position: Position | None) -> ReadingPlace:
@@ -273,11 +219,15 @@ class FragmentReader(Node):
 
         return places(RowQueue(self.input.open(state["input"], run), state), state, run, opened)
 
-    def _blocks(self, room: Any, place: ReadingPlace) -> Iterator[tuple[Block, Position]]:
-        return begun_within(room, self.format.read_fragment(place["fragment"], place["position"]))
+    def _blocks(self, run: Run) -> Callable[[ReadingPlace], Iterator[tuple[Block, Position]]]:
+        read = self.format.read_fragment
+        return lambda place: begun_within(run.room, read(place["fragment"], place["position"]))
 
-    def _portions(self, room: Any, place: ReadingPlace) -> Iterator[Portion]:
-        return begun_within(room, self.format.portions(place["path"], place["position"], place["fragment"].stop, 1, 0))
+    def _portions(self, run: Run) -> Callable[[ReadingPlace], Iterator[Portion]]:
+        portions = self.format.portions
+        return lambda place: begun_within(
+            run.room, portions(place["path"], place["position"], place["fragment"].stop, 1, 0)
+        )
 
 
 def _ended(format: Format, fragment: Fragment, position: Position) -> bool:

@@ -34,9 +34,6 @@ from distinput.values.nest import Structure, component, structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import DatasetSpec, LeafSpec, OptionalSpec, Spec, TensorSpec, shape_fits
 
-__all__ = ["Begun", "Generator", "from_generator", "may_wait"]
-
-
 # ----------------------------------------------------------------------------
 # An iterator that a sample has begun, kept for the pass that reads on: some can be begun only once.
 # ----------------------------------------------------------------------------

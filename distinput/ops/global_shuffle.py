@@ -22,8 +22,6 @@ from distinput.run.run import Run
 from distinput.streaming.by_position import fetched
 from distinput.values.buffers import empty
 
-__all__ = ["GlobalShuffle"]
-
 _CHUNK, _TIMES = 4096, 4
 """Rows that can only be reached through their neighbours are fetched many at a time, but no more than so many blocks hold."""
 

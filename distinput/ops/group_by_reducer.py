@@ -23,8 +23,6 @@ from distinput.values.leaves import as_leaf
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
-__all__ = ["GroupByReducer"]
-
 _OP = "group_by_reducer"
 
 _NO_KEYS = Block.of_elements(LEAF, [])

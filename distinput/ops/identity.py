@@ -15,8 +15,6 @@ from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.options import Options
 from distinput.run.run import Run
 
-__all__ = ["AssertCardinality", "WithOptions"]
-
 
 @dataclass(frozen=True, eq=False)
 class WithOptions(Transparent):

@@ -2,12 +2,11 @@
 """`interleave`: the elements of several datasets, one made of each element, taking turns."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from threading import Event
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,31 +16,19 @@ from distinput.columns.ragged import Objects
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
-from distinput.functions.claim import Claim, alike
+from distinput.functions.claim import alike
 from distinput.functions.dataset_functions import (
-    CachedIterable,
-    Making,
-    Through,
-    check_first,
-    count_of_made,
     next_made,
-    spec_of_elements,
 )
-from distinput.functions.inference import results_of
-from distinput.ops.generator import may_wait
+from distinput.ops.flat_map import MakesDatasets
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader, is_small
-from distinput.plan.binding import take_functions
 from distinput.plan.check import AUTOTUNE, at_least, integer, parallel_calls
 from distinput.plan.fingerprint import is_mark, misfit, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run, thread_use
 from distinput.run.threads import cores
 from distinput.streaming.buffered import AGAIN, SELDOM, Buffer, buffered
-from distinput.values.randomness import fresh_seed
-from distinput.values.spec import Spec
-
-__all__ = ["Interleave", "default_cycle"]
 
 _READ_AHEAD_ROWS = 1024
 
@@ -62,7 +49,7 @@ _THREADS_OF_ONE = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Interleave(Node):
+class Interleave(MakesDatasets):
     """The elements of the datasets that `map_func` makes of each element, with `cycle_length` of them taking turns.
 
     A turn is `block_length` elements. When a dataset ends, its turn ends at once; the dataset of the next element takes its
@@ -89,25 +76,17 @@ class Interleave(Node):
     Source: `tf.data.Dataset.interleave`; tensorflow/core/kernels/data/interleave_dataset_op.cc for the turns.
     """
 
-    tolerant: ClassVar[bool] = True
-    counting_calls: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.PART
-    input: Node
-    map_func: Callable[..., Any]
     cycle_length: int | None = None
     block_length: int | None = None
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
     common_cycle: int = field(default=0, kw_only=True, repr=False)
     """Without `cycle_length`: the number that workers which share the elements use; 0: each counts its own cores."""
-    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
-    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
-    through: Through | None = field(default=None, kw_only=True, repr=False)
-    """What a rewrite has each dataset go through that the function made."""
 
     def __post_init__(self) -> None:
-        take_functions(self, "interleave", "map_func")
+        super().__post_init__()
         if self.cycle_length is not None and integer("interleave", "cycle_length", self.cycle_length) != AUTOTUNE:
             at_least("interleave", "cycle_length", self.cycle_length, 1)
         if self.block_length is not None:
@@ -117,10 +96,6 @@ class Interleave(Node):
             raise InvalidArgumentError(
                 f"interleave: num_parallel_calls must be at most cycle_length {self.cycle}, got {self.num_parallel_calls}"
             )
-
-    def added(self) -> Self:
-        check_first("interleave", self.map_func, self.input)
-        return self
 
     @property
     def is_fixed(self) -> bool:
@@ -134,44 +109,16 @@ class Interleave(Node):
             return int(self.cycle_length)  # type: ignore[arg-type]
         return self.common_cycle or default_cycle(self.num_parallel_calls)
 
-    @property
-    def draws(self) -> bool:
-        return True  # seeds of datasets that the function makes follow from its own
-
-    @cached_property
-    def call(self) -> Making:
-        """The function of one element, which gives a node."""
-        return Making("interleave", self.map_func, self.drawn_seed, self.through)
-
     @cached_property
     def pace(self) -> "_Pace":
         """What is known of small files that were read in turn, from pass to pass."""
         return _Pace()
 
     @property
-    def waits(self) -> bool:
-        return may_wait(self.map_func)  # of a source that it makes
-
-    @cached_property
-    def made(self) -> Iterable[Node]:
-        return CachedIterable(results_of(self.call, self.input))
-
-    @cached_property
-    def spec(self) -> Spec:
-        if self.through is not None:
-            return self.through.spec
-        return self.claim.asked(
-            "interleave", lambda: spec_of_elements("interleave", self.call, self.input, self.map_func)
-        )
-
-    @property
     def cardinality(self) -> int:
         # In TensorFlow this holds for the parallel interleave of an infinite input, but not for the plain one.
         endless = self.num_parallel_calls is not None and self.input.cardinality == INFINITE
         return INFINITE if endless else UNKNOWN
-
-    def count_elements(self) -> int:
-        return count_of_made(self.input, self.call, self.cardinality)
 
     def alike_everywhere(self) -> Node:
         if self.is_fixed:
@@ -330,9 +277,7 @@ class _Cycle:
         self.begun = False  # whether one was opened, whose first element comes before those of others
         self.like: Reader | None = None  # reads a file as all others are read that an element names
         self.uneven = False  # whether some of them were not of equally many elements
-        begins = not state["slots"] and not state["skip"] and state["input"] == op.input.start(self.epoch)
-        # Of the next dataset; None where that is of no account, or an old state does not tell.
-        self.number: int | None = state.get("number", 0 if begins and op.call.counts else None)
+        self.number = op.first_number(state, begins=not state["slots"])  # of the next dataset
         for index, slot in enumerate(state["slots"]):
             if slot is not None:
                 stream = op.input.open(slot["element"]["input"], run)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.random.bit_generator import ISpawnableSeedSequence
 
-from distinput.columns.block import Block, Failure, concat_blocks
-from distinput.columns.column import Ints
+from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks
+from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
@@ -22,8 +22,8 @@ from distinput.functions.chain import Chain, calling
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.compiled import Compiled, compiled
 from distinput.functions.inference import infer
-from distinput.functions.parts import Calling
 from distinput.functions.workers import (
+    Calling,
     called_as_measured,
     called_by_executor,
     called_in_processes,
@@ -35,17 +35,18 @@ from distinput.functions.workers import (
 from distinput.kernels.kernel import is_numba
 from distinput.names.lazy import later
 from distinput.ops.on_error import guarded
-from distinput.ops.random_keys import RandomKeys
 from distinput.plan.binding import by_name, take_functions
 from distinput.plan.check import AUTOTUNE, normalized, parallel_calls
-from distinput.plan.families import Fused, Neighbours, OneForOne
-from distinput.plan.node import Node
+from distinput.plan.families import Fused, Neighbours, OneForOne, Seeded
+from distinput.plan.node import Node, walk
 from distinput.plan.options import SkipErrors
 from distinput.run.processes import Workforce, check_sendable
 from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text
 from distinput.run.threads import cores
 from distinput.streaming.buffered import ThreadTrial, opened_ahead
-from distinput.values.spec import Spec
+from distinput.values.nest import structure_of
+from distinput.values.randomness import key_of
+from distinput.values.spec import Spec, TensorSpec
 
 if TYPE_CHECKING:
     from distinput.functions.vectorized import whole_block
@@ -55,7 +56,96 @@ else:
     whole_block = later("distinput.functions.vectorized.whole_block")
 
 
-__all__ = ["Called", "FusedMap", "KeySeed", "Map", "MapCalls", "WithGenerator", "fused"]
+# ----------------------------------------------------------------------------
+# Keys for the random numbers of elements: what is below a `map` with `rng=True`.
+# ----------------------------------------------------------------------------
+
+
+_PAIR = structure_of((0, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class RandomKeys(Seeded):
+    """Each element behind a key, from which its random numbers follow: (key, element).
+
+    A key is two words: one of the seed, the pass and the step, and the position of the element in the whole. So an element
+    has the same key however many threads, processes and workers there are, and after a restart.
+
+    Shapes: uint64 [2] beside those of the input. State: the seed, the pass, and the position of the next element.
+
+    Args:
+      seed: any integer; None draws one, which a saved state remembers.
+      step: which of the steps with random numbers it is, from the source on; None: one more than there are in the input.
+
+    Raises:
+      TypeError: `seed` is no integer.
+    """
+
+    by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
+    chooses: ClassVar[bool] = False  # it says what an element's numbers are, and the input which element comes
+    differs_by_place: ClassVar[bool] = True
+    input: Node
+    seed: int | None = None
+    step: int | None = None
+
+    def __post_init__(self) -> None:
+        self.check_seed("map")
+        if self.step is None:  # kept, since rewrites may move other steps
+            steps = sum(isinstance(below, RandomKeys) for below in walk(self.input))
+            object.__setattr__(self, "step", steps)
+
+    @cached_property
+    def spec(self) -> Spec:
+        given = self.input.spec
+        return Spec(_PAIR.graft([_KEY.structure, given.structure]), (*_KEY.leaves, *given.leaves))
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), **self.seeded(epoch)}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        at = self.input.start_at(row, epoch)
+        return None if at is None else {"input": at, **self.seeded(epoch, row)}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        row = state["row"]
+        for block, after in self.input.open(state["input"], run):
+            if type(block) is Failure:  # it has no position
+                yield block, {**state, "input": after, "row": row}
+                continue
+            row += block.size
+            made = self._beside(block, np.arange(row - block.size, row), state)
+            yield made, {**state, "input": after, "row": row}
+
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        return state["input"], ahead
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+    @property
+    def fetches(self) -> bool:
+        return self.input.fetches
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self._beside(self.input.fetch(rows, epoch), rows, self.start(epoch))
+
+    def _beside(self, block: Block, rows: Ints, state: State) -> Block:
+        """Elements at these positions, behind their keys."""
+        keys = np.empty((len(rows), 2), np.uint64)
+        keys[:, 0] = key_of(state["seed"], state["epoch"], self.step or 0)
+        keys[:, 1] = rows
+        structure = _PAIR.graft([_KEY.structure, block.structure])
+        return ColumnBlock(structure, [Dense(keys), *block.columnar().columns], block.size)
+
+
+_KEY = Spec.of(TensorSpec([2], np.uint64))
 
 
 # ----------------------------------------------------------------------------
@@ -180,14 +270,12 @@ class MapCalls(OneForOne):
     How they are called is what the first map says; what they may return is what the last one says.
     """
 
+    fails_in_place: ClassVar[bool] = True
+
     @property
     @abstractmethod
     def maps(self) -> Sequence[Called]:
         """The maps, the first one first; all are called in the same way."""
-
-    @property
-    def fails_in_place(self) -> bool:
-        return True
 
     @cached_property
     def workforce(self) -> Workforce | None:

@@ -28,8 +28,6 @@ from distinput.values.leaves import STRING, as_leaf, is_ragged, shape_of
 from distinput.values.nest import component, structure_of
 from distinput.values.spec import ElementsSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
-__all__ = ["FusedMapRows", "MapRows", "fused"]
-
 
 @dataclass(frozen=True, eq=False)
 class MapRows(OneForOne):

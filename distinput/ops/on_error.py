@@ -29,9 +29,6 @@ from distinput.plan.options import SkipErrors, as_policy, error_classes, is_mist
 from distinput.run.run import Run
 from distinput.url_secrets import without_secrets
 
-__all__ = ["IgnoreErrors", "OnError", "Quarantine", "everywhere", "guarded"]
-
-
 # ----------------------------------------------------------------------------
 # The quarantine file: one line of JSON for each element that failed, which several processes append to.
 # ----------------------------------------------------------------------------

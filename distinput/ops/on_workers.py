@@ -36,9 +36,6 @@ from distinput.run.run import OpCounters, Run
 from distinput.run.segments import Closed
 from distinput.streaming.buffered import ThreadTrial, opened_ahead
 
-__all__ = ["OnWorkers", "OncePerWorker", "as_without"]
-
-
 _GROWTH, _MOST_ROWS = 4, 4096
 """How much larger than the last piece one may be, and the most rows of its input."""
 

@@ -26,9 +26,6 @@ from distinput.values.leaves import STRING
 from distinput.values.nest import component
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["Pack", "SequencePacking", "spans_of"]
-
-
 # ----------------------------------------------------------------------------
 # Packing: sequences of several blocks, planned together and copied once, straight into rows of one length.
 # ----------------------------------------------------------------------------

@@ -21,8 +21,6 @@ from distinput.streaming.padding import Late, Padding, for_leaves, padding_fills
 from distinput.values.nest import component
 from distinput.values.spec import Shape, Spec, TensorSpec
 
-__all__ = ["PaddedBatch"]
-
 
 @dataclass(frozen=True, eq=False)
 class PaddedBatch(Batching):

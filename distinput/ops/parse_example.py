@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`parse_example` and `parse_sequence_example`: serialized messages into columns, a block at a time."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -35,7 +36,29 @@ from distinput.run.run import Run
 from distinput.values.leaves import STRING
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
-__all__ = ["ParseExample", "ParseSequenceExample"]
+
+class _Parse(OneForOne):
+    """Each record of a block is parsed alone."""
+
+    tolerant: ClassVar[bool] = True
+
+    @abstractmethod
+    def _parsed(self, block: Block) -> Block:
+        """What is in the records of a block."""
+
+    def _part(self, block: Block, first: int, end: int) -> Block:
+        return self._parsed(block.rows(first, end))
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
+            if type(block) is Failure:
+                yield block, at(0)
+                continue
+            for made, done in sound_parts(block.size, partial(self._part, block), tolerant=run.tolerant):
+                yield made, at(done)
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self._parsed(self.input.fetch(rows, epoch))
 
 
 # ----------------------------------------------------------------------------
@@ -44,7 +67,7 @@ __all__ = ["ParseExample", "ParseSequenceExample"]
 
 
 @dataclass(frozen=True, eq=False)
-class ParseExample(OneForOne):
+class ParseExample(_Parse):
     """Parse serialized Examples into dicts from feature name to value.
 
     Shapes: a string becomes one value for each feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`;
@@ -74,7 +97,6 @@ class ParseExample(OneForOne):
     Source: `tf.data.experimental.parse_example_dataset`; TensorFlow's `tf.io.parse_single_example` for the rules.
     """
 
-    tolerant: ClassVar[bool] = True
     keeps_batches: ClassVar[bool] = True
     features: Mapping[str, Feature]
     num_parallel_calls: int | None = None
@@ -128,20 +150,6 @@ class ParseExample(OneForOne):
         padded = any(isinstance(feature, FixedLenSequenceFeature) for feature in self.features.values())
         return None if padded and self._first is not _SCALAR else super().over_pieces(pieces, each)
 
-    def stream(self, state: State, run: Run) -> Stream:
-        for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
-            if type(block) is Failure:
-                yield block, at(0)
-                continue
-            for made, done in sound_parts(block.size, partial(self._part, block), tolerant=run.tolerant):
-                yield made, at(done)
-
-    def _part(self, block: Block, first: int, end: int) -> Block:
-        return self._parsed(block.rows(first, end))
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self._parsed(self.input.fetch(rows, epoch))
-
     @cached_property
     def _parser(self) -> ExampleParser:
         return ExampleParser(self.features)
@@ -181,7 +189,7 @@ _SCALAR = object()
 
 
 @dataclass(frozen=True, eq=False)
-class ParseSequenceExample(OneForOne):
+class ParseSequenceExample(_Parse):
     """Parse serialized SequenceExamples into tuples of a dict of the context and a dict of the sequences.
 
     Shapes: a string becomes (context, sequences). In the context, [*shape] for `FixedLenFeature` and [number of values] for
@@ -209,7 +217,6 @@ class ParseSequenceExample(OneForOne):
     Source: `tf.io.parse_single_sequence_example` for the rules.
     """
 
-    tolerant: ClassVar[bool] = True
     context_features: Mapping[str, Any] | None = None
     sequence_features: Mapping[str, Any] | None = None
     on_error: str | SkipErrors | None = field(default=None, kw_only=True)
@@ -231,20 +238,6 @@ class ParseSequenceExample(OneForOne):
     @cached_property
     def spec(self) -> Spec:
         return self._parser.spec
-
-    def stream(self, state: State, run: Run) -> Stream:
-        for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
-            if type(block) is Failure:
-                yield block, at(0)
-                continue
-            for made, done in sound_parts(block.size, partial(self._part, block), tolerant=run.tolerant):
-                yield made, at(done)
-
-    def _part(self, block: Block, first: int, end: int) -> Block:
-        return self._parsed(block.rows(first, end))
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self._parsed(self.input.fetch(rows, epoch))
 
     def _parsed(self, block: Block) -> Block:
         column = block.columnar().columns[0]

@@ -24,13 +24,10 @@ from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece
 from distinput.plan.code import PYTHON
 from distinput.plan.fingerprint import fingerprint
 from distinput.plan.node import Node
-from distinput.plan.reach import Reached
+from distinput.plan.reach import ReachedCode
 from distinput.run.processes import Processes, pickled
 from distinput.run.run import Run
 from distinput.run.segments import Closed, Packed, dumps_with_buffers
-
-__all__ = ["ProcessLanes", "ServiceLanes", "Sharing", "ThreadLanes", "steps_for_service", "word_of_steps"]
-
 
 _PIECE_SECONDS = 0.02
 """Work that a piece should be."""
@@ -344,7 +341,7 @@ def steps_for_service(task: PieceTask) -> bytes:
 def word_of_steps(task: PieceTask, base: Node) -> str:
     """A word that tasks have which do the same: in all programs that run the same code on the same data."""
     steps = [(step.identity, step.where(), str(step.spec)) for step in task.steps]
-    held = Reached.of([argument for step in task.steps for argument in step.arguments().values()]).word
+    held = ReachedCode.of([argument for step in task.steps for argument in step.arguments().values()]).word
     return Digest(16).add(sorted(_versions().items()), steps, held, fingerprint(base)).word
 
 

@@ -14,8 +14,6 @@ from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 
-__all__ = ["BlockBehind", "PieceTask", "Result", "Told", "WorkPiece", "chain_below", "in_place_of"]
-
 
 class WorkPiece(NamedTuple):
     """What a worker needs.

@@ -16,8 +16,6 @@ from distinput.plan.families import Transparent
 from distinput.run.run import OpCounters, Run
 from distinput.streaming.buffered import Buffer, Stopped, ThreadTrial, buffered
 
-__all__ = ["Prefetch"]
-
 _HAND_OVER, _AT_ONCE = 50e-6, 1e-3
 """Seconds of overlap that a block must promise before a thread is tried: a few times the cost of handing it over. Below the
 second figure, a trial that fails must be short compared with the time before it, and as many blocks as a trial has must agree,
@@ -54,6 +52,7 @@ class Prefetch(Transparent):
     """
 
     delays: ClassVar[bool] = True
+    fails_in_place: ClassVar[bool] = False
     buffer_size: int | None
     most_bytes: float = field(default=inf, kw_only=True, repr=False)
     """Nothing more is made ahead while so many bytes wait."""
@@ -63,10 +62,6 @@ class Prefetch(Transparent):
         if size < 0 and size != AUTOTUNE:
             raise InvalidArgumentError(f"prefetch: buffer_size must be at least 0, or AUTOTUNE, got {size}")
         normalized(self, "buffer_size", size)
-
-    @property
-    def fails_in_place(self) -> bool:
-        return False
 
     def stream(self, state: State, run: Run) -> Stream:
         upstream = self.input.open(state, run)

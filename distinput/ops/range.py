@@ -23,9 +23,6 @@ from distinput.values.nest import LEAF
 from distinput.values.randomness import words_of
 from distinput.values.spec import Spec
 
-__all__ = ["Counter", "Random", "Range"]
-
-
 # ----------------------------------------------------------------------------
 # `range`: consecutive integers.
 # ----------------------------------------------------------------------------
@@ -137,6 +134,7 @@ class Counter(InMemory):
     Source: `tf.data.Dataset.counter`.
     """
 
+    cardinality: ClassVar[int] = INFINITE
     first: Any = 0
     step: Any = 1
     output_type: Any = np.int64
@@ -157,10 +155,6 @@ class Counter(InMemory):
     @cached_property
     def spec(self) -> Spec:
         return Spec.leaf((), self.output_type)
-
-    @property
-    def cardinality(self) -> int:
-        return INFINITE
 
     def stream(self, state: State, run: Run) -> Stream:
         row, most = state["row"], block_rows(self.output_type.itemsize)
@@ -220,6 +214,8 @@ class Random(Seeded):
     """
 
     harmless: ClassVar[bool] = True
+    cardinality: ClassVar[int] = INFINITE
+    random_access: ClassVar[bool] = True
     seed: int | None = None
     rerandomize_each_iteration: bool | None = None
 
@@ -229,10 +225,6 @@ class Random(Seeded):
     @cached_property
     def spec(self) -> Spec:
         return Spec.leaf((), np.int64)
-
-    @property
-    def cardinality(self) -> int:
-        return INFINITE
 
     @property
     def reshuffles(self) -> bool:
@@ -249,10 +241,6 @@ class Random(Seeded):
         while True:
             yield self._block(np.arange(row, row + most), state), {**state, "row": row + most}
             row += most
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._block(rows, self.start(epoch))

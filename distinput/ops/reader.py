@@ -3,6 +3,7 @@
 
 import os
 import stat
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -45,9 +46,6 @@ from distinput.streaming.ahead import (
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
-__all__ = ["FileNames", "Follows", "MappedFiles", "Reader", "is_small"]
-
-
 # ----------------------------------------------------------------------------
 # `files`: the names of files whose sizes are known.
 # ----------------------------------------------------------------------------
@@ -63,11 +61,8 @@ class FileNames(Slices):
       table: the files.
     """
 
+    op: ClassVar[str] = "files"
     table: FileTable = field(kw_only=True, repr=False)
-
-    @property
-    def op(self) -> str:
-        return "files"
 
     @cached_property
     def names(self) -> NamesFingerprint:
@@ -195,8 +190,70 @@ Counts = tuple[tuple[str, ...], Ints]
 """Files in their order, and the rows before each of them and in all."""
 
 
+class FileReader(Node):
+    """A step that reads files of one format: whole ones, or fragments of them.
+
+    State: where it stands in its input, and the reader's position in the file. Subclasses have both arguments among their
+    fields.
+    """
+
+    tolerant: ClassVar[bool] = True
+    in_record_order: ClassVar[bool] = True
+    input: Node
+    format: Format
+
+    @abstractmethod
+    def _places(self, state: State, run: Run) -> Iterator[tuple[Mark, ReadingPlace]]:
+        """The mark of each element of the input, and where to begin in the file that it names."""
+
+    @abstractmethod
+    def _blocks(self, run: Run) -> Callable[[ReadingPlace], Iterator[tuple[Block, Position]]]:
+        """What reads blocks from a place on."""
+
+    @abstractmethod
+    def _portions(self, run: Run) -> Callable[[ReadingPlace], Iterator[Portion]]:
+        """What reads portions from a place on."""
+
+    @property
+    def op(self) -> str:
+        return self.format.name
+
+    @property
+    def spec_from_file(self) -> bool:
+        return self.format.spec_from_file
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0, "position": None}
+
+    def state_misfit(self, state: State) -> str | None:
+        return None if is_position(state["position"]) else f"{self.op}: 'position' must be one in a file, or null"
+
+    def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
+        return ""  # its errors name the file, and where in it as far as the format can tell
+
+    @cached_property
+    def pace(self) -> Pace:
+        """What is known about whether a thread that reads ahead pays."""
+        return Pace()
+
+    def stream(self, state: State, run: Run) -> Stream:
+        return in_one_order(self._ahead(state, run), lambda: self.spec)  # a file may have its columns in another one
+
+    def _ahead(self, state: State, run: Run) -> Stream:
+        past_errors = run.goes_past(self.format.errors_of_records)
+        if self.format.in_portions and not (past_errors and self.format.resumes):
+            return portions_ahead(portions_in(self._places(state, run), self._portions(run), run), run)
+        if self.format.reads:
+            return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
+        return self._read(state, run)
+
+    def _read(self, state: State, run: Run) -> Stream:
+        past = self.format.past if run.goes_past(self.format.errors_of_records) else None
+        return blocks_in(self._places(state, run), self._blocks(run), run, past, one_version=self.format.one_version)
+
+
 @dataclass(frozen=True, eq=False)
-class Reader(Node):
+class Reader(FileReader):
     """The records of each file that `input` names, one file after the other.
 
     Shapes: those of the format. State: which name, and the reader's position in that file.
@@ -210,7 +267,6 @@ class Reader(Node):
     Source: `tf.data.TextLineDataset` and similar datasets over a dataset of names.
     """
 
-    tolerant: ClassVar[bool] = True
     reads_files: ClassVar[bool] = True
     input: Node
     format: Format
@@ -222,14 +278,6 @@ class Reader(Node):
         spec = self.input.spec
         if not spec.structure.is_leaf or spec.leaves[0] != _NAME:
             raise TypeError(f"{self.format.name}: filenames must be strings, got {spec.nest}")
-
-    @property
-    def op(self) -> str:
-        return self.format.name
-
-    @property
-    def spec_from_file(self) -> bool:
-        return self.format.spec_from_file
 
     @cached_property
     def spec(self) -> Spec:
@@ -426,12 +474,6 @@ class Reader(Node):
         """Files whose records are known to be of the same kind as those of the first file."""
         return set()
 
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0, "position": None}
-
-    def state_misfit(self, state: State) -> str | None:
-        return None if is_position(state["position"]) else f"{self.op}: 'position' must be one in a file, or null"
-
     def start_at(self, row: int, epoch: int) -> State | None:
         counts = self.counts_in(epoch)
         if counts is None:
@@ -459,13 +501,6 @@ class Reader(Node):
                 ahead -= left.rows
                 position = None
         return None
-
-    @property
-    def in_record_order(self) -> bool:
-        return True
-
-    def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
-        return ""  # its errors name the file, and where in it as far as the format can tell
 
     @cached_property
     def _left(self) -> Latest[tuple[str, str], Follows]:
@@ -503,27 +538,7 @@ class Reader(Node):
             return
         yield from alone().open(state, run)
 
-    @cached_property
-    def pace(self) -> Pace:
-        """What is known about whether a thread that reads ahead pays."""
-        return Pace()
-
-    def stream(self, state: State, run: Run) -> Stream:
-        return in_one_order(self._ahead(state, run), lambda: self.spec)  # a file may have its columns in another one
-
-    def _ahead(self, state: State, run: Run) -> Stream:
-        past_errors = run.goes_past(self.format.errors_of_records)
-        if self.format.in_portions and not (past_errors and self.format.resumes):
-            return portions_ahead(portions_in(self._files(state, run), self._portions(run), run), run)
-        if self.format.reads:
-            return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
-        return self._read(state, run)
-
-    def _read(self, state: State, run: Run) -> Stream:
-        past = self.format.past if run.goes_past(self.format.errors_of_records) else None
-        return blocks_in(self._files(state, run), self._blocks(run), run, past, one_version=self.format.one_version)
-
-    def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, ReadingPlace]]:
+    def _places(self, state: State, run: Run) -> Iterator[tuple[Mark, ReadingPlace]]:
         """The mark of each name, and where to begin in its file; checks the file against the list and the first file."""
         queue = RowQueue(self.input.open(state["input"], run), state)
         with ExitStack() as stack:

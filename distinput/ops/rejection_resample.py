@@ -26,8 +26,6 @@ from distinput.values.nest import LEAF, structure_of
 from distinput.values.randomness import uniform_at
 from distinput.values.spec import Spec
 
-__all__ = ["RejectionResample"]
-
 _OP = "rejection_resample"
 
 _SEEN_BEFORE = 10
@@ -71,6 +69,7 @@ class RejectionResample(Seeded):
 
     thins: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
+    reshuffles: ClassVar[bool] = True
     input: Node
     class_func: Callable[..., Any]
     target_dist: Any
@@ -106,10 +105,6 @@ class RejectionResample(Seeded):
                 return self
             self._class(found)
         return self
-
-    @property
-    def reshuffles(self) -> bool:
-        return True
 
     @cached_property
     def spec(self) -> Spec:

@@ -18,8 +18,6 @@ from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, Needs, Node
 from distinput.run.run import Run
 
-__all__ = ["Repeat", "epoch_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Repeat(SameElements):

@@ -25,8 +25,6 @@ from distinput.values.nest import structure_of
 from distinput.values.spec import Spec
 from distinput.values.spec_json import MalformedJson, items_of, member, of_kind
 
-__all__ = ["Carry", "Scan", "decode_value", "encode_value"]
-
 
 class Carry:
     """A value that a user function receives and returns; structure and dtypes must not change.

@@ -14,8 +14,6 @@ from distinput.values.nest import Structure
 from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec
 
-__all__ = ["Select"]
-
 
 @dataclass(frozen=True, eq=False)
 class Select(Restructured):

@@ -12,12 +12,9 @@ from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
-from distinput.plan.families import SameElements
+from distinput.plan.families import SameElements, own_draw
 from distinput.plan.node import UNKNOWN, Needs
-from distinput.plan.seeds import own_draw
 from distinput.run.run import Run
-
-__all__ = ["SHARD_HINT", "Shard"]
 
 SHARD_HINT = -1
 """A placeholder for the arguments of `shard`, filled in by the policy HINT; `tf.data.experimental.SHARD_HINT`."""

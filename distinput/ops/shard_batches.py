@@ -16,19 +16,15 @@ from distinput.columns.sparse_rows import SparseRows, unfolded
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.reader import Reader
+from distinput.ops.rebatch import first_dimension, row_counts
 from distinput.ops.shuffle import Shuffle
-from distinput.ops.unbatch import first_dimension, row_counts
 from distinput.plan.batch_sizes import BatchSizes, RowRanges
 from distinput.plan.check import at_least, integer
-from distinput.plan.families import SameElements
+from distinput.plan.families import SameElements, own_draw
 from distinput.plan.node import INFINITE, Node, walk
-from distinput.plan.seeds import own_draw
 from distinput.run.run import Run
 from distinput.values.sparse_tensor import sparse_rows
 from distinput.values.spec import LeafSpec, Spec, TensorSpec, no_rows
-
-__all__ = ["OwnPieces", "OwnRows", "OwnShares", "RowReader", "ShardBatches", "ShuffledRows", "fetches"]
-
 
 # ----------------------------------------------------------------------------
 # `own_rows` and `own_pieces`: the rows that policy DATA gives to one worker, without reading the rows of others.
@@ -236,13 +232,8 @@ class OwnShares(Node):
 class ShuffledRows(Shuffle):
     """A `shuffle` over an input with random access, whose elements can be fetched without those before them."""
 
-    @property
-    def op(self) -> str:
-        return "shuffle"
-
-    @property
-    def random_access(self) -> bool:
-        return True
+    op: ClassVar[str] = "shuffle"
+    random_access: ClassVar[bool] = True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         if not len(rows):
@@ -262,14 +253,12 @@ class ShuffledRows(Shuffle):
 class RowReader(Reader):
     """A reader of files whose records can be counted, in a format that can fetch them by number."""
 
+    random_access: ClassVar[bool] = True
+
     @property
     def cardinality(self) -> int:
         assert self.counts is not None
         return int(self.counts[1][-1])
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
 
 # ----------------------------------------------------------------------------

@@ -40,9 +40,6 @@ from distinput.values.buffers import empty
 from distinput.values.leaves import STRING
 from distinput.values.spec import LeafSpec, Spec, TensorSpec
 
-__all__ = ["Shuffle", "ShuffleBuffer"]
-
-
 # ----------------------------------------------------------------------------
 # The shuffle buffer: rows in numbered slots, which a shuffle sends while others take their places.
 # ----------------------------------------------------------------------------
@@ -240,6 +237,7 @@ class Shuffle(Seeded, SameElements):
     needs: ClassVar[Needs] = Needs.PART
     by_position: ClassVar[bool] = True
     shuffles: ClassVar[bool] = True
+    random_access: ClassVar[bool] = False
     buffer_size: int
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
@@ -371,10 +369,6 @@ class Shuffle(Seeded, SameElements):
     @property
     def fails_in_place(self) -> bool:
         return self.buffer_size == 1 and self.input.fails_in_place
-
-    @property
-    def random_access(self) -> bool:
-        return False
 
     @property
     def fetches(self) -> bool:

@@ -38,9 +38,6 @@ else:
     arrow = later("distinput.arrow.arrow")  # arrays of Arrow are few of those that are sliced
 
 
-__all__ = ["Slices", "SlicesInTurn", "from_tensor_slices", "from_tensors", "rows_node", "slices_of"]
-
-
 # ----------------------------------------------------------------------------
 # `from_tensors` and `from_tensor_slices`: elements that are in memory.
 # ----------------------------------------------------------------------------
@@ -354,6 +351,7 @@ class SlicesInTurn(Node):
     view_only: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    random_access: ClassVar[bool] = True
     sources: tuple[Slices, ...]
     common: Spec
 
@@ -395,10 +393,6 @@ class SlicesInTurn(Node):
             source.check()
             for block, end in rows_from(source.block.built_as(self.common.structure), max(0, row - begin)):
                 yield block, begin + end
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         which = np.searchsorted(self.ends, rows, "right") - 1

@@ -15,13 +15,18 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, Mark, State, evenly
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, MadeBlock, held
-from distinput.functions.parts import Calling, Done, Note, Parts, Reads, work
 from distinput.functions.workers import (
+    Calling,
+    Done,
+    Note,
+    Parts,
+    Reads,
     called_as_measured,
     called_at_once,
     called_in_processes,
     called_in_threads,
     trial,
+    work,
     workforce_of,
 )
 from distinput.ops.range import Range
@@ -35,8 +40,6 @@ from distinput.run.run import Run
 from distinput.run.threads import cores, mapped
 from distinput.streaming.buffered import ThreadTrial
 from distinput.values.spec import Spec, merge_specs
-
-__all__ = ["Source", "from_source"]
 
 _MOST_AT_ONCE = 4096
 """Items that are read before the first of them is handed out, if they are quick to read."""
@@ -68,6 +71,7 @@ class Source(OneForOne):
 
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
+    op: ClassVar[str] = "from_source"
     source: Any
     length: int
     num_parallel_calls: int | None = None
@@ -81,10 +85,6 @@ class Source(OneForOne):
         watch_methods(self, "source")
         if self.processes:
             check_sendable("from_source", self.source)
-
-    @property
-    def op(self) -> str:
-        return "from_source"
 
     def arguments(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"source": _Shown(self.source)}

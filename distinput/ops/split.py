@@ -18,13 +18,10 @@ from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, integer
-from distinput.plan.families import SameElements
+from distinput.plan.families import SameElements, walk_made
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.seeds import walk_made
 from distinput.run.run import Run
 from distinput.values.randomness import key_of, words_of
-
-__all__ = ["Part", "folds", "parts"]
 
 _FINEST = 10_000
 _WINDOW = 4096
@@ -52,15 +49,12 @@ class Part(SameElements):
     harmless: ClassVar[bool] = True
     by_position: ClassVar[bool] = True
     thins: ClassVar[bool] = True
+    op: ClassVar[str] = "split"
     group: int
     first: int
     stop: int
     within: bool = True
     seed: int = 0
-
-    @property
-    def op(self) -> str:
-        return "split"
 
     @cached_property
     def _size(self) -> int:

@@ -20,8 +20,6 @@ from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 
-__all__ = ["Sql", "from_sql"]
-
 _FIRST_ROWS = 1024
 """Rows that are fetched first, and by which types are inferred."""
 
@@ -47,15 +45,12 @@ class Sql(Node):
     """
 
     indifferent: ClassVar[frozenset[str]] = frozenset({"fetch_size"})
+    op: ClassVar[str] = "sql"
     query: SqlQuery = field(repr=False)
     schema: RowSchema
     reading: Reading = field(default=Reading(who="from_sql"), repr=False)
     tuples: bool = False
     fetch_size: int | None = None
-
-    @property
-    def op(self) -> str:
-        return "sql"
 
     def arguments(self) -> dict[str, Any]:
         query = self.query

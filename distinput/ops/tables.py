@@ -36,9 +36,6 @@ from distinput.run.run import Run
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
-__all__ = ["ArrowStream", "StreamSource", "TableRows", "from_arrow", "rows_of_table"]
-
-
 # ----------------------------------------------------------------------------
 # `arrow_stream`: the rows of an Arrow stream that is opened in each pass.
 # ----------------------------------------------------------------------------
@@ -128,12 +125,9 @@ class ArrowStream(Node):
     """
 
     view_only: ClassVar[bool] = False
+    op: ClassVar[str] = "arrow_stream"
     source: StreamSource = field(repr=False)
     reading: Reading = field(default=Reading(), repr=False)
-
-    @property
-    def op(self) -> str:
-        return "arrow_stream"
 
     @cached_property
     def spec(self) -> Spec:
@@ -261,6 +255,7 @@ class TableRows(InMemory):
       order: numbers of the rows to give, in this order; None: all of them.
     """
 
+    op: ClassVar[str] = "table"
     batches: Sequence[Any] = field(repr=False)
     row_spec: Spec = field(repr=False)
     reading: Reading = field(default=Reading(), repr=False)
@@ -285,10 +280,6 @@ class TableRows(InMemory):
     @property
     def cardinality(self) -> int:
         return int(self.ends[-1]) if self.order is None else len(self.order)
-
-    @property
-    def op(self) -> str:
-        return "table"
 
     def arguments(self) -> dict[str, Any]:
         return {"elements": f"{self.cardinality} rows of {', '.join(map(str, self.spec.structure.keys))}"}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`take` and `skip`: the first elements, and all but the first."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from distinput.columns.block import Block, Failure
@@ -14,11 +14,26 @@ from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run
 
-__all__ = ["Skip", "Take"]
+
+@dataclass(frozen=True, eq=False)
+class _ByCount(SameElements):
+    by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PLACES
+    by_position: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
+    count: int
+
+    def __post_init__(self) -> None:
+        integer(self.op, "count", self.count)
+
+    def over_pieces(self, pieces: Node, each: int) -> Node:
+        return replace(self, input=pieces, count=self.count * each if self.count > 0 else self.count)
 
 
 @dataclass(frozen=True, eq=False)
-class Take(SameElements):
+class Take(_ByCount):
     """The first `count` elements, or all if `count` is negative.
 
     Shapes and order: unchanged. State: how many are left.
@@ -33,17 +48,6 @@ class Take(SameElements):
     Source: `tf.data.Dataset.take`.
     """
 
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs.PLACES
-    by_position: ClassVar[bool] = True
-    view_only: ClassVar[bool] = True
-    count: int
-
-    def __post_init__(self) -> None:
-        integer("take", "count", self.count)
-
     @property
     def cardinality(self) -> int:
         n = self.input.cardinality
@@ -54,9 +58,6 @@ class Take(SameElements):
     def batch_sizes(self) -> BatchSizes | None:
         below = self.input.batch_sizes()
         return below if below is None or self.count < 0 else below.part(0, int(self.count))
-
-    def over_pieces(self, pieces: Node, each: int) -> Node:
-        return Take(pieces, self.count * each if self.count > 0 else self.count, origin=self.origin)
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "left": int(self.count)}
@@ -97,7 +98,7 @@ class Take(SameElements):
 
 
 @dataclass(frozen=True, eq=False)
-class Skip(SameElements):
+class Skip(_ByCount):
     """All but the first `count` elements; none if `count` is negative.
 
     Shapes and order: unchanged. State: that of the input, and how many elements are still to be skipped. If the rows of the
@@ -113,17 +114,6 @@ class Skip(SameElements):
     Source: `tf.data.Dataset.skip`.
     """
 
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs.PLACES
-    by_position: ClassVar[bool] = True
-    view_only: ClassVar[bool] = True
-    count: int
-
-    def __post_init__(self) -> None:
-        integer("skip", "count", self.count)
-
     @property
     def cardinality(self) -> int:
         n = self.input.cardinality
@@ -134,9 +124,6 @@ class Skip(SameElements):
     def batch_sizes(self) -> BatchSizes | None:
         below = self.input.batch_sizes()
         return None if below is None else BatchSizes() if self.count < 0 else below.part(int(self.count))
-
-    def over_pieces(self, pieces: Node, each: int) -> Node:
-        return Skip(pieces, self.count * each if self.count > 0 else self.count, origin=self.origin)
 
     def start(self, epoch: int) -> State:
         n = self.input.cardinality

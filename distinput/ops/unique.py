@@ -16,8 +16,6 @@ from distinput.run.run import Run
 from distinput.values.leaves import STRING, is_ragged
 from distinput.values.spec import Spec
 
-__all__ = ["Unique"]
-
 _DTYPES = (np.dtype(np.int32), np.dtype(np.int64), STRING)
 
 

@@ -21,8 +21,6 @@ from distinput.values.leaves import STRING
 from distinput.values.nest import LEAF
 from distinput.values.spec import DatasetSpec, Spec
 
-__all__ = ["Window"]
-
 
 @dataclass(frozen=True, eq=False)
 class Window(Grouped):

@@ -16,8 +16,6 @@ from distinput.run.run import Run
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
 
-__all__ = ["Zip"]
-
 
 @dataclass(frozen=True, eq=False)
 class Zip(Node):

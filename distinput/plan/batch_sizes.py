@@ -10,9 +10,6 @@ import numpy as np
 
 from distinput.columns.column import Ints
 
-__all__ = ["Assignment", "BatchSizes", "RowRanges"]
-
-
 # ----------------------------------------------------------------------------
 # Rows of each element of a dataset of batches, as repeated patterns: a few numbers stand for billions of batches.
 # ----------------------------------------------------------------------------

@@ -27,8 +27,6 @@ from distinput.errors import FailedPreconditionError
 from distinput.plan.check import callable_argument, normalized
 from distinput.plan.code import CodeNames, with_inner
 
-__all__ = ["Captured", "bound", "by_name", "take_functions", "watch_methods"]
-
 _DEEPEST = 50
 """Functions that hold functions that hold functions: below so many they stay as they are."""
 

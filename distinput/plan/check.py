@@ -11,18 +11,6 @@ from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import as_leaf
 from distinput.values.nest import Structure
 
-__all__ = [
-    "AUTOTUNE",
-    "at_least",
-    "callable_argument",
-    "integer",
-    "normalized",
-    "parallel_calls",
-    "refuse_sparse",
-    "taken",
-    "without_sparse",
-]
-
 AUTOTUNE = -1
 
 _LARGEST = np.iinfo(np.int64).max

@@ -18,22 +18,6 @@ import numpy as np
 
 from distinput.columns.state import Digest, evenly
 
-__all__ = [
-    "PYTHON",
-    "ArgumentReader",
-    "CodeNames",
-    "attributes_changed_by_methods",
-    "changed_names",
-    "class_data",
-    "code_text",
-    "function_word",
-    "is_library",
-    "lasting",
-    "value_word",
-    "with_inner",
-]
-
-
 # ----------------------------------------------------------------------------
 # Which of the things that a function reads by name it also changes: lists that it appends to, dicts in which it counts.
 #

@@ -11,23 +11,6 @@ from distinput.errors import InvalidArgumentError, StateError
 from distinput.plan.families import Neighbours
 from distinput.plan.node import Node
 
-__all__ = [
-    "MAY_DIFFER",
-    "Fingerprint",
-    "allowances",
-    "difference",
-    "fingerprint",
-    "fingerprint_number",
-    "is_count",
-    "is_fingerprint",
-    "is_mark",
-    "is_position",
-    "layout",
-    "misfit",
-    "taken_up",
-]
-
-
 # ----------------------------------------------------------------------------
 # Layouts: which step of a running tree each part of its states belongs to, as text.
 #

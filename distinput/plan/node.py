@@ -37,25 +37,6 @@ else:
     step_code = later("distinput.plan.code")  # what identifies a step is for states
 
 
-__all__ = [
-    "INFINITE",
-    "UNKNOWN",
-    "Counted",
-    "Latest",
-    "Needs",
-    "Node",
-    "Origin",
-    "Provenance",
-    "allow_depth",
-    "caller",
-    "cardinality_bounds",
-    "describe",
-    "given",
-    "over_counts",
-    "record_in_words",
-    "walk",
-]
-
 INFINITE = -1
 UNKNOWN = -2
 
@@ -284,7 +265,7 @@ class Node(ABC):
 
     @property
     def differs_by_place(self) -> bool:
-        """Whether it has other random numbers at each of its places in a tree (`plan.seeds`)."""
+        """Whether it has other random numbers at each of its places in a tree (`plan.families`)."""
         return False
 
     @property

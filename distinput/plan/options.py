@@ -14,28 +14,6 @@ from distinput.errors import InvalidArgumentError
 from distinput.names.words import meant
 from distinput.plan.node import Node, walk
 
-__all__ = [
-    "MISTAKES",
-    "AutoShardPolicy",
-    "AutotuneAlgorithm",
-    "AutotuneOptions",
-    "Decision",
-    "DistributeOptions",
-    "ExternalStatePolicy",
-    "OptimizationOptions",
-    "Options",
-    "Policy",
-    "ServiceOptions",
-    "Share",
-    "SkipErrors",
-    "ThreadingOptions",
-    "as_policy",
-    "error_classes",
-    "is_mistake",
-    "options_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # `SkipErrors`: how many elements that fail may be left out, and where they are written down.
 # ----------------------------------------------------------------------------

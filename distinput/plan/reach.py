@@ -32,8 +32,6 @@ from distinput.plan.code import (
 )
 from distinput.plan.node import Node, walk
 
-__all__ = ["Reached"]
-
 _MOST_CODES = 2_000
 """Functions that are read."""
 
@@ -48,7 +46,7 @@ _Name = tuple[str, str]
 
 
 @dataclass
-class Reached:
+class ReachedCode:
     """What the arguments of steps reach.
 
     >>> class Scale:
@@ -57,9 +55,9 @@ class Reached:
     ...
     ...     def __call__(self, x):
     ...         return x * self.factor()
-    >>> before = Reached.of([Scale()]).code_word
+    >>> before = ReachedCode.of([Scale()]).code_word
     >>> Scale.factor = lambda self: 3
-    >>> Reached.of([Scale()]).code_word == before
+    >>> ReachedCode.of([Scale()]).code_word == before
     False
     """
 
@@ -71,9 +69,9 @@ class Reached:
     _seen: dict[tuple[int, frozenset[str]], Any] = field(default_factory=dict)  # kept, so that no address is used twice
 
     @staticmethod
-    def of(arguments: Iterable[Any]) -> "Reached":
+    def of(arguments: Iterable[Any]) -> "ReachedCode":
         """Follow the arguments of steps."""
-        reached = Reached(_left=deque([(argument, _NO_NAMES) for argument in arguments]))
+        reached = ReachedCode(_left=deque([(argument, _NO_NAMES) for argument in arguments]))
         while reached._left and len(reached._codes) < _MOST_CODES:
             value, names = reached._left.popleft()
             if not isinstance(value, types.ModuleType):
@@ -84,9 +82,9 @@ class Reached:
         return reached
 
     @staticmethod
-    def by(node: Node) -> "Reached":
+    def by(node: Node) -> "ReachedCode":
         """Follow the arguments of all steps of a pipeline."""
-        return Reached.of([argument for step in walk(node) for argument in step.arguments().values()])
+        return ReachedCode.of([argument for step in walk(node) for argument in step.arguments().values()])
 
     @property
     def code_word(self) -> str:

@@ -5,9 +5,6 @@ from distinput.plan.node import INFINITE, UNKNOWN, Node, cardinality_bounds, giv
 from distinput.values.leaves import STRING
 from distinput.values.spec import ElementsSpec, LeafSpec, Spec
 
-__all__ = ["bounds_text", "count_text", "render", "spec_text", "spec_text_of", "summary"]
-
-
 # ----------------------------------------------------------------------------
 # Specs and numbers of elements in a few characters, for lines that people read.
 # ----------------------------------------------------------------------------

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     import subprocess
 
 
-__all__ = ["Processes", "Workforce", "check_sendable", "main", "pickled", "this_is_one"]
-
-
 # ----------------------------------------------------------------------------
 # What runs in a worker process: a function, called with what comes, until the parent has gone.
 # ----------------------------------------------------------------------------

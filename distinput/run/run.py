@@ -26,26 +26,6 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = [
-    "MOST_CALLS",
-    "Asked",
-    "CalledBlock",
-    "CoreUse",
-    "OpCounters",
-    "ReadAheadBudget",
-    "Run",
-    "applied",
-    "bytes_of",
-    "called",
-    "calls_of",
-    "core_use",
-    "element_text",
-    "note_element",
-    "stopped",
-    "thread_use",
-]
-
-
 # ----------------------------------------------------------------------------
 # Calling a Python function on every element of a stream, without making the first element wait for a whole block.
 # ----------------------------------------------------------------------------

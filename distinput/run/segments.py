@@ -20,9 +20,6 @@ import numpy as np
 
 from distinput.values.buffers import Bytes, alone, counts_are_exact
 
-__all__ = ["Closed", "Packed", "SegmentConnection", "dumps", "dumps_with_buffers", "has_cloudpickle", "pickler"]
-
-
 # ----------------------------------------------------------------------------
 # Functions as cloudpickle sends them, with the file that they come from: tracebacks of other processes show its lines.
 #

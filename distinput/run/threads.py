@@ -17,9 +17,6 @@ from weakref import WeakSet
 
 from distinput.errors import CancelledError
 
-__all__ = ["Closing", "Ending", "LoaderWorker", "Pool", "Task", "Threads", "cores", "loader_worker", "mapped"]
-
-
 # ----------------------------------------------------------------------------
 # How something that runs in the background ends: when it is closed, when it is dropped, or with the program.
 #

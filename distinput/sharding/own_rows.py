@@ -11,8 +11,8 @@ import numpy as np
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later
 from distinput.ops.batch import Batch
+from distinput.ops.map import RandomKeys
 from distinput.ops.prefetch import Prefetch
-from distinput.ops.random_keys import RandomKeys
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.shard import Shard
 from distinput.ops.shuffle import Shuffle
@@ -35,7 +35,6 @@ __all__ = [
     "has_batches",
     "own_pieces",
     "own_rows",
-    "own_shares",
     "own_steps",
     "rebatch_for",
     "sizes_for_worker",
@@ -186,14 +185,6 @@ def own_rows(shard: Shard) -> Node | None:
     below, pieces = (cut.input, cut.num_replicas) if isinstance(cut, LegacyRebatch) else (cut, 1)
     made = own_pieces(below, Assignment(pieces, shard.index, shard.num_shards))
     return None if made is None or made.spec != shard.spec else made
-
-
-def own_shares(node: Node) -> Node | None:
-    """`shard_batches` reads only its own rows, where rows can be reached by position."""
-    if not isinstance(node, shard_batches.ShardBatches) or node.num_shards == 1:
-        return None
-    own = own_steps(node, 0, 1)
-    return None if own is None else shard_batches.OwnShares(node, own, origin=node.origin)
 
 
 def own_steps(node: Node, index: int, count: int) -> Node | None:

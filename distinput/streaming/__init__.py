@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floor 3: streaming machinery that several ops share: reading ahead, trying threads, fetching rows, groups, padding."""
+"""Floor 3: streaming machinery that several ops share: reading ahead, trying threads, fetching rows, padding."""

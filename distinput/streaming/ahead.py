@@ -23,24 +23,6 @@ if TYPE_CHECKING:
     from distinput.run.threads import Pool
 
 
-__all__ = [
-    "DAMAGE",
-    "FILES_AHEAD",
-    "BeginningsAhead",
-    "Pace",
-    "Past",
-    "PlacedPortion",
-    "ReadingPlace",
-    "StampsAhead",
-    "blocks_ahead",
-    "blocks_in",
-    "failure_at",
-    "places",
-    "portions_ahead",
-    "portions_in",
-]
-
-
 # ----------------------------------------------------------------------------
 # What the server says of the next remote file is asked while this one is read, and once for all who read it.
 # ----------------------------------------------------------------------------

@@ -17,9 +17,6 @@ from distinput.kernels.kernel import Flag
 from distinput.plan.node import Node, walk
 from distinput.run.run import OpCounters, Run
 
-__all__ = ["AGAIN", "SELDOM", "Buffer", "Stopped", "ThreadTrial", "buffered", "opened_ahead"]
-
-
 # ----------------------------------------------------------------------------
 # What AUTOTUNE has measured about threads for one step of a pipeline, kept from pass to pass.
 # ----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import index
 from time import perf_counter
-from typing import Any, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -16,14 +16,11 @@ from distinput.columns.picked import WIDE_BYTES, Picked
 from distinput.columns.rows import PACE_SECONDS, Stream
 from distinput.columns.state import State
 from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.families import placed
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.seeds import placed
 from distinput.run.run import Run
 from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
-
-__all__ = ["Positions", "fetched", "is_integer", "positions_in", "positions_of", "row_of", "rows_of"]
-
 
 # ----------------------------------------------------------------------------
 # The keys of `dataset[key]` as positions.
@@ -152,7 +149,7 @@ def positions_of(node: Node) -> Positions:
 
 
 def positions_in(node: Node) -> Positions:
-    """As `positions_of`, for a tree whose random steps have their places already (`plan.places`).
+    """As `positions_of`, for a tree whose random steps have their places already (`placed`).
 
     Raises:
       TypeError: as for `positions_of`.
@@ -176,6 +173,7 @@ class _Reached(Node):
       streams: whether they are read from the state before each one.
     """
 
+    random_access: ClassVar[bool] = True
     input: Node
     number: int
     streams: bool = False
@@ -199,10 +197,6 @@ class _Reached(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         return self.input.open(state, run)
-
-    @property
-    def random_access(self) -> bool:
-        return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         if not len(rows):

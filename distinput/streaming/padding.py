@@ -20,9 +20,6 @@ from distinput.values.leaves import STRING, as_leaf, dtype_name, dtype_of, shape
 from distinput.values.nest import Structure, component
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["GROUP_BYTES", "Late", "Padded", "Padding", "as_bytes", "for_leaves", "groups", "padding_fills", "room"]
-
-
 # ----------------------------------------------------------------------------
 # Batches that are padded when they are handed out.
 #

@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
+from distinput.plan.families import drawn_seeds, with_drawn_seeds
 from distinput.plan.node import Node
 from distinput.plan.options import AutoShardPolicy, Options
-from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
 from distinput.values.nest import flatten, map_leaves
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec

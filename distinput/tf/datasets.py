@@ -15,8 +15,7 @@ from distinput.arrow.adopt import adopt, kept
 from distinput.arrow.tabular import Reading
 from distinput.columns.block import Block
 from distinput.data.dataset import Dataset
-from distinput.data.iterator import DatasetIterator
-from distinput.data.optional import Optional
+from distinput.data.iterator import DatasetIterator, Optional
 from distinput.errors import InvalidArgumentError, NotFoundError, OutOfRangeError, UnimplementedError
 from distinput.files.manifest import load_manifest, save_manifest
 from distinput.formats.row_schema import RowSchema

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.data.transformation import Arguments
+from distinput.data.dataset import Arguments
 from distinput.plan.node import Node
 
 Dataset = di.data.Dataset

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import distinput as di
-from distinput.data.transformation import method_of
+from distinput.data.dataset import method_of
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.take import Take
 

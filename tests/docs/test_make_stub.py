@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from distinput.data import Dataset, file_datasets
-from distinput.data.transformation import adds_an_op
+from distinput.data.dataset import adds_an_op
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "make_stub.py"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.functions.chain import Chain
 from distinput.rewrite import rewrite
-from distinput.rewrite.rules_of_steps import map_of_map
+from distinput.rewrite.rules import map_of_map
 from distinput.run.run import Run, called
 from distinput.testing import check_restart, check_rewrites
 from distinput.testing.pipeline import MAPS, SIGNATURES

@@ -8,8 +8,8 @@ import pytest
 
 import distinput as di
 from distinput.functions.dataset_functions import Making, check_first, hash_of, node_of, spec_of_elements
+from distinput.plan.families import drawn_seeds
 from distinput.plan.node import Node
-from distinput.plan.seeds import drawn_seeds
 
 RANGE = di.data.Dataset.range
 SHUFFLED = RANGE(9).shuffle(9)

@@ -10,7 +10,7 @@ import pytest
 from distinput.columns.block import Block, Failure
 from distinput.columns.state import State
 from distinput.functions.chain import Chain
-from distinput.functions.parts import Calling, Done, Parts, in_order
+from distinput.functions.workers import Calling, Done, Parts, in_order
 from distinput.run.run import OpCounters, Run
 from distinput.values.nest import LEAF
 

@@ -7,7 +7,7 @@ import pytest
 
 from distinput.columns.block import Block, Failure
 from distinput.functions.chain import Chain
-from distinput.functions.parts import Done, FailedCall, Parts, work
+from distinput.functions.workers import Done, FailedCall, Parts, work
 from distinput.values.nest import LEAF
 
 START = {"input": 0, "skip": 0}

@@ -7,7 +7,7 @@ import pytest
 
 from distinput.columns.block import Block
 from distinput.errors import FailedPreconditionError
-from distinput.functions.parts import Reads
+from distinput.functions.workers import Reads
 from distinput.values.nest import LEAF
 
 

@@ -61,7 +61,7 @@ def test_neighbouring_maps_share_their_workers(way: dict[str, Any]) -> None:
 
 def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.ops.map.cores", lambda: 2)
-    monkeypatch.setattr("distinput.functions.parts._MOST_ROWS", 4)
+    monkeypatch.setattr("distinput.functions.workers._MOST_ROWS", 4)
     monkeypatch.setattr("distinput.functions.workers._MOST_WAITING", 2)
     dataset = RANGE(200).map(Pairs(), num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
     assert dataset.to_list() == list(range(200))
@@ -129,7 +129,7 @@ def test_nothing_is_lost_when_autotune_changes_its_mind(monkeypatch: pytest.Monk
         "_TRIAL_PARTS": 2,
         "_GAIN": 0.0,
     }
-    monkeypatch.setattr("distinput.functions.parts._MOST_ROWS", 2)
+    monkeypatch.setattr("distinput.functions.workers._MOST_ROWS", 2)
     for name, value in changes.items():
         monkeypatch.setattr(f"distinput.functions.workers.{name}", value)
     dataset = RANGE(100).map(double, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)

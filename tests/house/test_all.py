@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a module offers stands in its `__all__`; what does not begins with an underscore."""
+"""What a module does not offer begins with an underscore; a list `__all__` is for modules that hand on names of others."""
 
 import ast
 from pathlib import Path
@@ -28,6 +28,35 @@ def lacking(source: str) -> list[str]:
             listed = set(ast.literal_eval(node.value))
         public += [name for name in names if name.isupper() and len(name) > 1]
     return [] if listed is None else [name for name in public if not name.startswith("_") and name not in listed]
+
+
+ROOMS = ("columns", "data", "functions", "kernels", "names", "ops", "plan", "rewrite", "run", "streaming")
+"""Rooms without lists that repeat what underscores say."""
+
+
+def repeats(source: str) -> bool:
+    """Whether a module has a list of names, all of which it defines itself."""
+    body = ast.parse(source).body
+    own = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {name.id for node in body if _sets(node) for name in ast.walk(node) if isinstance(name, ast.Name)}
+    lists = [node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
+    return any(isinstance(names, ast.List) and set(ast.literal_eval(names)) <= own for names in lists)
+
+
+def _sets(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign | ast.AnnAssign)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_list_repeats_what_underscores_say(room: str) -> None:
+    modules = [path for path in (PACKAGE / room).rglob("*.py") if path.name != "__init__.py"]
+    assert [path.name for path in modules if repeats(path.read_text(encoding="utf-8"))] == []
+
+
+def test_a_list_that_repeats_is_found() -> None:
+    assert repeats("A = 1\ndef f(): ...\n__all__ = ['A', 'f']\n")
+    assert not repeats("from b import C\n__all__ = ['C']\n")
+    assert not repeats("A = 1\n")
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())

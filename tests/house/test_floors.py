@@ -169,7 +169,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "tqdm": ("distinput/cli/*", "distinput/data/progress.py"),
     "transformers": ("distinput/interop/torch/trainer_feed.py",),  # in a Trainer that runs, which has loaded it
     "typing_extensions": (
-        "distinput/data/optional.py",
+        "distinput/data/iterator.py",
         "distinput/train/manager.py",
     ),  # read by type checkers alone, which bring it along
 }
@@ -236,13 +236,13 @@ def test_imports_go_down(file: Path) -> None:
         ("distinput.values.nest", "from .. import ops", "is up"),
         ("distinput.values.nest", "from importlib import import_module\nimport_module('distinput.ops')", "is up"),
         ("distinput.values.nest", "from distinput import elsewhere", "is up"),
-        ("distinput.formats.text", "from distinput.functions import parts", "is sideways"),
+        ("distinput.formats.text", "from distinput.functions import workers", "is sideways"),
         ("distinput.helpers.text", "", "on no floor"),
         ("distinput.distribute.input.distribution", "import torch", "may be imported only in"),
     ],
 )
 def test_a_wrong_import_is_seen(module: str, source: str, says: str) -> None:
-    known = {"distinput.ops", "distinput.functions.parts", "distinput.ops.map"}
+    known = {"distinput.ops", "distinput.functions.workers", "distinput.ops.map"}
     file = module.replace(".", "/") + ".py"
     assert any(says in problem for problem in problems(source, module, file, known))
 

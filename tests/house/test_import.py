@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import distinput as di
-from distinput.data.transformation import transformation
+from distinput.data.dataset import transformation
 from distinput.names.lazy import lazy
 from distinput.ops.take import Take
 from distinput.plan.node import Node

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.plan.families import with_drawn_seeds, with_seed
 from distinput.plan.node import walk
 from distinput.plan.options import AutoShardPolicy
-from distinput.plan.seeds import with_drawn_seeds, with_seed
 from distinput.rewrite import RULES, rewrite
 from distinput.sharding.own_rows import with_common_order
 from tests.distribute.workers import on_workers

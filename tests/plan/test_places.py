@@ -12,7 +12,7 @@ import pytest
 import distinput as di
 from distinput.data import Dataset
 from distinput.data.experimental import RandomDataset
-from distinput.plan.seeds import differing, placed, with_drawn_seeds
+from distinput.plan.families import differing_by_place, placed, with_drawn_seeds
 
 N = 40
 Made = Callable[[], Dataset[Any]]
@@ -192,9 +192,9 @@ def test_copies_of_a_step_are_the_step() -> None:
     ds = Dataset.range(N).shuffle(N)
     node = Dataset.zip((ds, ds)).node
     copied = with_drawn_seeds(node, [5])
-    assert [step.place for step in differing(placed(copied))] == [0, 1]
+    assert [step.place for step in differing_by_place(placed(copied))] == [0, 1]
     assert placed(placed(node)) is not node
-    assert [step.place for step in differing(placed(placed(node)))] == [0, 1]
+    assert [step.place for step in differing_by_place(placed(placed(node)))] == [0, 1]
     assert placed(ds.node) is ds.node
 
 
@@ -210,6 +210,6 @@ def test_records_are_those_of_the_place(tmp_path: Any) -> None:
 def test_a_part_of_a_tree_keeps_its_places() -> None:
     ds = Dataset.range(9).shuffle(9, seed=1)
     whole = placed(ds.concatenate(ds).concatenate(ds).node)
-    assert [step.place for step in differing(placed(whole))] == [0, 1, 2]
-    behind = Dataset.zip((Dataset(differing(whole)[2]), Dataset(differing(whole)[0]))).node
-    assert [step.place for step in differing(placed(behind))] == [2, 0]
+    assert [step.place for step in differing_by_place(placed(whole))] == [0, 1, 2]
+    behind = Dataset.zip((Dataset(differing_by_place(whole)[2]), Dataset(differing_by_place(whole)[0]))).node
+    assert [step.place for step in differing_by_place(placed(behind))] == [2, 0]

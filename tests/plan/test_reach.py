@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.plan.reach import Reached
+from distinput.plan.reach import ReachedCode
 
 TOKENS = """
 import functools
@@ -183,7 +183,7 @@ def test_variables_of_the_environment_count(monkeypatch: pytest.MonkeyPatch) -> 
     words = []
     for text in ("1", "2"):
         monkeypatch.setenv("OFFSET_OF_TEST", text)
-        words.append(Reached.of([lambda x: x + int(os.environ["OFFSET_OF_TEST"])]).code_word)
+        words.append(ReachedCode.of([lambda x: x + int(os.environ["OFFSET_OF_TEST"])]).code_word)
     assert words[0] != words[1]
 
 
@@ -204,7 +204,7 @@ def test_what_the_code_changes_itself_does_not_count() -> None:
 
     counter = Counter()
     for _ in range(2):
-        words.append(Reached.of([counter, len, int]).code_word)
+        words.append(ReachedCode.of([counter, len, int]).code_word)
         counter(1)
     assert words[0] == words[1]
 
@@ -213,7 +213,7 @@ def test_objects_of_packages_count_where_a_folder_is_named() -> None:
     import pyarrow as pa
 
     tables = [pa.table({"x": [number]}) for number in (1, 1, 2)]
-    words = [Reached.of([lambda x, table=table: (x, table)]).word for table in tables]
+    words = [ReachedCode.of([lambda x, table=table: (x, table)]).word for table in tables]
     assert words[0] == words[1] != words[2]
 
 
@@ -224,4 +224,4 @@ def test_cycles_end() -> None:
         return n == 0 or bool(table["odd"](n - 1))
 
     table |= {"odd": lambda n: n != 0 and even(n - 1), "self": table}
-    assert Reached.of([even]).word == Reached.of([even]).word
+    assert ReachedCode.of([even]).word == ReachedCode.of([even]).word

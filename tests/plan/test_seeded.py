@@ -11,9 +11,8 @@ import pytest
 
 import distinput as di
 from distinput.data.dataset import Dataset
-from distinput.plan.families import Seeded
+from distinput.plan.families import Seeded, drawn_seeds, own_draw
 from distinput.plan.node import walk
-from distinput.plan.seeds import drawn_seeds, own_draw
 
 RANGE = Dataset.range
 

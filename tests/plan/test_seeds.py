@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.data.dataset import Dataset
+from distinput.plan.families import drawn_seeds, own_draw, stores, walk_made, with_drawn_seeds, with_seed
 from distinput.plan.node import Node, Origin, walk
-from distinput.plan.seeds import drawn_seeds, own_draw, stores, walk_made, with_drawn_seeds, with_seed
 
 RANGE = di.data.Dataset.range
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.data.dataset import Dataset
-from distinput.plan.seeds import drawn_seeds, with_seed
+from distinput.plan.families import drawn_seeds, with_seed
 from distinput.sharding.policies import auto_shard
 
 BUILDS: dict[str, Callable[[int], Dataset]] = {

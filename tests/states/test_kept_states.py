@@ -12,8 +12,8 @@ import pytest
 
 import distinput
 from distinput.columns.state import VERSION
+from distinput.plan.families import walk_made
 from distinput.plan.node import Node
-from distinput.plan.seeds import walk_made
 from distinput.rewrite import rewrite
 from tests.distribute.workers import on_workers
 from tests.states.corpus import DISTRIBUTED, PIPELINES, put_data, shown

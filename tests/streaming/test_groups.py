@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.columns.block import Block, Failure, concat_blocks
+from distinput.ops import group_by_window as groups
+from distinput.ops.group_by_window import Groups
 from distinput.run.run import Run, called
-from distinput.streaming import groups
-from distinput.streaming.groups import Groups
 from distinput.values.nest import LEAF
 
 SIZES = {0: 2, 1: 3, 2: 1}

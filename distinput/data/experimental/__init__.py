@@ -8,7 +8,7 @@ from distinput.names.lazy import lazy
 if TYPE_CHECKING:
     from distinput.data.experimental import service as service
     from distinput.data.file_datasets.csv import CsvDataset as CsvDataset
-    from distinput.data.optional import Optional as Optional
+    from distinput.data.iterator import Optional as Optional
     from distinput.ops.shard import SHARD_HINT as SHARD_HINT
     from distinput.plan.check import AUTOTUNE as AUTOTUNE
     from distinput.plan.node import INFINITE, UNKNOWN

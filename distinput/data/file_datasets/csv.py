@@ -12,8 +12,6 @@ from distinput.errors import InvalidArgumentError
 from distinput.formats import FORMATS, format_named
 from distinput.plan.options import SkipErrors
 
-__all__ = ["CsvDataset", "as_defaults"]
-
 
 class CsvDataset(Dataset[Any]):
     r"""The rows of CSV files: dicts from column name to value, or tuples by the rules of TensorFlow.

@@ -31,9 +31,6 @@ from distinput.plan.options import SkipErrors
 from distinput.run.run import Run
 from distinput.writers.manifest import read_written
 
-__all__ = ["Constructor", "FileDataset", "decompressing", "file_dataset", "reading", "written_format"]
-
-
 # ----------------------------------------------------------------------------
 # The compression of files for which none is stated: the one that the suffixes of their names stand for.
 # ----------------------------------------------------------------------------

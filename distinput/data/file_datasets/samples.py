@@ -22,9 +22,6 @@ from distinput.ops.slices import from_tensor_slices
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.options import SkipErrors
 
-__all__ = ["ImageFolderDataset", "WebDataset"]
-
-
 # ----------------------------------------------------------------------------
 # Images in folders that are named by their classes.
 # ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Self
 
 from distinput.columns.state import State, opened, sealed
 from distinput.data.dataset import Dataset
-from distinput.data.optional import Optional
+from distinput.data.iterator import Optional
 from distinput.distribute.core.contexts import in_replica_of, modes
 from distinput.distribute.core.replicas import part
 from distinput.distribute.core.values import row_counts

@@ -32,9 +32,9 @@ from distinput.distribute.input.sources import (
 )
 from distinput.ops.balance_rows import BalanceRows
 from distinput.plan.batch_sizes import Assignment
+from distinput.plan.families import with_seed
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.plan.options import AutoShardPolicy, Decision
-from distinput.plan.seeds import with_seed
 from distinput.sharding.own_rows import FrameworkRebatch, rebatch_for, with_common_order
 from distinput.sharding.policies import auto_shard, decide
 from distinput.values.nest import component

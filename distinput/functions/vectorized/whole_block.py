@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`WholeBlock`: functions of one element, called once for all elements of a block."""
 
+import functools
+import math
+import types
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
+from dis import get_instructions
+from functools import lru_cache
 from itertools import chain as joined
 from itertools import islice
-from typing import Any
+from types import CodeType
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,10 +23,8 @@ from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import State
 from distinput.functions.claim import MadeBlock, behind
 from distinput.functions.inference import samples
-from distinput.functions.parts import Calling
-from distinput.functions.vectorized.answers import Rules, same_bits
-from distinput.functions.vectorized.stand_in import Refused, StandIn, Unfit
-from distinput.functions.vectorized.transplant import Transplant
+from distinput.functions.vectorized.answers import FUNCTIONS, Refused, Rules, StandIn, Unfit, picked, same_bits
+from distinput.functions.workers import Calling
 from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.buffers import copy_of
@@ -28,7 +32,375 @@ from distinput.values.leaves import STRING, as_leaf
 from distinput.values.nest import Structure, structure_of
 from distinput.values.spec import LeafSpec, Spec
 
-__all__ = ["Vectorizer", "WholeBlock", "called_by_block", "tried"]
+# ----------------------------------------------------------------------------
+# Arrays that are the same for all elements, and may be indexed by a stand-in: `table[x]`.
+# ----------------------------------------------------------------------------
+
+
+def table_of(array: Any, rules: Rules) -> "ConstantArray":
+    """A view of an array that stand-ins may index."""
+    made = array.view(ConstantArray)
+    made.rules = rules
+    return made  # type: ignore[no-any-return]
+
+
+class ConstantArray(np.ndarray[Any, Any]):
+    """An array that is the same for all elements."""
+
+    rules: Rules
+
+    def __array_finalize__(self, source: Any) -> None:
+        rules = getattr(source, "rules", None)
+        if rules is not None:
+            self.rules = rules
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, StandIn) or (isinstance(key, tuple) and any(isinstance(part, StandIn) for part in key)):
+            return picked(self.rules, self, key)
+        return super().__getitem__(key)
+
+
+# ----------------------------------------------------------------------------
+# Whether compiled code can have effects outside of its call, as far as its instructions tell.
+#
+# Only instructions that are listed here pass, so those of later versions of Python, which are not, lead to calls for each
+# element. What the code reads from outside is looked at by `transplant.py`.
+# ----------------------------------------------------------------------------
+
+
+_HARMLESS = tuple(
+    str.split("""
+    BINARY_ BUILD_ CACHE CALL COMPARE_OP CONTAINS_OP COPY DICT_ END_FOR END_SEND EXTENDED_ARG FOR_ITER FORMAT_
+    GEN_START GET_ITER GET_LEN JUMP_ KW_NAMES LIST_ LOAD_ASSERTION_ERROR LOAD_ATTR LOAD_CLOSURE
+    LOAD_COMMON_CONSTANT LOAD_CONST LOAD_DEREF LOAD_FAST LOAD_GLOBAL LOAD_METHOD LOAD_SMALL_INT MAKE_CELL
+    MAKE_FUNCTION NOP NOT_TAKEN POP_ PRECALL PUSH_NULL RAISE_VARARGS RERAISE RESUME RETURN_ SET_ STORE_FAST
+    STORE_SLICE STORE_SUBSCR SWAP TO_BOOL UNARY_ UNPACK_ YIELD_VALUE
+    """)
+)
+"""Beginnings of the names of instructions. Whether a subscript may be stored is for stand-ins and read-only arrays to say."""
+
+_WORDS = {
+    "STORE_GLOBAL": "it assigns to the global variable {}",
+    "DELETE_GLOBAL": "it deletes the global variable {}",
+    "STORE_ATTR": "it assigns to the attribute {}",
+    "DELETE_ATTR": "it deletes the attribute {}",
+    "IMPORT_NAME": "it imports {} when it is called",
+    "PUSH_EXC_INFO": "it handles exceptions or uses `with`",
+    "SETUP_FINALLY": "it handles exceptions or uses `with`",
+    "BEFORE_WITH": "it handles exceptions or uses `with`",
+    "LOAD_BUILD_CLASS": "it defines a class",
+    "IS_OP": "it compares by `is`",
+}
+
+_METHODS = frozenset(
+    str.split("""
+    all any append argmax argmin astype clip copy count cumsum dot dtype endswith extend flatten get index items
+    keys linalg max mean min ndim norm prod ravel reduce replace reshape round shape size squeeze startswith std
+    sum swapaxes T take transpose type update values var
+    """)
+)
+"""Attributes of arrays, and of the tuples, lists, dicts and texts that a function makes itself."""
+
+_GENERATOR = 0x20 | 0x80 | 0x100 | 0x200
+"""The flags of generators and coroutines."""
+
+
+@lru_cache(maxsize=1024)
+def check_code(code: CodeType, names: frozenset[str], inner: bool = False) -> None:
+    """Refuse code that may have effects outside.
+
+    Args:
+      code: of a function.
+      names: attributes that it may read besides those of arrays: those of modules.
+      inner: it is defined in the function; its free variables are those of a call.
+
+    Raises:
+      Refused: the message says what it does.
+    """
+    if not inner and code.co_flags & _GENERATOR:
+        raise Refused("it is a generator or a coroutine")
+    for step in get_instructions(code):
+        name, value = step.opname, str(step.argval)
+        if name in ("STORE_DEREF", "DELETE_DEREF"):
+            if not inner and value in code.co_freevars:
+                raise Refused(f"it assigns to `{value}` of the function around it")
+            continue
+        if name == "COPY_FREE_VARS" or name.startswith(_HARMLESS):
+            if name in ("LOAD_ATTR", "LOAD_METHOD") and value not in _METHODS and value not in names:
+                raise Refused(f"it uses .{value}, which has no rule")
+            if name == "YIELD_VALUE" and not inner:
+                raise Refused("it is a generator or a coroutine")
+            continue
+        raise Refused(_WORDS.get(name, "it has the instruction {}").format(f"`{value}`" if name in _WORDS else name))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            if set(constant.co_freevars) & set(code.co_freevars):
+                _check_outer(constant, frozenset(code.co_freevars))
+            check_code(constant, names, True)
+
+
+def _check_outer(code: CodeType, outer: frozenset[str]) -> None:
+    """Refuse an inner function that assigns to a variable from outside of the whole function."""
+    for step in get_instructions(code):
+        if step.opname in ("STORE_DEREF", "DELETE_DEREF") and step.argval in outer:
+            raise Refused(f"it assigns to `{step.argval}` of the function around it")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _check_outer(constant, outer)
+
+
+@lru_cache(maxsize=1024)
+def names_read(code: CodeType) -> frozenset[str]:
+    """The global names that code, and the functions defined in it, read."""
+    found = {str(step.argval) for step in get_instructions(code) if step.opname == "LOAD_GLOBAL"}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= names_read(constant)
+    return frozenset(found)
+
+
+# ----------------------------------------------------------------------------
+# The names of NumPy that a function may use when it is called for a whole block; `np.random` and files are not among them.
+# ----------------------------------------------------------------------------
+
+
+_CONSTANTS = str.split("""
+    bool bool_ e euler_gamma float16 float32 float64 inf int16 int32 int64 int8 intp nan newaxis pi single
+    double uint16 uint32 uint64 uint8
+""")
+_MAKERS = ["arange", "eye", "full", "identity", "linspace", "logspace", "ones", "zeros"]
+_READERS = ["dtype", "finfo", "iinfo", "ndim", "shape", "size"]
+_LOADED = vars(np)  # to ask for the other names would import modules
+_UFUNCS = [name for name, value in _LOADED.items() if isinstance(value, np.ufunc)]
+_RULED = [name for name, value in _LOADED.items() if id(value) in set(map(id, FUNCTIONS))]
+
+NAMES = frozenset(
+    (*_CONSTANTS, *_MAKERS, *_READERS, *_UFUNCS, *_RULED, "abs", "array", "asarray", "concat", "linalg", "norm")
+)
+"""Attributes of `numpy` that can be read."""
+
+
+class NumPy:
+    """Stands for the module.
+
+    Args:
+      rules: for lists with stand-ins, which become arrays.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.linalg = _LinearAlgebra()
+        self._rules = rules
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in NAMES:
+            raise Refused(f"it uses np.{name}, which has no rule")
+        found = getattr(np, name)
+        return self._made_by(found) if name in _MAKERS else found
+
+    def _made_by(self, maker: Any) -> Any:
+        def make(*args: Any, **options: Any) -> Any:
+            made = maker(*args, **options)
+            return table_of(made, self._rules) if type(made) is np.ndarray else made
+
+        return make
+
+    def array(self, value: Any, dtype: Any = None) -> Any:
+        """As `numpy.array`."""
+        made = self.asarray(value, dtype)
+        return made.copy() if made is value and isinstance(made, StandIn) else made
+
+    def take(self, a: Any, indices: Any, axis: int | None = None) -> Any:
+        """As `numpy.take`, which does not ask stand-ins among the indices."""
+        if isinstance(indices, StandIn):
+            return self._rules.function(np.take, (a, indices), {"axis": axis})
+        return np.take(a, indices, axis)
+
+    def asarray(self, value: Any, dtype: Any = None) -> Any:
+        """As `numpy.asarray`, for a stand-in, for a list of them, or for constants."""
+        if isinstance(value, list | tuple) and any(isinstance(part, StandIn) for part in value):
+            value = np.stack(_alike(value))
+        elif not isinstance(value, StandIn):
+            return table_of(np.array(value, dtype), self._rules)
+        if isinstance(value, StandIn) and not value.ndim:
+            raise Refused("it makes an array of a number")
+        return value if dtype is None else value.astype(dtype, copy=False)
+
+
+def _alike(values: Sequence[Any]) -> list[Any]:
+    """Members of a list as arrays of one shape, so that NumPy finds the same dtype for them together."""
+    made = [value if isinstance(value, StandIn) else np.asarray(value) for value in values]
+    if len({value.shape for value in made}) > 1:
+        raise Refused("it makes an array of a list of several shapes")
+    return made
+
+
+class _LinearAlgebra:
+    """Stands for `numpy.linalg`."""
+
+    norm = staticmethod(np.linalg.norm)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Refused(f"it uses np.linalg.{name}, which has no rule")
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range)
+_TYPES = (bool, int, float)
+_BUILTINS = frozenset(
+    (abs, all, any, dict, enumerate, len, list, max, min, range, reversed, slice, sum, tuple, zip, bool, int, float)
+)
+_MATH = frozenset(vars(math))
+_MOST_HELD = 1 << 20
+"""Bytes of arrays from outside that are compared before every block."""
+
+
+class Transplant:
+    """A copy of a function for stand-ins, and what tells whether it still is one.
+
+    Args:
+      function: the user's.
+      rules: for the stand-ins.
+
+    Raises:
+      Refused: it may have effects outside, or read something that changes.
+    """
+
+    def __init__(self, function: Callable[..., Any], rules: Rules) -> None:
+        self._rules, self._numpy = rules, NumPy(rules)
+        self._made: dict[int, Any] = {}
+        self._bindings: list[tuple[Callable[[], Any], Any, str]] = []
+        self._arrays: list[tuple[Any, Any, str]] = []
+        self._held = 0
+        self.call: Callable[..., Any] = self._function(function)
+
+    def check(self) -> None:
+        """Refuse to go on if something that the function reads has changed.
+
+        Raises:
+          Refused: it has.
+        """
+        for read, value, name in self._bindings:
+            if read() is not value:
+                raise Refused(f"`{name}`, which it reads, has changed")
+        for array, copy, name in self._arrays:
+            if array.shape != copy.shape or array.tobytes() != copy.tobytes():
+                raise Refused(f"the array `{name}`, which it reads, has changed")
+
+    def _function(self, function: Any) -> Any:
+        if isinstance(function, functools.partial):
+            given = [self._value(f"argument {i}", value) for i, value in enumerate(function.args)]
+            named = {name: self._value(name, value) for name, value in function.keywords.items()}
+            return functools.partial(self._function(function.func), *given, **named)
+        if isinstance(function, types.FunctionType):
+            return self._python(function)
+        if isinstance(function, np.ufunc) or _is_numpy(function) or _is_builtin(function):
+            return function
+        raise Refused(
+            f"{getattr(function, '__qualname__', type(function).__qualname__)} is no function of Python or NumPy"
+        )
+
+    def _python(self, function: types.FunctionType) -> Any:
+        if id(function) in self._made:
+            return self._made[id(function)]
+        code = function.__code__
+        check_code(code, NAMES | _MATH)
+        names: dict[str, Any] = {"__builtins__": {"__import__": __import__}}  # which methods of arrays need
+        cells = tuple([types.CellType() for _ in code.co_freevars])
+        clone = types.FunctionType(code, names, function.__name__, None, cells or None)
+        self._made[id(function)] = clone
+        self._watch(lambda: function.__code__, code, function.__name__)
+        self._watch(lambda: function.__defaults__, function.__defaults__, function.__name__)
+        self._watch(lambda: function.__kwdefaults__, function.__kwdefaults__, function.__name__)
+        clone.__defaults__ = self._values(function.__defaults__)
+        if function.__kwdefaults__:
+            clone.__kwdefaults__ = {name: self._value(name, v) for name, v in function.__kwdefaults__.items()}
+        for name in sorted(names_read(code)):
+            names[name] = self._global(function.__globals__, name)
+        for name, cell, new in zip(code.co_freevars, function.__closure__ or (), cells, strict=True):
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                raise Refused(f"`{name}`, which it reads, has no value yet") from None
+            self._watch(functools.partial(getattr, cell, "cell_contents", None), value, name)
+            new.cell_contents = self._value(name, value)
+        return clone
+
+    def _global(self, space: dict[str, Any], name: str) -> Any:
+        if name in space:
+            self._watch(functools.partial(space.get, name), space[name], name)
+            return self._value(name, space[name])
+        builtins = space.get("__builtins__", {})
+        builtins = builtins if isinstance(builtins, dict) else vars(builtins)
+        value = builtins.get(name)
+        self._watch(functools.partial(space.get, name), None, name)
+        if value is None or not _is_builtin(value):
+            raise Refused(f"it uses {name}, which has no rule")
+        return value
+
+    def _watch(self, read: Callable[[], Any], value: Any, name: str) -> None:
+        self._bindings.append((read, value, name))
+
+    def _values(self, values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        return None if values is None else tuple([self._value("a default", value) for value in values])
+
+    def _value(self, name: str, value: Any) -> Any:
+        """What stands for a value from outside."""
+        if isinstance(value, types.ModuleType):
+            if value is np:
+                return self._numpy
+            if value is math:
+                return _Math()
+            raise Refused(f"it uses the module {value.__name__}, which has no rule")
+        if isinstance(value, type):
+            if value in _TYPES or issubclass(value, np.generic):
+                return value
+            raise Refused(f"it uses the class {value.__qualname__}")
+        if type(value) is np.ndarray:
+            return self._array(name, value)
+        if type(value) is tuple:
+            return tuple([self._value(name, part) for part in value])
+        if type(value) in _PLAIN or isinstance(value, np.generic | np.dtype):
+            return value
+        if callable(value) and not hasattr(value, "node"):
+            return self._function(value)
+        raise Refused(f"it reads `{name}`, a {type(value).__name__}, which may change from call to call")
+
+    def _array(self, name: str, array: Any) -> Any:
+        if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+            raise Refused(f"it reads `{name}`, an array of {array.dtype}")
+        table = table_of(array, self._rules)
+        base = array.base
+        fixed = not array.flags.writeable and (base is None or (type(base) is np.ndarray and not base.flags.writeable))
+        if not fixed:
+            self._held += array.nbytes
+            if self._held > _MOST_HELD:
+                raise Refused(
+                    f"it reads `{name}`, and arrays of more than {_MOST_HELD >> 20} MiB may change from call to call unless "
+                    f"they are read-only (`{name}.flags.writeable = False`)"
+                )
+            self._arrays.append((array, array.copy(), name))
+        table.flags.writeable = False
+        return table
+
+
+class _Math:
+    """Stands for the module `math`: its functions make a Python number, which no stand-in is."""
+
+    e, inf, nan, pi, tau = math.e, math.inf, math.nan, math.pi, math.tau
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Refused(f"it uses math.{name}, which has no rule")
+
+
+def _is_numpy(function: Any) -> bool:
+    name = getattr(function, "__name__", "")
+    return name in NAMES and getattr(np, name, None) is function and name not in ("array", "asarray")
+
+
+def _is_builtin(value: Any) -> bool:
+    try:
+        return value in _BUILTINS
+    except TypeError:  # it has no hash
+        return False
 
 
 _SAMPLES = 5

@@ -13,8 +13,8 @@ import torch.utils.data
 from distinput.data.dataset import Dataset
 from distinput.distribute.devices.tensors import tensor_of
 from distinput.errors import ElementTypeError, InputWarning, InvalidArgumentError
+from distinput.plan.families import walk_made
 from distinput.plan.node import INFINITE
-from distinput.plan.seeds import walk_made
 from distinput.streaming.by_position import positions_of
 from distinput.values.leaves import STRING
 from distinput.values.nest import Structure, component

@@ -13,13 +13,11 @@ from distinput.functions.inference import results_of
 from distinput.names.lazy import placed
 from distinput.names.registry import failures, load_extensions
 from distinput.names.words import meant
-from distinput.ops.map import Map
-from distinput.ops.random_keys import RandomKeys
+from distinput.ops.map import Map, RandomKeys
 from distinput.ops.shard import Shard
-from distinput.plan.families import Rows
+from distinput.plan.families import Rows, with_seed
 from distinput.plan.node import Needs, Node, walk
 from distinput.plan.options import AutoShardPolicy, Decision, Policy, Share, options_of
-from distinput.plan.seeds import with_seed
 from distinput.run.run import Run
 from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, own_rows, with_common_order
 from distinput.values.spec import DatasetSpec

@@ -13,10 +13,9 @@ from distinput.ops.batch import Batch, RaggedBatch, SparseBatch
 from distinput.ops.batch_by_tokens import BatchByTokens
 from distinput.ops.pack import Pack
 from distinput.ops.padded_batch import PaddedBatch
-from distinput.ops.rebatch import LegacyRebatch, Rebatch
+from distinput.ops.rebatch import LegacyRebatch, Rebatch, Unbatch
 from distinput.ops.shard_batches import OwnPieces, OwnRows, OwnShares, ShardBatches
 from distinput.ops.slices import Slices
-from distinput.ops.unbatch import Unbatch
 from distinput.ops.window import Window
 from distinput.testing.pipeline import (
     PARALLEL,

@@ -17,13 +17,12 @@ from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter, TakeWhile
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.identity import AssertCardinality, WithOptions
-from distinput.ops.map import FusedMap, Map
+from distinput.ops.map import FusedMap, Map, RandomKeys
 from distinput.ops.map_rows import FusedMapRows, MapRows
 from distinput.ops.on_error import IgnoreErrors, OnError
 from distinput.ops.on_workers import OncePerWorker, OnWorkers
 from distinput.ops.parse_example import ParseExample, ParseSequenceExample
 from distinput.ops.prefetch import Prefetch
-from distinput.ops.random_keys import RandomKeys
 from distinput.ops.repeat import Repeat
 from distinput.ops.scan import Scan
 from distinput.ops.select import Select

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
-from distinput.functions.vectorized.answers import Rules
-from distinput.functions.vectorized.stand_in import StandIn
-from distinput.functions.vectorized.transplant import table_of
+from distinput.functions.vectorized.answers import Rules, StandIn
+from distinput.functions.vectorized.whole_block import table_of
 
 
 def test_parts_of_it_and_results_may_be_indexed_too() -> None:

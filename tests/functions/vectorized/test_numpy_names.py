@@ -2,9 +2,8 @@
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.answers import Rules
-from distinput.functions.vectorized.stand_in import Refused, StandIn
-from distinput.functions.vectorized.transplant import NAMES, NumPy
+from distinput.functions.vectorized.answers import Refused, Rules, StandIn
+from distinput.functions.vectorized.whole_block import NAMES, NumPy
 
 
 def test_every_name_is_one_of_numpy() -> None:

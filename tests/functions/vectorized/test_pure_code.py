@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from distinput.functions.vectorized.stand_in import Refused
-from distinput.functions.vectorized.transplant import check_code, names_read
+from distinput.functions.vectorized.answers import Refused
+from distinput.functions.vectorized.whole_block import check_code, names_read
 
 NOTHING: frozenset[str] = frozenset()
 COUNT = 0

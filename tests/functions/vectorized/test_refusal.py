@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from distinput.functions.vectorized.stand_in import Refused, Unfit
+from distinput.functions.vectorized.answers import Refused, Unfit
 
 
 @pytest.mark.parametrize("kind", [Refused, Unfit])

@@ -4,8 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.answers import Rules, same_bits
-from distinput.functions.vectorized.stand_in import Refused, StandIn
+from distinput.functions.vectorized.answers import Refused, Rules, StandIn, same_bits
 from tests.functions.vectorized.blocks import VECTORS
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.answers import Rules
-from distinput.functions.vectorized.stand_in import Refused, StandIn, lifted, rank
+from distinput.functions.vectorized.answers import Refused, Rules, StandIn, lifted, rank
 
 
 def stand_in(*shape: int) -> StandIn:

@@ -2,7 +2,7 @@
 import numpy as np
 
 from distinput.functions.vectorized import answers
-from distinput.functions.vectorized.stand_in import FUNCTIONS
+from distinput.functions.vectorized.answers import FUNCTIONS
 
 
 def test_every_function_in_the_table_is_one_of_numpy() -> None:

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.answers import Rules
-from distinput.functions.vectorized.stand_in import Refused
-from distinput.functions.vectorized.transplant import Transplant
+from distinput.functions.vectorized.answers import Refused, Rules
+from distinput.functions.vectorized.whole_block import Transplant
 from tests.functions.vectorized.blocks import EYE, SCALARS, VECTORS, judged
 
 SEEN: list[Any] = []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from distinput.functions.chain import Chain
-from distinput.functions.vectorized.stand_in import Refused
+from distinput.functions.vectorized.answers import Refused
 from distinput.functions.vectorized.whole_block import WholeBlock
 from tests.functions.vectorized.blocks import EYE, IMAGES, LABELS, MEAN, SCALARS, VECTORS, block_of, judged
 
