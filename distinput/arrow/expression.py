@@ -121,7 +121,7 @@ def check_expression(op: str, expression: Any, spec: Spec, fields: frozenset[str
     what = f"there is no column {missing[0]!r}" if missing and spec.structure.kind == "dict" else None
     if what is None:
         try:
-            found = _evaluated(arrow_schema(part).empty_table(), expression).type
+            kind = _evaluated(arrow_schema(part).empty_table(), expression).type
         except InvalidArgumentError as error:
             what = str(error).removeprefix("to_arrow: ")
         except (pa.ArrowException, TypeError, KeyError) as error:
@@ -133,8 +133,8 @@ def check_expression(op: str, expression: Any, spec: Spec, fields: frozenset[str
         raise InvalidArgumentError(
             f"{op}: the expression {expression} cannot be evaluated: {what}; the columns are {_columns_of(spec)}"
         )
-    if found != pa.bool_():
-        raise InvalidArgumentError(f"{op}: the expression must be boolean, got {expression}, which is {found}")
+    if kind != pa.bool_():
+        raise InvalidArgumentError(f"{op}: the expression must be boolean, got {expression}, which is {kind}")
 
 
 def _columns_of(spec: Spec) -> str:
