@@ -295,9 +295,8 @@ def _pays(base: Node, pieces: RowRanges) -> bool:
     if not readers:
         return True
     reader = readers[0]
-    if (
-        reader is not base or pieces.count is None or reader.counts is None
-    ):  # in another order: each row would cost its whole fragment
+    # In another order: each row would cost its whole fragment.
+    if reader is not base or pieces.count is None or reader.counts is None:
         return False
     sizes = [fragment.rows or 0 for path in reader.counts[0] for fragment in reader.format.fragments(path)]
     ends = np.cumsum(sizes)

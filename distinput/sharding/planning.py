@@ -204,12 +204,8 @@ def _parts(tree: Node) -> list[FileRange]:
 def _of_fragments(fragments: Fragments, file_format: Format) -> list[FileRange]:
     ranges = []
     for i in range(len(fragments)):
-        path, start, stop, rows = (
-            fragments.path(i),
-            int(fragments.start[i]),
-            int(fragments.stop[i]),
-            int(fragments.rows[i]),
-        )
+        path, rows = fragments.path(i), int(fragments.rows[i])
+        start, stop = int(fragments.start[i]), int(fragments.stop[i])
         whole = start == 0 and stop == END
         size = max(1, int(fragments.files.sizes[fragments.file[i]]))
         nbytes = int(fragments.nbytes[i]) * file_format.bytes_read(path, size) // size
@@ -269,17 +265,14 @@ def _whole_fragments(reader: RowReader, own: OwnRows) -> Ints:
     for number, path in enumerate(counts[0]):
         fragments = reader.format.fragments(path)
         # A format may count bytes before compression.
-        inside, size = (
-            max(1, sum(fragment.nbytes for fragment in fragments)),
-            reader.format.bytes_read(path, reader.format.size(path)),
-        )
+        inside = max(1, sum(fragment.nbytes for fragment in fragments))
+        size = reader.format.bytes_read(path, reader.format.size(path))
         sizes += [fragment.rows or 0 for fragment in fragments]
         nbytes += [fragment.nbytes * size // inside for fragment in fragments]
         file += [number] * len(fragments)
     ends = np.cumsum(sizes, dtype=np.int64)
-    changes = np.zeros(
-        len(ends) + 1, np.int64
-    )  # where reading begins and ends, so that sums of it are times of reading
+    # Where reading begins and ends, so that sums of it are times of reading.
+    changes = np.zeros(len(ends) + 1, np.int64)
     for starts, stops, _ in fetches(own.pieces, 0, own.row_bytes):
         some = stops > starts
         first, last = np.searchsorted(ends, starts[some], "right"), np.searchsorted(ends, stops[some] - 1, "right")

@@ -157,9 +157,8 @@ class DeviceAssignment:
         if len(topology.missing_devices):
             return cls(topology, _in_task_order(topology, shape, stride, num_replicas))
         grid = _grid(places, num_replicas)
-        rings = (
-            shape[-1] == topology.mesh_shape[-1] and stride.prod() == 1 and num_replicas == places.prod()
-        )  # all devices are used, and whole chips
+        # All devices are used, and whole chips.
+        rings = shape[-1] == topology.mesh_shape[-1] and stride.prod() == 1 and num_replicas == places.prod()
         if device_order_mode == DeviceOrderMode.RING and not rings:
             raise ValueError(
                 "device_order_mode=DeviceOrderMode.RING is not compatible with the 3D tiling current topology.  Try "

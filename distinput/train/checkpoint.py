@@ -521,9 +521,8 @@ def _own(entry: Mapping[str, Any], each: Tracked, crew: Crew, path: str) -> Any:
     if "value" in entry:
         return entry["value"]
     values = entry["values"]
-    if each.kind.position and hasattr(
-        each.value, "locate"
-    ):  # a distributed iterator takes the positions of all workers
+    # A distributed iterator takes the positions of all workers.
+    if each.kind.position and hasattr(each.value, "locate"):
         return values
     if len(values) != crew.size and not each.kind.position:
         raise StateError(

@@ -411,9 +411,8 @@ def _form(value: Any) -> Any:
 
 def _class(module: str, name: str, fields: tuple[str, ...]) -> type:
     """The namedtuple of this name and fields: the one that this process has imported, or a new one."""
-    found: Any = sys.modules.get(
-        "distinput" if module.startswith("distinput.") else module
-    )  # ours, wherever it is defined
+    # Ours, wherever it is defined.
+    found: Any = sys.modules.get("distinput" if module.startswith("distinput.") else module)
     for part in name.split("."):
         found = getattr(found, part, None)
     if isinstance(found, type) and issubclass(found, tuple) and getattr(found, "_fields", None) == fields:

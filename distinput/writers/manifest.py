@@ -194,11 +194,7 @@ def read_written(directory: str) -> WrittenFiles | None:
     try:
         with naming(path), open_inside(directory, MANIFEST) as file:
             text = file.read()
-    except (
-        NotFoundError,
-        NotADirectoryError,
-        FileExistsError,
-    ):  # the last where fsspec is asked for a file below a file
+    except (NotFoundError, NotADirectoryError, FileExistsError):  # the last: fsspec is asked for a file below a file
         return None
     try:
         found = json_value(text)

@@ -27,10 +27,8 @@ AGREE_VALUES = 26
 _HEAD = 6  # number of values, its square, fingerprint, its square, count of refusals, sum of the ranks that refused
 _FINGERPRINTS = 1 << 22  # fingerprints are below this, so that their squares can be summed
 _DESCRIBE_SECONDS = 1.0  # if agreements differ, the others must describe theirs within this time
-_PAUSES = (
-    1e-3,
-    POLL_SECONDS,
-)  # the thread waits at least and at most this long between two looks, each time twice as long
+# The thread waits at least and at most this long between two looks, each time twice as long.
+_PAUSES = (1e-3, POLL_SECONDS)
 _JOIN_SECONDS = 1.0  # for the thread to end, which has only to start what was posted
 
 

@@ -313,9 +313,8 @@ def fold(parts: Sequence[Array], op: str) -> Array:
     array([4, 3], dtype=uint8)
     """
     shape = parts[0].shape
-    result = (
-        parts[0].reshape(-1).copy()
-    )  # at least one axis, since NumPy scalars warn when they wrap around and arrays do not
+    # At least one axis, since NumPy scalars warn when they wrap around and arrays do not.
+    result = parts[0].reshape(-1).copy()
     with np.errstate(all="ignore"):
         for part in parts[1:]:
             OPS[op](result, part.reshape(-1), out=result)

@@ -46,9 +46,8 @@ from distinput.errors import Aborted, CollectiveError
 __all__ = ["Collectives"]
 
 _FOLD_BYTES = 4096  # up to here, gathering and folding is as fast as the engine's reduction, and bit-equal everywhere
-_CHUNK_BYTES = (
-    1 << 22
-)  # larger arrays are folded in pieces, so that it takes the memory of `size` pieces, not `size` arrays
+# Larger arrays are folded in pieces, so that it takes the memory of `size` pieces, not `size` arrays.
+_CHUNK_BYTES = 1 << 22
 _PIECE_BYTES = 1 << 30  # more in one operation, over all workers, exceeds the 32-bit sizes of some engines
 _STAY_SECONDS = 1.0  # after an abort, the host of the status board stays so long for the others to read it
 
@@ -90,9 +89,8 @@ class Collectives:
         self._membership.open_groups += 1
         if not _open_groups:
             atexit.unregister(_close_all)
-            atexit.register(
-                _close_all
-            )  # now, so that it runs before the exit handlers of the engine, which was loaded earlier
+            # Now, so that it runs before the exit handlers of the engine, which was loaded earlier.
+            atexit.register(_close_all)
         _open_groups.add(self)
 
     @property

@@ -185,9 +185,8 @@ class ClosureQueue:
         self._waiting: deque[Closure] = deque()
         self._running = 0
         self._epoch = 0
-        self._open: Counter[int] = (
-            Counter()
-        )  # closures without a result, counted by how many `join` calls came before them
+        # Closures without a result, counted by how many `join` calls came before them.
+        self._open: Counter[int] = Counter()
         self._error: BaseException | None = None
         self._lost: Callable[[], BaseException] | None = None
         self._news: set[int] = set()

@@ -517,12 +517,8 @@ class DealtSteps:
             parts.clear()
             return END
         step = self._build([*parts], missing)
-        self._pending, self._failed, self._left, self.partial = (
-            [],
-            False,
-            steps_left,
-            missing > 0 and steps_left is None,
-        )
+        self._pending, self._failed, self._left = [], False, steps_left
+        self.partial = missing > 0 and steps_left is None
         return step  # no function is called before it is taken
 
     def _draw(self, parts: list[Any]) -> int:

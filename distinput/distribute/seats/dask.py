@@ -243,9 +243,8 @@ class DaskMembership:
         self._names, self._security, self._close = names, security, close
         self._changed = threading.Condition()
         self._present: dict[str, str] = {}  # name -> address of the Dask workers there are
-        self._left: set[str] = (
-            set()
-        )  # addresses of workers that are gone, of which a look that began before may still tell
+        # Addresses of workers that are gone, of which a look that began before may still tell.
+        self._left: set[str] = set()
         self._hosts: dict[str, Address] = {}
         self._actors: dict[str, Any] = {}  # the actor at each seat; without the reference Dask would drop it
         self._gone: Callable[[str], None] = lambda _: None

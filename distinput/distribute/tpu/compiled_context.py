@@ -281,9 +281,8 @@ class CompiledReplicaContext(ReplicaContext):
         if isinstance(value, IndexedSlices) and first:
             rows, indices = jnp.asarray(value.values), jnp.asarray(value.indices)
             total: Any = IndexedSlices(broadcast_from(0, rows), broadcast_from(0, indices))
-        elif isinstance(value, IndexedSlices) or not hasattr(
-            value, "dtype"
-        ):  # Python values are the same on all replicas
+        elif isinstance(value, IndexedSlices) or not hasattr(value, "dtype"):
+            # Python values are the same on all replicas.
             strategy = self._strategy
             total = aggregate(strategy._reducer, strategy._replicas, aggregation, [value] * self._trace.mesh.replicas)
         elif first:

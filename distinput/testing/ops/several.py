@@ -356,12 +356,8 @@ def _model(p: Pipeline, a: OpArguments) -> list[Any]:
         return []
     if len(everyone) == 1 and len(schedule) == 1:
         return list(wholes[everyone[0]])
-    remaining, all_done, over, first = (
-        [list(each) for each in wholes],
-        set(),
-        set(range(len(wholes))) - set(everyone),
-        0,
-    )
+    remaining, all_done, first = [list(each) for each in wholes], set(), 0
+    over = set(range(len(wholes))) - set(everyone)
     counts = [0] * len(wholes)
     elements: list[Any] = []
     while True:
