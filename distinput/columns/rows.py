@@ -448,7 +448,7 @@ def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mar
     for block, after in stream:
         if type(block) is Failure:
             behind = {"input": after, "skip": 0}
-            yield block, after, behind, partial(_same, behind)
+            yield block, after, behind, partial(same, behind)
             over, before = 0, after
             continue
         if over >= block.size:
@@ -466,5 +466,6 @@ def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mar
         over, before = 0, after
 
 
-def _same(mark: Mark, _: int) -> Mark:
+def same(mark: Mark, _: int) -> Mark:
+    """The mark, whatever the number: of a failure, which has no rows."""
     return mark

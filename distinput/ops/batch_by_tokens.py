@@ -10,7 +10,7 @@ import numpy as np
 
 from distinput.columns.block import MOST_ROWS, Block, Failure, concat_blocks, sound_parts
 from distinput.columns.column import Ints, StackError
-from distinput.columns.rows import Stream, passing_over, stackable
+from distinput.columns.rows import Stream, passing_over, same, stackable
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import between
@@ -262,7 +262,7 @@ class BatchByTokens(Node):
             upstream, state, tokens, MOST_ROWS, unpack=True, tolerant=run.tolerant
         ):
             if type(rows) is Failure:
-                yield np.empty(0, np.int64), rows, partial(_same, mark)
+                yield np.empty(0, np.int64), rows, partial(same, mark)
             else:
                 size = len(results)
                 yield np.asarray(results, np.int64), rows.rows(first, first + size), between(before, mark, size)
@@ -271,7 +271,3 @@ class BatchByTokens(Node):
 
 def _behind(at: Callable[[int], Mark], first: int, done: int) -> Mark:
     return at(first + done)
-
-
-def _same(mark: Mark, _: int) -> Mark:
-    return mark

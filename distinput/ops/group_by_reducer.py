@@ -10,7 +10,7 @@ import numpy as np
 
 from distinput.arrow.adopt import owned
 from distinput.columns.block import Block, Failure
-from distinput.columns.rows import Stream
+from distinput.columns.rows import Stream, same
 from distinput.columns.state import Mark, State
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim, MadeBlock, behind, formed, held
@@ -97,7 +97,7 @@ class GroupByReducer(Node):
             if type(rows) is Failure:
                 failures += 1
                 if failures > state.get("failed", 0):
-                    yield rows, partial(_same, {**begin, "given": first, "failed": failures}), _NO_KEYS
+                    yield rows, partial(same, {**begin, "given": first, "failed": failures}), _NO_KEYS
         remaining = groups.sorted()[first:]
         if not remaining:
             return
@@ -142,10 +142,6 @@ def _failed(error: Exception, run: Run) -> Failure:
     if not run.tolerant:
         raise error
     return Failure(error)
-
-
-def _same(mark: Mark, _: int) -> Mark:
-    return mark
 
 
 class _Groups:

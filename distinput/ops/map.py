@@ -37,7 +37,7 @@ from distinput.names.lazy import later
 from distinput.ops.on_error import guarded
 from distinput.plan.binding import by_name, take_functions
 from distinput.plan.check import AUTOTUNE, normalized, parallel_calls
-from distinput.plan.families import Fused, Neighbours, OneForOne, Seeded
+from distinput.plan.families import Fused, Neighbours, OneForOne, Seeded, Signed
 from distinput.plan.node import Node, walk
 from distinput.plan.options import SkipErrors
 from distinput.run.processes import Workforce, check_sendable
@@ -492,7 +492,7 @@ def _raised(error: Exception, element: Any) -> Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class Map(MapCalls):
+class Map(MapCalls, Signed):
     """Call `map_func` on every element.
 
     Shapes: whatever `map_func` returns: any nest; a list becomes a tuple. Order: unchanged.
@@ -598,15 +598,6 @@ class Map(MapCalls):
 
     def added(self) -> Node:
         return guarded(self, self.on_error)
-
-    @property
-    def spec_given(self) -> bool:
-        return self.output_signature is not None
-
-    @cached_property
-    def signature(self) -> Spec | None:
-        """The spec that the user gave, with which elements are compared."""
-        return None if self.output_signature is None else Spec.of(self.output_signature)
 
     @cached_property
     def spec(self) -> Spec:

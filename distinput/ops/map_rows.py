@@ -20,7 +20,7 @@ from distinput.ops.on_error import guarded
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
 from distinput.plan.check import refuse_sparse
-from distinput.plan.families import Fused, Neighbours, OneForOne
+from distinput.plan.families import Fused, Neighbours, Signed
 from distinput.plan.node import Node
 from distinput.plan.options import SkipErrors
 from distinput.run.run import Run
@@ -30,7 +30,7 @@ from distinput.values.spec import ElementsSpec, LeafSpec, RaggedTensorSpec, Spec
 
 
 @dataclass(frozen=True, eq=False)
-class MapRows(OneForOne):
+class MapRows(Signed):
     """Call `map_func` on many elements at once: every leaf has a first axis of rows, in its arguments and its results.
 
     Shapes: elements [...] are passed as [n, ...], and a result [n, ...] is n elements [...]. How many rows are passed at once
@@ -78,15 +78,6 @@ class MapRows(OneForOne):
     @cached_property
     def spec(self) -> Spec:
         return self.signature or self.claim.asked("map_rows", self._inferred)
-
-    @property
-    def spec_given(self) -> bool:
-        return self.output_signature is not None
-
-    @cached_property
-    def signature(self) -> Spec | None:
-        """The spec that the user gave, with which elements are compared."""
-        return None if self.output_signature is None else Spec.of(self.output_signature)
 
     def _inferred(self) -> Spec:
         stacked = infer("map_rows", self.call, _Stacked(self.input), self.map_func)

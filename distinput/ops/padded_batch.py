@@ -15,7 +15,6 @@ from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import at_least, refuse_sparse, without_sparse
 from distinput.plan.families import Batching
-from distinput.plan.node import UNKNOWN
 from distinput.run.run import Run
 from distinput.streaming.padding import Late, Padding, for_leaves, padding_fills
 from distinput.values.nest import component
@@ -129,10 +128,6 @@ class PaddedBatch(Batching):
             mark = mark_at(rows.size)
         if pending and not self.drop_remainder:
             yield self._batch(pending, run), mark
-
-    @property
-    def fetches(self) -> bool:
-        return self.input.random_access and self.input.cardinality != UNKNOWN
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         size, n = int(self.batch_size), self.input.cardinality

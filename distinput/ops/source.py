@@ -33,7 +33,7 @@ from distinput.ops.range import Range
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.binding import watch_methods
 from distinput.plan.check import AUTOTUNE, parallel_calls
-from distinput.plan.families import OneForOne
+from distinput.plan.families import Signed
 from distinput.plan.node import Node
 from distinput.run.processes import Workforce, check_sendable
 from distinput.run.run import Run
@@ -52,7 +52,7 @@ _MOST_HASHED = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Source(OneForOne):
+class Source(Signed):
     """The items of `source` at the positions that the input gives.
 
     Shapes: those of the items. State: where the next position stands in the input, so a restart goes straight there.
@@ -99,15 +99,6 @@ class Source(OneForOne):
     def reads(self) -> Reads:
         """What reads the items."""
         return Reads(self.source, self.length, copy=self.copy, said=self.signature)
-
-    @property
-    def spec_given(self) -> bool:
-        return self.output_signature is not None
-
-    @cached_property
-    def signature(self) -> Spec | None:
-        """The spec that the user gave, with which items are compared."""
-        return None if self.output_signature is None else Spec.of(self.output_signature)
 
     @cached_property
     def spec(self) -> Spec:

@@ -69,6 +69,21 @@ class OneForOne(Node):
         return self.input.random_access
 
 
+class Signed(OneForOne):
+    """A step whose user may say what its function returns. Subclasses have `output_signature` among their fields."""
+
+    output_signature: Any
+
+    @property
+    def spec_given(self) -> bool:
+        return self.output_signature is not None
+
+    @cached_property
+    def signature(self) -> Spec | None:
+        """The spec that the user gave, with which elements are compared."""
+        return None if self.output_signature is None else Spec.of(self.output_signature)
+
+
 @dataclass(frozen=True, eq=False)
 class Restructured(OneForOne):
     """A step that hands out columns of its input, all or some, in a structure of its own. Its states are those of its input."""
@@ -310,6 +325,10 @@ class Batching(Grouped):
     def rows_per_batch(self) -> int | None:
         return int(self.batch_size)
 
+    @property
+    def fetches(self) -> bool:
+        return self.input.random_access and self.input.cardinality != UNKNOWN
+
     def with_full_batches(self) -> Node:
         return dataclasses.replace(self, drop_remainder=True)  # type: ignore[call-arg]  # a field of every subclass
 
@@ -405,10 +424,6 @@ class Stacking(Batching):
             and self.input.cardinality >= 0
             and self.cardinality * self.batch_size == (self.input.cardinality)
         )
-
-    @property
-    def fetches(self) -> bool:
-        return self.input.random_access and self.input.cardinality != UNKNOWN
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         size, n = int(self.batch_size), self.input.cardinality
