@@ -118,22 +118,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture(autouse=True)
-def _example(request: pytest.FixtureRequest) -> None:
-    """Give a docstring example `distinput`, `di` and `np`, and an empty folder to write to."""
+def _apart(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test or an example registers is unknown to the next one; an example has `distinput`, `di`, `np` and a folder.
+
+    One fixture, not two: each costs as much as a short test.
+    """
     if isinstance(request.node, pytest.DoctestItem):
-        import numpy as np
-
-        import distinput
-
-        names: dict[str, Any] = request.getfixturevalue("doctest_namespace")
-        names.update(distinput=distinput, di=distinput, np=np)
-        folder: Path = request.getfixturevalue("tmp_path")
-        request.getfixturevalue("monkeypatch").chdir(folder)
-
-
-@pytest.fixture(autouse=True)
-def _open_tables() -> Iterator[None]:
-    """What a test or an example registers is unknown to the next one."""
+        _prepare_example(request)
     from distinput.data.dataset import Dataset
     from distinput.data.registration import OPS
     from distinput.distribute.devices import BACKENDS
@@ -155,3 +146,15 @@ def _open_tables() -> Iterator[None]:
     FIRST[:], RULES[:] = rules
     for policy in set(POLICIES) - set(policies):
         del POLICIES[policy]
+
+
+def _prepare_example(request: pytest.FixtureRequest) -> None:
+    """Give a docstring example `distinput`, `di` and `np`, and an empty folder to write to."""
+    import numpy as np
+
+    import distinput
+
+    names: dict[str, Any] = request.getfixturevalue("doctest_namespace")
+    names.update(distinput=distinput, di=distinput, np=np)
+    folder: Path = request.getfixturevalue("tmp_path")
+    request.getfixturevalue("monkeypatch").chdir(folder)
