@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where tests and docstring examples run, what examples may use, and what is left out where a package is not installed."""
 
+import gc
 import importlib.util
 import os
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 # JAX reads this once, before its first computation: eight virtual devices on any machine.
 _EIGHT = "--xla_force_host_platform_device_count=8"
@@ -40,6 +42,7 @@ _CALLED = {
     "to_pandas(": "pandas",
     "to_polars(": "polars",
 }
+_TESTS = Path(__file__).parent / "tests"
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 # They import Keras, of which a process has one backend: tests run them in processes of their own.
@@ -72,6 +75,26 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if missing else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Collect tests without collecting garbage: what is made now stays, and each look through all of it takes a second."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Iterator[list[pytest.Collector]]:
+    """Look for examples in the package, and in files of tests that have some: to look takes as long as to collect tests."""
+    made = yield
+    if file_path.is_relative_to(_TESTS) and b">>> " not in file_path.read_bytes():
+        return [collector for collector in made if not isinstance(collector, DoctestModule)]
+    return made
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that have long tests; skip what needs a package that is not installed.
 
@@ -95,22 +118,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture(autouse=True)
-def _example(request: pytest.FixtureRequest) -> None:
-    """Give a docstring example `distinput`, `di` and `np`, and an empty folder to write to."""
+def _apart(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test or an example registers is unknown to the next one; an example has `distinput`, `di`, `np` and a folder.
+
+    One fixture, not two: each costs as much as a short test.
+    """
     if isinstance(request.node, pytest.DoctestItem):
-        import numpy as np
-
-        import distinput
-
-        names: dict[str, Any] = request.getfixturevalue("doctest_namespace")
-        names.update(distinput=distinput, di=distinput, np=np)
-        folder: Path = request.getfixturevalue("tmp_path")
-        request.getfixturevalue("monkeypatch").chdir(folder)
-
-
-@pytest.fixture(autouse=True)
-def _open_tables() -> Iterator[None]:
-    """What a test or an example registers is unknown to the next one."""
+        _prepare_example(request)
     from distinput.data.dataset import Dataset
     from distinput.data.registration import OPS
     from distinput.distribute.devices import BACKENDS
@@ -132,3 +146,15 @@ def _open_tables() -> Iterator[None]:
     FIRST[:], RULES[:] = rules
     for policy in set(POLICIES) - set(policies):
         del POLICIES[policy]
+
+
+def _prepare_example(request: pytest.FixtureRequest) -> None:
+    """Give a docstring example `distinput`, `di` and `np`, and an empty folder to write to."""
+    import numpy as np
+
+    import distinput
+
+    names: dict[str, Any] = request.getfixturevalue("doctest_namespace")
+    names.update(distinput=distinput, di=distinput, np=np)
+    folder: Path = request.getfixturevalue("tmp_path")
+    request.getfixturevalue("monkeypatch").chdir(folder)

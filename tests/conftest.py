@@ -35,6 +35,7 @@ def _close_the_nurseries() -> Iterator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Fork the processes that a test starts (tests/nursery.py), its fixtures included, unless it says that they must be new."""
+    _quicken_collections()
     FORKED.on = not DEEP and item.get_closest_marker("fresh_process") is None
     loads = item.get_closest_marker("loads")
     FORKED.loads = loads.args[0] if loads else ""
@@ -48,8 +49,7 @@ _MODULES_BETWEEN = 50
 _modules = 0
 
 
-@pytest.fixture(autouse=True)
-def _quick_collections() -> None:
+def _quicken_collections() -> None:
     """Leave what modules have made out of garbage collections: with PyTorch, JAX and Keras loaded each takes half a second."""
     global _modules
     if len(sys.modules) >= _modules + _MODULES_BETWEEN:

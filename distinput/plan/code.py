@@ -593,6 +593,7 @@ def _instructions(code: types.CodeType) -> Iterable[Any]:
     return get_instructions(code)
 
 
+@functools.lru_cache(maxsize=1024)
 def code_text(code: types.CodeType) -> str:
     """What compiled code does: its instructions with the names and constants that they use, not the indices of these."""
     from dis import hasconst, hasjabs, hasjrel, hasname

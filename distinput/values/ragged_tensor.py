@@ -8,7 +8,7 @@ rows of different lengths; then the values are a ragged tensor again.
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any, NoReturn, Self, SupportsIndex
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -636,7 +636,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
     def __getitem__(self, key: Any) -> Any:
         """A row, rows in a slice (a view if its step is 1), or the rows at the places of an array of integers or booleans."""
-        if isinstance(key, SupportsIndex) and not isinstance(key, np.ndarray):
+        if hasattr(key, "__index__") and not isinstance(key, np.ndarray):
             number = int(key)
             if not -len(self) <= number < len(self):
                 raise IndexError(f"RaggedTensor: row {number} is out of range for {len(self)} rows")
@@ -777,7 +777,7 @@ def _axes_of(ragged: RaggedTensor, axis: Any) -> tuple[int, ...]:
     """
     rank = ragged.ndim
     given = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    if not given or not all(isinstance(a, SupportsIndex) and -rank <= int(a) < rank for a in given):
+    if not given or not all(hasattr(a, "__index__") and -rank <= int(a) < rank for a in given):
         raise InvalidArgumentError(f"RaggedTensor: axis must be from {-rank} to {rank - 1}, or a tuple, got {axis!r}")
     return tuple({int(a) % rank for a in given})
 

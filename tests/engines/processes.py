@@ -202,7 +202,7 @@ def run(
             launcher = (*mpiexec(), "-n", str(size), sys.executable)
         with (folder / "output").open("wb") as output:
             if launcher:
-                workers = [start([*launcher, *words], {}, output)]
+                workers = [start([*launcher, *words], {}, output, engine)]
             else:
                 places = environments(size)
                 workers = [start([sys.executable, *words], place, output, engine) for place in places]

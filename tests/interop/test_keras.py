@@ -47,7 +47,7 @@ REFUSED = {
     "scalars": "ValueError: interop.keras.Sequence: elements must be batches, and the element has no batch axis",
     "len": "TypeError: interop.keras.Sequence: the dataset is infinite",
 }
-pytestmark = pytest.mark.parametrize("backend", ["jax", "torch"])
+pytestmark = pytest.mark.parametrize("backend", ["jax", pytest.param("torch", marks=pytest.mark.loads("torch"))])
 ROWS = 50
 
 

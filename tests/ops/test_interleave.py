@@ -15,6 +15,7 @@ from distinput.ops.interleave import _Cycle, _Pace
 from distinput.ops.reader import Reader
 from distinput.run.run import Run
 from distinput.testing import check_restart
+from tests.depth import cases
 from tests.ops.iterating import until_error
 
 Dataset = di.data.Dataset
@@ -293,7 +294,7 @@ def test_files_that_are_alike_are_read_as_each_alone(
     found, states = told(plain=True)
     assert told(plain=False)[0] == found
     records = [each for each in found if isinstance(each, bytes)]
-    for place in range(0, len(states), 4):
+    for place in range(0, len(states), cases(7, 1)):  # of seven: each time another place in a file of six
         for plain in (True, False):
             rest = [each for each in told(plain, states[place])[0] if isinstance(each, bytes)]
             assert rest == records[place:]

@@ -181,3 +181,10 @@ def test_a_table_may_hold_the_functions_that_read_it(monkeypatch: pytest.MonkeyP
     assert before == function_word(first_of_table) != function_word(second_of_table)
     monkeypatch.setitem(TABLE, "more", 2)
     assert function_word(first_of_table) != before
+
+
+def test_a_function_whose_code_is_replaced_is_read_again() -> None:
+    function = compiled("def f(x): return x + 1")
+    before = function_word(function)
+    function.__code__ = compiled("def f(x): return x + 2").__code__
+    assert function_word(function) != before

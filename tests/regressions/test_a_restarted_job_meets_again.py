@@ -91,6 +91,7 @@ def every_record_once(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.loads("torch")
 @pytest.mark.timeout(300)
 def test_as_many_workers_go_on(tmp_path: Path) -> None:
     need("torch")
