@@ -265,8 +265,8 @@ def _cure(
                 f'workers work for {share:.0%} of that, or wait: target_workers="AUTO" keeps cheap work here',
                 _UNKNOWN,
             )
-        more = f"one more than {counter.workers} workers would take up to {1 / (counter.workers + 1):.0%} of that away"
-        return more, ""
+        less = f"{1 / (counter.workers + 1):.0%}"
+        return f"one more than {counter.workers} workers would take up to {less} of that away", ""
     if isinstance(step, Reader):
         source = counters.get(id(step.input))
         cure = _of_files(step, source.rows if source is not None else 0, counter.rows, pace)

@@ -254,25 +254,25 @@ def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator
                         change, error="the elements are others, as its function is one of single elements"
                     )
                     continue
-                found = bench(Dataset(changed), seconds)
-                if found.elements == 1 and not found.ended:  # processes that took long to start
-                    found = bench(Dataset(changed), seconds + 2 * found.seconds)
+                measured = bench(Dataset(changed), seconds)
+                if measured.elements == 1 and not measured.ended:  # processes that took long to start
+                    measured = bench(Dataset(changed), seconds + 2 * measured.seconds)
             except Exception as error:  # noqa: BLE001 - a function that cannot be sent to processes, say, is what is to be told
                 yield TriedChange(change, error=f"{type(error).__name__}: {error}".splitlines()[0])
                 continue
-            yield TriedChange(change, found.elements_per_second, _times(told, found))
+            yield TriedChange(change, measured.elements_per_second, _times(told, measured))
 
 
-def _times(told: Bench, found: Bench) -> float | None:
+def _times(told: Bench, measured: Bench) -> float | None:
     """As fast as what was measured before.
 
     Of whole passes, since their first element comes with many others; else of the rows in a second, or of the elements.
     """
-    if told.ended and found.ended:
-        return told.seconds / found.seconds
-    now, was = found.rows_per_second, told.rows_per_second or told.elements_per_second
+    if told.ended and measured.ended:
+        return told.seconds / measured.seconds
+    now, was = measured.rows_per_second, told.rows_per_second or told.elements_per_second
     if now is None:
-        now, was = found.elements_per_second, told.elements_per_second
+        now, was = measured.elements_per_second, told.elements_per_second
     return now / was if now and was else None
 
 
