@@ -111,7 +111,7 @@ def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
             by_step[name], where[name] = counter, f"{op}, made at {origin}"
     last = counters.get(id(steps[-1]), OpCounters())
     outside = max(0.0, last.outside - sum(counter.late for counter in by_step.values()))
-    slowest, load, rest = _slowest(by_step, last, outside)
+    slowest, load, rest, pace = _slowest(by_step, last, outside)
     entries = {name: _entry(counter) for name, counter in by_step.items()}
     if not slowest:
         return Stats(entries, slowest, "No element was asked for yet.", outside)
@@ -121,12 +121,12 @@ def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
     load, rest = min(load, wall), min(rest, wall)
     share = f"{100 * load / wall:.0f} % of {wall:.3g} s" if wall else "all the time"
     cores = last.used or (None if last.began is None else Run.cores() - last.began)
-    pace = _Pace(load, rest, wall, cores)
+    told = _Pace(load, rest, max(0.0, wall - pace), wall, cores)
     if slowest == "consumer":
-        said, brings = _of_loop(steps[-1], pace, last)
+        said, brings = _of_loop(steps[-1], told, last)
         sentence = f"The loop that takes the elements is the slowest part, with {share}; {said}"
     else:
-        said, brings = _cure(nodes.get(slowest), by_step[slowest], counters, last, pace)
+        said, brings = _cure(nodes.get(slowest), by_step[slowest], counters, last, told)
         sentence = f"{where[slowest]}, is the slowest step, with {share}; {said}"
     sentence = f"{sentence}. {brings}".rstrip()
     return Stats(entries, slowest, sentence, outside)
@@ -151,10 +151,10 @@ def _entry(counter: OpCounters) -> dict[str, Any]:
     return entry
 
 
-def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) -> tuple[str, float, float]:
-    """The step with the most work on the thread with the most work, its seconds, and those of a pass without it."""
+def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) -> tuple[str, float, float, float]:
+    """The step with the most work on the thread with the most work; its seconds, those without it, and those of the thread."""
     if not named:
-        return "", 0.0, 0.0
+        return "", 0.0, 0.0, 0.0
     threads: dict[Hashable, dict[str, float]] = {last.thread: {"consumer": outside}}
     for name, counter in named.items():
         threads.setdefault(counter.thread, {})[name] = counter.busy
@@ -165,8 +165,8 @@ def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) 
             threads[name] = {name: max(counter.worked / counter.workers, waiting)}
     load = max(threads.values(), key=lambda steps: sum(steps.values()))
     slowest = max(load, key=lambda name: load[name])
-    took = load.pop(slowest)
-    return slowest, took, max(sum(steps.values()) for steps in threads.values())
+    pace, took = sum(load.values()), load.pop(slowest)
+    return slowest, took, max(sum(steps.values()) for steps in threads.values()), pace
 
 
 class _Pace(NamedTuple):
@@ -175,12 +175,14 @@ class _Pace(NamedTuple):
     Args:
       load: seconds of the slowest part.
       rest: seconds that the pass would take without it.
+      slack: seconds of the pass in which nobody worked that was measured.
       wall: seconds of the pass.
       cores: what the process had of the cores; None if it is not known.
     """
 
     load: float
     rest: float
+    slack: float
     wall: float
     cores: CoreUse | None
 
@@ -197,7 +199,7 @@ class _Pace(NamedTuple):
     def at_once(self, count: int, most: int) -> str:
         """What it brings if `most` of its `count` pieces of work wait at once."""
         share = -(-count // most) / count if count else 1 / most
-        times = self.times(self.load * share, self.rest)
+        times = self.wall / (self.slack + self.wall / self.times(self.load * share, self.rest))
         if times < _WORTH_IT:
             return "By what was measured that brings little, since other steps take as long."
         return f"By what was measured that is {times:.2g} times as fast, if none waits longer for it."
@@ -213,8 +215,9 @@ def _of_loop(step: Node, pace: _Pace, last: OpCounters) -> tuple[str, str]:
         each = f"it takes {seconds_text(pace.load / count)} for each of {count:,} elements"
         return f"{each}: larger batches hand out many rows at once", _UNTRIED
     most = pace.wall / pace.load if pace.load else 1.0
-    if pace.cores is not None and pace.times(pace.load, last.seconds) > _WORTH_IT:
-        times = pace.times(pace.load, last.seconds)
+    here = pace.wall - pace.slack - pace.load  # seconds of the dataset on the thread of the loop
+    times = pace.times(pace.wall - here, last.seconds)
+    if pace.cores is not None and times > _WORTH_IT:
         return (
             "prefetch(2) at the end makes elements meanwhile",
             f"By what was measured that is {times:.2g} times as fast.",

@@ -40,7 +40,8 @@ def report() -> str:
         time.sleep(0.004)  # as if a model were trained
     with tempfile.TemporaryDirectory() as folder:
         recording.write_report(f"{folder}/report.html")
-        return Path(folder, "report.html").read_text(encoding="utf-8").replace(str(Path(__file__)), "train.py")
+        page = Path(folder, "report.html").read_text(encoding="utf-8")
+    return page.replace(str(Path(__file__)), "train.py")
 
 
 def photographed(page: str, width: int, height: int) -> bytes:
@@ -61,7 +62,7 @@ def main() -> None:
     from PIL import Image
 
     (HERE / "graph.svg").write_text(graph() + "\n", encoding="utf-8")
-    Image.open(io.BytesIO(photographed(report(), 1100, 2560))).convert("RGB").save(HERE / "report.webp", quality=80)
+    Image.open(io.BytesIO(photographed(report(), 640, 1900))).convert("RGB").save(HERE / "report.webp", quality=80)
 
 
 if __name__ == "__main__":
