@@ -2,13 +2,16 @@
 """Statistics of the steps of a running pipeline, the choices of AUTOTUNE, and the step that the others wait for."""
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from distinput.names.words import html, number_text, seconds_text
 from distinput.ops.map import MapCalls
 from distinput.ops.reader import Reader
 from distinput.plan.node import Node, walk
-from distinput.run.run import OpCounters, Run
+from distinput.run.run import CoreUse, OpCounters, Run
+
+MANY_CALLS, MANY_READS = 32, 8
+"""At a time, of functions and of files that wait."""
 
 SMALL_BATCH = 16
 """A batch of so few rows costs about as much to hand out as one of many."""
@@ -18,6 +21,15 @@ _QUICK = 50e-6
 
 _MANY_FILES, _FEW_RECORDS = 50, 1000
 """With so many files that have so few records each, opening them is most of the work."""
+
+_IDLE = 0.1
+"""Threads that have a core for less of their time than this wait for something else than their turn, on a busy machine too."""
+
+_WORTH_IT = 1.1
+"""Times as fast, from which on a change is advised."""
+
+_UNTRIED = "What that brings was not measured; distinput bench --try tries it."
+_UNKNOWN = "What that brings was not measured."
 
 
 class Stats(dict[str, dict[str, Any]]):
@@ -97,19 +109,24 @@ def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
             by_step[name], where[name] = counter, f"{op}, made at {origin}"
     last = counters.get(id(steps[-1]), OpCounters())
     outside = max(0.0, last.outside - sum(counter.late for counter in by_step.values()))
-    slowest, load = _slowest(by_step, last, outside)
+    slowest, load, rest, pace = _slowest(by_step, last, outside)
     entries = {name: _entry(counter) for name, counter in by_step.items()}
     if not slowest:
         return Stats(entries, slowest, "No element was asked for yet.", outside)
-    wall = max(last.seconds + last.outside, load)
+    wall = last.seconds + last.outside
+    if not slowest.startswith("inner:") or not wall:  # those of `interleave` may run on several threads
+        wall = max(wall, load)
+    load, rest = min(load, wall), min(rest, wall)
     share = f"{100 * load / wall:.0f} % of {wall:.3g} s" if wall else "all the time"
+    cores = last.used or (None if last.began is None else Run.cores() - last.began)
+    told = _Pace(load, rest, max(0.0, wall - pace), wall, cores)
     if slowest == "consumer":
-        sentence = (
-            f"The loop that takes the elements is the slowest part, with {share}{_of_loop(steps[-1], load, last.rows)}."
-        )
+        said, brings = _of_loop(steps[-1], told, last)
+        sentence = f"The loop that takes the elements is the slowest part, with {share}; {said}"
     else:
-        cure = _cure(nodes.get(slowest), by_step[slowest], counters, last, load, wall)
-        sentence = f"{where[slowest]}, is the slowest step, with {share}; {cure}."
+        said, brings = _cure(nodes.get(slowest), by_step[slowest], counters, last, told)
+        sentence = f"{where[slowest]}, is the slowest step, with {share}; {said}"
+    sentence = f"{sentence}. {brings}".rstrip()
     return Stats(entries, slowest, sentence, outside)
 
 
@@ -132,10 +149,10 @@ def _entry(counter: OpCounters) -> dict[str, Any]:
     return entry
 
 
-def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) -> tuple[str, float]:
-    """The step with the most work on the thread with the most work, and its seconds."""
+def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) -> tuple[str, float, float, float]:
+    """The step with the most work on the thread with the most work; its seconds, those without it, and those of the thread."""
     if not named:
-        return "", 0.0
+        return "", 0.0, 0.0, 0.0
     threads: dict[Hashable, dict[str, float]] = {last.thread: {"consumer": outside}}
     for name, counter in named.items():
         threads.setdefault(counter.thread, {})[name] = counter.busy
@@ -146,73 +163,142 @@ def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) 
             threads[name] = {name: max(counter.worked / counter.workers, waiting)}
     load = max(threads.values(), key=lambda steps: sum(steps.values()))
     slowest = max(load, key=lambda name: load[name])
-    return slowest, load[slowest]
+    pace, took = sum(load.values()), load.pop(slowest)
+    return slowest, took, max(sum(steps.values()) for steps in threads.values()), pace
 
 
-def _of_loop(last: Node, load: float, count: int) -> str:
-    """What a loop that is the slowest part does with its time: it works on elements, or merely takes many small ones."""
-    rows = last.rows_per_batch
-    if count and load / count < _QUICK and (rows is None or rows <= SMALL_BATCH):
-        each = f"which takes {seconds_text(load / count)} for each of {count:,} elements"
-        return f", {each}: larger batches hand out many rows at once"
-    return "; the dataset waits for it, and a faster pipeline would not help"
+class _Pace(NamedTuple):
+    """What sets the pace of a pass.
+
+    Args:
+      load: seconds of the slowest part.
+      rest: seconds that the pass would take without it.
+      slack: seconds of the pass in which nobody worked that was measured.
+      wall: seconds of the pass.
+      cores: what the process had of the cores; None if it is not known.
+    """
+
+    load: float
+    rest: float
+    slack: float
+    wall: float
+    cores: CoreUse | None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the slowest part waits more than it computes."""
+        return self.cores is not None and self.cores.seconds < self.load / 2 and self.cores.waits > 0
+
+    def times(self, load: float, beside: float = 0.0) -> float:
+        """As fast, if the slowest part took `load` seconds and ran beside others, which take turns in Python."""
+        computed = 0.0 if self.cores is None else self.cores.seconds
+        return self.wall / max(load, beside, computed, 1e-9)
+
+    def at_once(self, count: int, most: int) -> str:
+        """What it brings if `most` of its `count` pieces of work wait at once."""
+        share = -(-count // most) / count if count else 1 / most
+        times = self.wall / (self.slack + self.wall / self.times(self.load * share, self.rest))
+        if times < _WORTH_IT:
+            return "By what was measured that brings little, since other steps take as long."
+        return f"By what was measured that is {times:.2g} times as fast, if none waits longer for it."
+
+
+def _of_loop(step: Node, pace: _Pace, last: OpCounters) -> tuple[str, str]:
+    """What a loop that is the slowest part does with its time, and what a change brings.
+
+    It works on elements, or merely takes many small ones.
+    """
+    rows, count = step.rows_per_batch, last.rows
+    if count and pace.load / count < _QUICK and (rows is None or rows <= SMALL_BATCH):
+        each = f"it takes {seconds_text(pace.load / count)} for each of {count:,} elements"
+        return f"{each}: larger batches hand out many rows at once", _UNTRIED
+    most = pace.wall / pace.load if pace.load else 1.0
+    here = pace.wall - pace.slack - pace.load  # seconds of the dataset on the thread of the loop
+    times = pace.times(pace.wall - here, last.seconds)
+    if pace.cores is not None and times > _WORTH_IT:
+        return (
+            "prefetch(2) at the end makes elements meanwhile",
+            f"By what was measured that is {times:.2g} times as fast.",
+        )
+    said = "the dataset waits for it, and a faster pipeline would not help"
+    if most > _WORTH_IT:
+        said = "a faster pipeline helps little"
+    return said, f"One that takes no time would make this pass {most:.3g} times as fast."
 
 
 def _cure(
-    step: Node | None,
-    counter: OpCounters,
-    counters: Mapping[Hashable, OpCounters],
-    last: OpCounters,
-    load: float,
-    wall: float,
-) -> str:
-    """What would have the slowest step take less time, by what it does: it waits, it computes, or it opens files."""
-    cores = last.used or (None if last.began is None else Run.cores() - last.began)
-    waits = cores is not None and cores.seconds < load / 2 and cores.waits > 0
+    step: Node | None, counter: OpCounters, counters: Mapping[Hashable, OpCounters], last: OpCounters, pace: _Pace
+) -> tuple[str, str]:
+    """What would have the slowest step take less time, by what it does, and what that brings.
+
+    It waits, it computes, or it opens files.
+    """
+    load, cores = pace.load, pace.cores
     if isinstance(step, MapCalls):
         in_threads = counter.workers > 1 and not step.maps[0].processes and step.maps[0].executor is None
-        if in_threads and cores is not None and load / 2 <= cores.seconds < 1.3 * wall:
+        if in_threads and cores is not None and load / 2 <= cores.seconds < 1.3 * pace.wall:
             turns = f"its {counter.workers} threads take turns in Python, one at a time"
-            return f"{turns}: processes=True has them compute at once"
+            return f"{turns}: processes=True has them compute at once", _UNTRIED
+        if in_threads and pace.waits and cores is not None and cores.seconds > _IDLE * load:
+            said = f"its {counter.workers} threads wait for something, or for their turn in Python"
+            return f"{said}: more of them would help, or processes=True", _UNTRIED
+        if counter.workers and pace.waits:
+            more = 2 * counter.workers
+            return f"{more} workers would help, since they wait more than they compute", pace.at_once(0, 2)
         if counter.workers:
-            why = "since they wait more than they compute" if waits else "if there are cores for them"
-            return f"more than {counter.workers} workers would help, {why}"
-        if waits:
-            return "it waits more than it computes: num_parallel_calls= lets so many calls wait at once"
+            return f"more than {counter.workers} workers would help, if there are cores for them", _UNTRIED
+        if pace.waits:
+            calls = min(MANY_CALLS, max(2, counter.rows))
+            said = f"it waits more than it computes: num_parallel_calls={calls} lets so many calls wait at once"
+            return said, pace.at_once(counter.rows, calls)
         if counter.rows and load / counter.rows < _QUICK:
             each = f"a call takes {seconds_text(load / counter.rows)}, which no thread makes up for"
-            return f"{each}: a function of whole batches, in a map after batch(n), is called once for n elements"
-        return (
-            "num_parallel_calls= spreads it over threads, with processes=True over processes if it computes in Python"
-        )
+            return (
+                f"{each}: a function of whole batches, in a map after batch(n), is called once for n elements",
+                _UNTRIED,
+            )
+        spread = "num_parallel_calls= spreads it over threads, with processes=True over processes"
+        return f"{spread} if it computes in Python", _UNTRIED
     if step is not None and step.op == "on_workers" and counter.workers:
         share = counter.worked / counter.workers / load
         if share < 1 / 2:
-            return f'workers work for {share:.0%} of that, or wait: target_workers="AUTO" keeps cheap work here'
-        return f"one more than {counter.workers} workers would take up to {1 / (counter.workers + 1):.0%} of that away"
+            return (
+                f'workers work for {share:.0%} of that, or wait: target_workers="AUTO" keeps cheap work here',
+                _UNKNOWN,
+            )
+        less = f"{1 / (counter.workers + 1):.0%}"
+        return f"one more than {counter.workers} workers would take up to {less} of that away", ""
     if isinstance(step, Reader):
         source = counters.get(id(step.input))
-        files = source.rows if source is not None else 0
-        cure = _of_files(step, files, counter.rows, waits)
-        if cure:
+        cure = _of_files(step, source.rows if source is not None else 0, counter.rows, pace)
+        if cure is not None:
             return cure
     if counter.workers:
-        return f"more than {counter.workers} workers would help, if there are cores for them"
-    if counter.thread == last.thread and last.outside > 0.1 * load:
-        return "prefetch after it would let it run beside the loop"
-    return "the other steps wait for it"
+        return f"more than {counter.workers} workers would help, if there are cores for them", _UNKNOWN
+    if counter.thread == last.thread and last.outside > 0.1 * load and cores is not None:
+        times = pace.times(last.seconds, last.outside)
+        if times > _WORTH_IT:
+            said = "prefetch after it would let it run beside the loop"
+            return said, f"By what was measured that is {times:.2g} times as fast."
+    return "the other steps wait for it", ""
 
 
-def _of_files(step: Reader, files: int, records: int, waits: bool) -> str:
-    """What would help a reader of so many files and records."""
-    if waits:
+def _of_files(step: Reader, files: int, records: int, pace: _Pace) -> tuple[str, str] | None:
+    """What would help a reader of so many files and records, and what that brings."""
+    if pace.waits:
         if files > 1:
-            return f"it waits for the storage of {files:,} files: num_parallel_reads= waits for several at a time"
-        return "it waits for the storage: a copy nearby (cache_remote, cache) or several files are read faster"
+            most = min(MANY_READS, files)
+            said = f"it waits for the storage of {files:,} files: num_parallel_reads={most} waits for so many at a time"
+            return said, pace.at_once(files, most)
+        return (
+            "it waits for the storage: a copy nearby (cache_remote, cache) or several files are read faster",
+            _UNTRIED,
+        )
     if getattr(step.format, "compression", None):
-        more = "num_parallel_reads= undoes several files at a time, and " if files > 1 else ""
-        return f"its files are compressed as a whole: {more}Parquet, or files without compression, are read faster"
+        more = f"num_parallel_reads={MANY_READS} undoes several files at a time, and " if files > 1 else ""
+        said = f"its files are compressed as a whole: {more}Parquet, or files without compression, are read faster"
+        return said, _UNTRIED
     if files >= _MANY_FILES and records < _FEW_RECORDS * files:
-        each = number_text(records / files)
-        return f"{files:,} files have {each} records each: fewer and larger files (Dataset.write) are opened less often"
-    return ""
+        each = f"{files:,} files have {number_text(records / files)} records each"
+        return f"{each}: fewer and larger files (Dataset.write) are opened less often", _UNTRIED
+    return None

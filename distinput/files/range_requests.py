@@ -319,8 +319,8 @@ def _short(
         return None
     what = f"bytes {start} to {stop} came as {len(part)}"
     if size is not None and now is not None and now < min(stop, size):
-        return DataLossError(f"{path}: should have {size} bytes, but has {now}, and {what}; it changed")
-    return ShortAnswerError(f"{path}: {what}; it changed, or its server does not send parts of files")
+        return DataLossError(f"{path}: should have {size} bytes, but has {now}, and {what}; the file has changed")
+    return ShortAnswerError(f"{path}: {what}; the file has changed, or its server does not send parts of files")
 
 
 def _parts(system: Any, name: str, pieces: Sequence[tuple[int, int]]) -> list[BytesLike]:

@@ -540,7 +540,7 @@ class FileStream(Closing):
         """
         if self.size is not None and offset > self.size:
             raise DataLossError(
-                f"{self.path}: has {self.size} bytes, but reading was to go on at byte {offset}; it changed"
+                f"{self.path}: has {self.size} bytes, but reading was to go on at byte {offset}; the file has changed"
             )
         with naming(self.path):
             self._file.seek(offset)
@@ -690,4 +690,4 @@ def _of_local(path: str, local: str, starts: Ints, sizes: Ints, out: Bytes) -> B
 
 
 def _too_short(path: str) -> DataLossError:
-    return DataLossError(f"{path}: ends before the last record that was counted; it changed")
+    return DataLossError(f"{path}: ends before the last record that was counted; the file has changed")

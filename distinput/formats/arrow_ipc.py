@@ -189,7 +189,9 @@ class ArrowIpc(TableFormat):
         if file.batches is not None:
             row = int(file.batches.ends[-1])
         if begin > row:
-            raise DataLossError(f"{path}: has {row} rows, but reading was to go on at row {begin}; it changed")
+            raise DataLossError(
+                f"{path}: has {row} rows, but reading was to go on at row {begin}; the file has changed"
+            )
 
     def fetch(self, path: str, rows: Ints) -> Block:
         """The rows with these numbers, in this order; reads only these rows of a mapped file, else their batches.
@@ -200,7 +202,10 @@ class ArrowIpc(TableFormat):
         file, positions = self._file(path), np.asarray(rows, np.int64)
         batches = file.batches
         if batches is None:
-            raise UnimplementedError(f"{path}: a stream that is not a local file can only be read from its beginning")
+            raise UnimplementedError(
+                f"{path}: a stream that is not a local file can only be read from its beginning; copy it to this machine, or "
+                "write Arrow files"
+            )
         try:
             check_rows(positions, int(batches.ends[-1]))
         except IndexError as error:

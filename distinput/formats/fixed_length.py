@@ -133,11 +133,13 @@ class FixedLengthRecords(SpanFormat):
             source = FileStream(path, first=first)
             try:
                 if source.size is None:
-                    raise InvalidArgumentError(f"{path}: a pipe has no size, so its last record cannot be determined")
+                    raise InvalidArgumentError(
+                        f"{path}: a pipe has no size, so its last record cannot be determined; save it to a file"
+                    )
                 rows, row = self._count(path, source.size), position["row"]
                 if row > rows:
                     raise DataLossError(
-                        f"{path}: has {rows} records, but reading was to go on at record {row}; it changed"
+                        f"{path}: has {rows} records, but reading was to go on at record {row}; the file has changed"
                     )
                 source.go_to(first)
             except BaseException:

@@ -401,7 +401,9 @@ class Format(ABC):
                 return
             left -= block.size
             yield block, after
-        raise DataLossError(f"{fragment.path}: ends {left} records before record {fragment.stop['row']}; it changed")
+        raise DataLossError(
+            f"{fragment.path}: ends {left} records too early, before record {fragment.stop['row']}; the file has changed"
+        )
 
     def fetch(self, path: str, rows: Ints) -> Block:
         """The rows with these numbers, in this order, read by random access; for formats with `fetches`.

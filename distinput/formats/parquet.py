@@ -306,7 +306,9 @@ class Parquet(TableFormat):
         rows = rows_of(path, stamp)
         end = rows if stop is None else min(rows, stop["row"])
         if begin > rows:
-            raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {begin}; it changed")
+            raise DataLossError(
+                f"{path}: has {rows} rows, but reading was to go on at row {begin}; the file has changed"
+            )
         readers = Readers(path, stamp)
         spec = self._spec(path, stamp)  # rejects columns that do not exist
         columns = self._columns_in(path, stamp)
@@ -322,7 +324,9 @@ class Parquet(TableFormat):
         finally:
             readers.close()
         if stop is not None and stop["row"] > rows:
-            raise DataLossError(f"{path}: ends {stop['row'] - rows} records before record {stop['row']}; it changed")
+            raise DataLossError(
+                f"{path}: ends {stop['row'] - rows} records too early, before record {stop['row']}; the file has changed"
+            )
 
     def fetch(self, path: str, rows: Ints) -> Block:
         """The rows with these numbers, in this order; only the row groups, or their pages, that hold them are read.

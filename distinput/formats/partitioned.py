@@ -226,7 +226,9 @@ class Partitioned(Format):
     def spec(self, path: str | None) -> Spec:
         nest = self.inner.spec(path).nest
         if not isinstance(nest, dict):
-            raise UnimplementedError(f"{self.name}: records that are no dicts have no place for the columns of folders")
+            raise UnimplementedError(
+                f"{self.name}: records that are no dicts have no place for the columns of folders; pass partitioning=None"
+            )
         self._check_conflict(path or self.name, nest)
         nest = {**nest, **{name: TensorSpec((), dtype) for name, dtype in self.selected}}
         return Spec.of(nest if self.columns is None else {name: nest[name] for name in self.columns})

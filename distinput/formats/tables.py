@@ -455,7 +455,9 @@ class CountedTable(TableFormat):
           DataLossError: it has fewer rows.
         """
         if row > rows:
-            raise DataLossError(f"{path}: has {rows} records, but reading was to go on at record {row}; it changed")
+            raise DataLossError(
+                f"{path}: has {rows} records, but reading was to go on at record {row}; the file has changed"
+            )
 
     def groups_of(
         self, path: str, file: CountedRows, row: int, ends: Callable[[int], Ints], size: int, given: int

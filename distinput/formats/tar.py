@@ -429,7 +429,9 @@ class TarSamples(TarSpans):
         if self.max_sample_bytes < 1:
             raise InvalidArgumentError(f"tar: max_sample_bytes must be at least 1, got {self.max_sample_bytes}")
         if not set(self.also) <= set(SPECIAL):
-            raise InvalidArgumentError(f"tar: also may name {', '.join(SPECIAL)}, got {self.also}")
+            raise InvalidArgumentError(
+                f"tar: also= may name {', '.join(SPECIAL)}, got {self.also}; other members go into members="
+            )
 
     @property
     def spec_from_file(self) -> bool:  # type: ignore[override]  # it depends on an option

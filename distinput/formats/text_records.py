@@ -332,7 +332,7 @@ class TextRecords(Format):
             return
         with FileStream(path, self.compression, 0 if self.compression else begin) as source:
             if self.compression and source.skip(begin) < begin:
-                raise DataLossError(f"{path}: ends before byte {begin}; it changed")
+                raise DataLossError(f"{path}: ends before byte {begin}; the file has changed")
             yield from self._found(source, begin, row, line, over, until, refused)
 
     def _found(
@@ -393,7 +393,7 @@ class TextRecords(Format):
             self._refuse(path, data, -1, position, byte, line)
         if over:
             raise DataLossError(
-                f"{path}: has {row} records, but reading was to go on at record {row + over}; it changed"
+                f"{path}: has {row} records, but reading was to go on at record {row + over}; the file has changed"
             )
 
     def _refuse(self, path: str, data: Bytes, problem: int, at: int, byte: int, line: int) -> NoReturn:

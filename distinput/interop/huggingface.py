@@ -346,7 +346,9 @@ class _Shards(Format):
                     row += part.num_rows
                     yield block, {"row": row}
         if begin > row:
-            raise DataLossError(f"{path}: has {row} rows, but reading was to go on at row {begin}; it changed")
+            raise DataLossError(
+                f"{path}: has {row} rows, but reading was to go on at row {begin}; the file has changed"
+            )
 
     def _tables(self, index: int) -> Iterator[Any]:
         """The rows of a shard as pyarrow Tables with the columns of the features."""

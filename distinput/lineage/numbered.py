@@ -630,7 +630,7 @@ class _Numbering:
         if not self._read:
             raise _refused(
                 node, "its files do not tell how many records they hold; read them with index=True or with a manifest, or pass "
-                "read=True, which counts the records by reading all files once",
+                "read=True (--read in the command line), which counts the records by reading all files once",
             )  # fmt: skip
         return [sum(block.size for block, _ in node.format.read(name)) for name in names]
 

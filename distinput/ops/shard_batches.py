@@ -77,6 +77,15 @@ class OwnRows(SameElements):
         piece, over = self.pieces.place(row)
         return {"epoch": epoch, "piece": piece, "skip": over}
 
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        own = self.pieces.rows_before(state["piece"]) + state["skip"] + ahead
+        if own < 0 or 0 <= self.cardinality <= own:
+            return None
+        piece, over = self.pieces.place(own)
+        starts, _ = self.pieces.bounds(piece, piece + 1)
+        at = self.input.start_at(int(starts[0]) + over, state["epoch"])
+        return None if at is None else (at, 0)
+
     def stream(self, state: State, run: Run) -> Stream:
         epoch, over = state["epoch"], state["skip"]
         for starts, stops, piece in fetches(self.pieces, state["piece"], self.row_bytes):

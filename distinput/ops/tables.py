@@ -170,7 +170,7 @@ class ArrowStream(Node):
                 yield block, {"row": row}
         if begin > row:
             raise DataLossError(
-                f"{self.reading.who}: the stream has {row} rows, but reading was to go on at row {begin}; it changed"
+                f"{self.reading.who}: the stream has {row} rows, but reading was to go on at row {begin}; the file has changed"
             )
 
 

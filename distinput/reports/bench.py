@@ -3,18 +3,22 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
+from tempfile import TemporaryDirectory
 from time import perf_counter as _clock
 from typing import Any
 
 import numpy as np
 
 from distinput.data.dataset import Dataset
-from distinput.data.stats import Stats
+from distinput.data.file_datasets.reading import reading
+from distinput.data.stats import MANY_CALLS, MANY_READS, Stats
 from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
 from distinput.ops.map import Map
 from distinput.ops.prefetch import Prefetch
+from distinput.ops.reader import Reader
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.values.nest import flatten, structure_of
@@ -25,8 +29,8 @@ __all__ = ["CHANGES", "Bench", "TriedChange", "bench", "trials"]
 _BETWEEN = 0.1
 """Seconds between two calls of `watch`."""
 
-_MANY_THREADS = 32
-"""More than there are cores, for functions that wait."""
+_LARGER = 16
+"""Times as many rows in a batch."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +187,8 @@ def _changes(dataset: Dataset[Any], stats: Stats) -> list[str]:
     steps = list(walk(dataset._runs().node))
     if not any(isinstance(step, Prefetch) for step in steps) and stats.slowest != "consumer":
         found.append(
-            "There is no prefetch: a loop that trains waits for each element. prefetch(2) at the end makes them meanwhile."
+            "There is no prefetch: a loop that trains waits for each element. prefetch(2) at the end makes them meanwhile. "
+            "What that brings depends on your loop, which was not measured."
         )
     return found + [text for step in steps for text in _of_calls(step, stats)]
 
@@ -221,9 +226,12 @@ class TriedChange:
 
 
 def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator[TriedChange]:
-    """Try changes that apply to a dataset; each of them keeps all elements and their order.
+    """Try changes that apply to a dataset; each of them keeps all elements, and all but the last keep their order.
 
-    A function that is called for whole batches instead of elements is measured if the first two batches are the same.
+    A function that is called for whole batches instead of elements is measured if the first two batches are the same. If
+    reading is the slowest step, its records are saved in a folder of temporary files, as many as were read, and read from
+    there; and several files are read at a time. If the loop that takes the elements is, batches are made larger, and rows are
+    counted.
 
     Args:
       dataset: what was measured; it is not changed.
@@ -235,20 +243,65 @@ def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator
     >>> [one.change for one in trials(ds, bench(ds, warm_up=0), 0.1)][:1]
     ['map(num_parallel_calls=AUTOTUNE)']
     """
-    for change, edit in CHANGES.items():
-        try:
-            changed = _edited(dataset.node, edit)
-            if changed is dataset.node:
+    with TemporaryDirectory() as folder:
+        for change, edit in {**CHANGES, **_for_the_slowest(dataset.node, told, folder)}.items():
+            try:
+                changed = _edited(dataset.node, edit)
+                if changed is dataset.node:
+                    continue
+                if edit is _after_batch and not _begin_alike(dataset, Dataset(changed)):
+                    yield TriedChange(
+                        change, error="the elements are others, as its function is one of single elements"
+                    )
+                    continue
+                measured = bench(Dataset(changed), seconds)
+                if measured.elements == 1 and not measured.ended:  # processes that took long to start
+                    measured = bench(Dataset(changed), seconds + 2 * measured.seconds)
+            except Exception as error:  # noqa: BLE001 - a function that cannot be sent to processes, say, is what is to be told
+                yield TriedChange(change, error=f"{type(error).__name__}: {error}".splitlines()[0])
                 continue
-            if edit is _after_batch and not _begin_alike(dataset, Dataset(changed)):
-                yield TriedChange(change, error="the elements are others, as its function is one of single elements")
-                continue
-            rate = bench(Dataset(changed), seconds).elements_per_second
-        except Exception as error:  # noqa: BLE001 - a function that cannot be sent to processes, say, is what is to be told
-            yield TriedChange(change, error=f"{type(error).__name__}: {error}".splitlines()[0])
-            continue
-        was = told.elements_per_second
-        yield TriedChange(change, rate, rate / was if rate is not None and was else None)
+            yield TriedChange(change, measured.elements_per_second, _times(told, measured))
+
+
+def _times(told: Bench, measured: Bench) -> float | None:
+    """As fast as what was measured before.
+
+    Of whole passes, since their first element comes with many others; else of the rows in a second, or of the elements.
+    """
+    if told.ended and measured.ended:
+        return told.seconds / measured.seconds
+    now, was = measured.rows_per_second, told.rows_per_second or told.elements_per_second
+    if now is None:
+        now, was = measured.elements_per_second, told.elements_per_second
+    return now / was if now and was else None
+
+
+_BATCHES = f"batches {_LARGER} times as large (rows are counted)"
+
+
+def _for_the_slowest(last: Node, told: Bench, folder: str) -> dict[str, Callable[[Node], Node]]:
+    """Changes of the part that the others wait for."""
+    if told.slowest == "consumer":
+        return {_BATCHES: partial(_in_larger_batches, last)}
+    _, _, op = told.slowest.partition(":")
+    rows = told.stats[told.slowest]["rows"] if told.slowest in told.stats else 0
+    return {
+        "its records saved on this disk (Dataset.save)": partial(_saved, op, rows, folder),
+        f"num_parallel_reads={MANY_READS} (in another order)": partial(_several_at_a_time, op),
+    }
+
+
+def _saved(op: str, rows: int, folder: str, node: Node) -> Node:
+    if not isinstance(node, Reader) or node.op != op or not rows:
+        return node
+    Dataset(node).take(rows).save(folder)
+    return Dataset.load(folder).node
+
+
+def _several_at_a_time(op: str, node: Node) -> Node:
+    if not isinstance(node, Reader) or node.op != op or node.input.cardinality == 1:
+        return node
+    return reading(Dataset(node.input), node.format, MANY_READS, on_error=node.on_error)
 
 
 def _begin_alike(one: Dataset[Any], other: Dataset[Any]) -> bool:
@@ -278,7 +331,7 @@ def _after_batch(node: Node) -> Node:
 def _in_many_threads(node: Node) -> Node:
     calls = node.num_parallel_calls in (None, AUTOTUNE) if isinstance(node, Map) else False
     if isinstance(node, Map) and calls and not node.processes and not _bound(node):
-        return replace(node, num_parallel_calls=_MANY_THREADS)
+        return replace(node, num_parallel_calls=MANY_CALLS)
     return node
 
 
@@ -294,6 +347,12 @@ def _in_processes(node: Node) -> Node:
     return node
 
 
+def _in_larger_batches(last: Node, node: Node) -> Node:
+    if type(node) is Batch:
+        return replace(node, batch_size=_LARGER * node.batch_size)
+    return Batch(node, _LARGER) if node is last and last.rows_per_batch is None else node
+
+
 def _bound(node: Map) -> bool:
     """Whether the user has said where its function is called."""
     return bool(node.synchronous) or node.executor is not None
@@ -302,7 +361,7 @@ def _bound(node: Map) -> bool:
 CHANGES: dict[str, Callable[[Node], Node]] = {
     "map(num_parallel_calls=AUTOTUNE)": _in_threads,
     "map(num_parallel_calls=AUTOTUNE, processes=True)": _in_processes,
-    f"map(num_parallel_calls={_MANY_THREADS})": _in_many_threads,
+    f"map(num_parallel_calls={MANY_CALLS})": _in_many_threads,
     "map(vectorize=True)": _vectorized,
     "map after batch": _after_batch,
 }

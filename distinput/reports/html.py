@@ -13,7 +13,7 @@ from distinput.names.words import bytes_text, number_text, seconds_text
 from distinput.plan.text import spec_text_of
 from distinput.reports.graph import graph_of
 from distinput.reports.markup import MONOSPACE, SANS, Markup, colours, tag
-from distinput.reports.plots import PLOT_STYLE, bars
+from distinput.reports.plots import PLOT_STYLE, WIDTH, bars
 from distinput.reports.sections import (
     COLUMNS,
     balance,
@@ -57,6 +57,8 @@ pre {{ background: var(--di-soft); border: 1px solid var(--di-line); border-radi
   padding: 12px 16px; margin: 18px 0; overflow-wrap: anywhere; }}
 .di-wide {{ overflow-x: auto; margin: 10px 0; }}
 .di-wide svg {{ display: block; margin: 0 auto; }}
+.di-wide .di-plot {{ min-width: {WIDTH}px; }}
+@media print {{ .di-wide .di-plot {{ min-width: 0; }} }}
 table {{ border-collapse: collapse; font-size: 13.5px; font-variant-numeric: tabular-nums; }}
 th, td {{ padding: 5px 12px 5px 0; text-align: right; border-bottom: 1px solid var(--di-line); white-space: nowrap; }}
 th {{ color: var(--di-dim); font-weight: 500; }}

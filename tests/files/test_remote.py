@@ -130,7 +130,8 @@ def test_a_file_that_became_shorter_is_an_error(url: str, asked: Callable[..., A
     asked(DATA[:100])
     file.seek(90)
     with pytest.raises(
-        DataLossError, match=f"{url}: should have 1024 bytes, but has 100, and bytes 90 to 110 came as 10; it changed"
+        DataLossError,
+        match=f"{url}: should have 1024 bytes, but has 100, and bytes 90 to 110 came as 10; the file has changed",
     ):
         file.read(20)
 

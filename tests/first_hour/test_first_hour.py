@@ -184,3 +184,57 @@ def test_the_loader_that_was_there_before_is_judged(shell: Shell) -> None:
     said = shell(*words, "--law", "equal steps", status=1, program=("-m", "distinput.testing.judge")).out
     assert "BROKEN   exactly once  10 records, 3 ranks, batches of 2: 2 delivered again" in said
     assert "kept     equal steps" in said
+
+
+JOB = """
+import distinput as di
+
+
+def price(row):
+    if row["amount"] < 0:
+        raise ValueError("a negative amount")
+    return row["amount"] / row["count"]
+
+
+batches = di.data.FileDataset("sales-*.jsonl").map(price).global_shuffle(seed=1).batch(32)
+
+if __name__ == "__main__":
+    with di.distribute.MultiWorkerMirroredStrategy() as strategy:
+        rows = 0
+        for step in strategy.experimental_distribute_dataset(batches):
+            rows += strategy.reduce("SUM", strategy.run(len, args=(step,)), axis=None)
+        if strategy.cluster_resolver.task_id == 0:
+            print(rows, "rows")
+"""
+
+
+@pytest.mark.needs("torch")
+def test_data_of_ones_own_on_two_processes_breaks_and_is_mended(shell: Shell) -> None:
+    """As the start page, the tutorial of several machines, troubleshooting and the page of reports say."""
+    for number, count in enumerate((120, 240, 360)):
+        rows = [json.dumps({"shop": f"s{n % 9}", "amount": n / 7, "count": n % 5 + 1}) for n in range(count)]
+        (shell.folder / f"sales-{number}.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    shell("index", "sales-*.jsonl")
+    (shell.folder / "job.py").write_text(JOB.replace('.jsonl"', '.jsonl", index=True'), encoding="utf-8")
+    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    assert shell("job.py", program=torchrun).out == "720 rows\n"
+    assert "policy " in shell("plan", "job.py:batches", "--workers", "2").out
+
+    broken = json.dumps({"shop": "s4", "amount": -12.0, "count": 2})
+    whole = (shell.folder / "sales-1.jsonl").read_text(encoding="utf-8")
+    edit(shell.folder / "sales-1.jsonl", 77, broken)
+    shell("index", "sales-*.jsonl")
+    said = shell("job.py", status=1, program=torchrun).err
+    assert "ValueError: a negative amount" in said
+    assert "record 76 of sales-1.jsonl" in said
+    record = di.data.FileDataset(str(shell.folder / "sales-1.jsonl")).skip(76).take(1).to_list()
+    assert record[0]["amount"] == -12.0
+    words = ("--workers", "2", "--file", "sales-1.jsonl", "--record", "76", "--json")
+    assert len(json.loads(shell("locate", "job.py:batches", *words).out)) == 1
+
+    (shell.folder / "sales-1.jsonl").write_text(whole, encoding="utf-8")
+    shell("index", "sales-*.jsonl")
+    assert shell("job.py", program=torchrun).out == "720 rows\n"
+    told = json.loads(shell("bench", "job.py:batches", "--html", "report.html", "--json").out)
+    assert (told["elements"], told["ended"]) == (23, True)
+    assert "di-verdict" in (shell.folder / "report.html").read_text(encoding="utf-8")

@@ -96,7 +96,9 @@ def test_a_position_behind_the_end_is_an_error(tmp_path: Path, compression: str 
     path = str(tmp_path / "a.bin")
     with Sink(path, compression or "") as sink:  # type: ignore[arg-type]
         sink.write(b"aabb")
-    with pytest.raises(DataLossError, match="has 2 records, but reading was to go on at record 3; it changed"):
+    with pytest.raises(
+        DataLossError, match="has 2 records, but reading was to go on at record 3; the file has changed"
+    ):
         records(FixedLengthRecords(2, compression_type=compression), path, {"row": 3})
 
 

@@ -190,7 +190,7 @@ def test_a_sample_may_not_take_all_memory(tmp_path: Path) -> None:
         ({"missing": {"jpg": b""}}, "missing names 'jpg'; name it in members= too"),
         ({"members": ["jpg"], "missing": {"jpg": 1}}, "must give bytes for member 'jpg', got 1"),
         ({"max_sample_bytes": 0}, "max_sample_bytes must be at least 1"),
-        ({"also": ("jpg",)}, "also may name __key__"),
+        ({"also": ("jpg",)}, "also= may name __key__"),
         ({"compression_type": "LZ9"}, "LZ9"),
     ],
 )

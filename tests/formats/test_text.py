@@ -83,7 +83,7 @@ def test_the_first_block_is_small(tmp_path: Path) -> None:
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_position_behind_the_end_is_an_error(tmp_path: Path, compression: str | None) -> None:
     path = write(str(tmp_path / "a.txt"), b"a\nb\n", compression)
-    with pytest.raises(DataLossError, match=r"a\.txt: has .* it changed"):
+    with pytest.raises(DataLossError, match=r"a\.txt: has .* the file has changed"):
         records(TextLines(compression), path, {"row": 3} if compression else {"byte": 5, "row": 3})
 
 

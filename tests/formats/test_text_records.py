@@ -62,5 +62,5 @@ def test_a_position_behind_the_end_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(written(Csv, ROWS))
     for position in ({"byte": 9999, "row": 20}, {"row": 20}):
-        with pytest.raises(DistinputError, match="it changed"):
+        with pytest.raises(DistinputError, match="the file has changed"):
             records(Csv(schema=SCHEMA), file, position)

@@ -121,3 +121,31 @@ def test_a_note_names_the_records_of_the_batch_or_says_less(tmp_path: Path, orde
     if "others" not in notes[0]:
         assert named == wanted, notes
     assert [number for number in wanted if number in named] == named, notes
+
+
+@pytest.mark.parametrize("order", ["as they are", "shuffle", "global_shuffle"])
+@pytest.mark.parametrize("batch", [4, 7])
+def test_a_worker_that_reads_its_own_rows_names_the_record_that_broke(order: str, batch: int, tmp_path: Path) -> None:
+    for number, (first, stop) in enumerate([(0, 13), (13, 14), (14, 40)]):
+        rows = "".join(f"{n}\n" for n in range(first, stop))
+        (tmp_path / f"{number}.txt").write_text(rows)
+    lines = di.data.TextLineDataset(str(tmp_path / "*.txt"), index=True)
+    for bad, file, record in [(3, 0, 3), (13, 1, 0), (39, 2, 25)]:
+
+        def refusing(line: bytes, bad: int = bad) -> int:
+            if int(line) == bad:
+                raise ValueError("refused")
+            return int(line)
+
+        mapped = lines.map(refusing, output_signature=di.TensorSpec([], "int64"))
+        ordered = (
+            mapped if order == "as they are" else getattr(mapped, order)(*([40] if order == "shuffle" else []), seed=1)
+        )
+        notes = []
+        for index in range(3):
+            try:
+                list(ordered.batch(batch).shard_batches(3, index).iter_pass(0))
+            except ValueError as error:
+                notes.append(error.__notes__[-1])
+        assert notes, "nobody read it"
+        assert all(note.endswith(f"record {record} of {tmp_path / f'{file}.txt'}") for note in notes)

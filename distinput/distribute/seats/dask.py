@@ -313,7 +313,7 @@ class DaskMembership:
     def _await(self, ready: Callable[[], bool], seat: str, until: float) -> None:
         self._changed.wait_for(lambda: self._closed or ready(), max(0.0, until - time.monotonic()))
         if self._closed:
-            raise SeatLost(seat, "the seats were closed", started=False)
+            raise SeatLost(seat, "the cluster was closed", started=False)
         if not ready():
             raise TimeoutError(f"{seat} did not come")
 

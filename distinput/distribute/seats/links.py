@@ -254,7 +254,7 @@ def leave_cluster(cluster: str) -> None:
     known = _CLUSTERS.pop(cluster, None)
     if known is not None:
         for links in list(known.links.values()):
-            links.close("the seats were closed")
+            links.close("the cluster was closed")
 
 
 def connect(cluster: str, address: Address, kind: bytes, seconds: float = _CONNECT_SECONDS) -> socket.socket:

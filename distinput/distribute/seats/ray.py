@@ -107,7 +107,7 @@ class RayMembership:
         errors = self._ray.exceptions
         while True:
             if self._closed:
-                raise SeatLost(seat, "the seats were closed", started=False)
+                raise SeatLost(seat, "the cluster was closed", started=False)
             left = until - time.monotonic()
             if left <= 0:
                 raise TimeoutError(f"{seat} did not come")

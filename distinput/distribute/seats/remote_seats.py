@@ -287,7 +287,7 @@ class RemoteSeats:
             self._watchers.clear()
             lives = list(self._lives.values())
         for life in lives:
-            life.links.close("the seats were closed")
+            life.links.close("the cluster was closed")
         self._pulse.close()
         self._membership.close()
         leave_cluster(self._cluster)
@@ -320,7 +320,7 @@ class RemoteSeats:
         """Begin a new life of a seat."""
         while True:
             if self._closed:
-                raise SeatLost(seat, "the seats were closed", started=False)
+                raise SeatLost(seat, "the cluster was closed", started=False)
             try:
                 address = self._membership.open_host(seat, self._cluster, self._secret, until)
                 beat = connect(self._cluster, address, PULSE)
@@ -337,8 +337,8 @@ class RemoteSeats:
             self._lives[seat] = life
         if closed:
             beat.close()
-            life.links.close("the seats were closed")
-            raise SeatLost(seat, "the seats were closed", started=False)
+            life.links.close("the cluster was closed")
+            raise SeatLost(seat, "the cluster was closed", started=False)
         self._pulse.add(beat, lambda reason: self._lose(seat, life, reason))
 
     def _lose(self, seat: str, life: "_Life | None", reason: str) -> None:

@@ -127,7 +127,7 @@ class Seats(Protocol):
 
         Raises:
           TimeoutError: the seat did not come back in time.
-          SeatLost: it never will, since the seats were closed.
+          SeatLost: it never will, since the cluster was closed.
         """
         ...
 

@@ -91,14 +91,14 @@ class ThreadSeats:
             if not self._changed.wait_for(lambda: self._closed or seat not in self._away, timeout):
                 raise TimeoutError(f"{seat} did not come back within {timeout} seconds")
             if self._closed:
-                raise SeatLost(seat, "the seats were closed", started=False)
+                raise SeatLost(seat, "the cluster was closed", started=False)
 
     def close(self) -> None:
         """Release the seats; see `Seats.close`."""
         with self._changed:
             self._closed = True
             for life in self._lives.values():
-                life.lost = life.lost or "the seats were closed"
+                life.lost = life.lost or "the cluster was closed"
             self._watchers.clear()
             self._changed.notify_all()
 
@@ -186,5 +186,5 @@ _sent: "weakref.WeakValueDictionary[int, PlacedHere]" = weakref.WeakValueDiction
 def _found(number: int) -> PlacedHere:
     placed = _sent.get(number)
     if placed is None:
-        raise SeatLost("a seat of the threads engine", "it is in another process, or nothing refers to it any more")
+        raise SeatLost("a worker of the threads engine", "it is in another process, or nothing refers to it any more")
     return placed
