@@ -44,8 +44,8 @@ python docs/make_conformance.py
 
 which has the [judge of loaders](judge.md) run each loader, as its own documentation shows it, in jobs of {ranks} ranks with
 {records} records in batches of {batch}. Nothing here is known beforehand: verdicts follow from what the loaders delivered, in
-the versions that are named. Loaders that shuffle do so with a seed. Loaders that need a process or a thread for each rank run
-in jobs of 1 and 2 ranks, and are stopped after steps 1 and 5. Each verdict leads to what was done, and what came of it.
+the versions that are named. Loaders that shuffle do so with a seed. Loaders that begin slowly run in jobs of 1 and 2 ranks,
+and are stopped after steps 1 and 5. Each verdict leads to what was done, and what came of it.
 
 * *kept*: in all jobs.
 * *broken*: in some job; its link leads to the first one, and to what was found. A loader that makes no step for a minute is

@@ -9,10 +9,12 @@ __all__ = ["LOADERS"]
 
 _HERE = "distinput.testing.judge.loaders"
 
-_PROCESSES: dict[str, Any] = {"play": "processes", "ranks": (1, 2), "stops": (1, 5)}
-"""For loaders whose ranks are processes: each run starts new ones, so few are asked for."""
-_THREADS = {**_PROCESSES, "play": "threads"}
-"""The same where one program hands out the parts of all ranks."""
+_FEW: dict[str, Any] = {"ranks": (1, 2), "stops": (1, 5)}
+"""For loaders that begin slowly."""
+_PROCESSES = {**_FEW, "play": "processes"}
+"""For those whose ranks are processes: each run starts new ones."""
+_THREADS = {**_FEW, "play": "threads"}
+"""For those where one program hands out the parts of all ranks."""
 
 LOADERS: tuple[Known, ...] = (
     Known("distinput, `shard_batches`", f"{_HERE}.ours:numpy_steps", ("distinput",)),
@@ -45,7 +47,7 @@ LOADERS: tuple[Known, ...] = (
     Known("Ray Data, `streaming_split`", f"{_HERE}.libraries:streaming_split", ("ray",), options=_THREADS),
     Known("Ray Data, `streaming_split(equal=True)`", f"{_HERE}.libraries:dropping_split", ("ray",), options=_THREADS),
     Known("Lance, `ShardedBatchSampler`", f"{_HERE}.libraries:lance_batches", ("pylance", "torch"), ("lance", "torch")),
-    Known("LanceDB, `StreamingDataset`", f"{_HERE}.libraries:lancedb_stream", ("lancedb", "torch")),
+    Known("LanceDB, `StreamingDataset`", f"{_HERE}.libraries:lancedb_stream", ("lancedb", "torch"), options=_FEW),
     Known(
         "TensorFlow, `experimental_distribute_dataset`",
         f"{_HERE}.libraries:distributed",
