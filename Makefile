@@ -8,6 +8,7 @@
 #   make test-pythons  the same on Python 3.12 and 3.13, where they are on this machine
 #   make test-deep  all tests with much longer searches for counterexamples (hours); then what each room's tests run of it
 #   make outside  suites of other libraries, where their packages are installed, and what was left out (tests/outside)
+#   make outside-bench  the cases of TensorFlow's and DLIO's benchmarks, beside TensorFlow
 #   make peers    TensorFlow, Grain, PyTorch, WebDataset and HF datasets, so that `make bench` prints their figures too
 #   make page     docs/performance.md and the plot of the README from the figures of the last `make bench`
 #   make release-check  the wheel and the archive of sources in dist/, tried in empty environments
@@ -35,7 +36,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core test-pythons test-deep outside peers lint types format bench page docs site dist release-check clean
+.PHONY: help demo test test-core test-pythons test-deep outside outside-bench peers lint types format bench page docs site dist release-check clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -124,7 +125,10 @@ test-deep: $(MADE)/dev
 	@$(RUN)/python tests/covered.py build/coverage/all.json
 
 outside: $(MADE)/test
-	@$(RUN)/python -m pytest tests/outside -rs $(PYTEST_ARGS)
+	@$(RUN)/python -m pytest tests/outside tests/testing/judge/loaders -rs $(PYTEST_ARGS)
+
+outside-bench: $(MADE)/peers
+	@$(RUN)/python benchmarks/run.py outside $(BENCH_ARGS)
 
 peers: $(MADE)/peers
 

@@ -13,7 +13,7 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 QUESTION = (
     "100 TFRecord files of 10 records of 114 KB, two at a time; 200 such files of examples in batches of 20, as DLIO's "
     "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle; rows of 4 KB of Parquet in a random order; .npz files of "
-    "8 MB, as its unet3d reads them; short passes"
+    "8 MB, as its unet3d reads them; and the cases of TensorFlow's own benchmarks"
 )
 FILES, RECORDS, RECORD_BYTES = 100, 10, 114_000
 EXAMPLE_FILES, EXAMPLES = 200, 20
@@ -133,64 +133,112 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 Contender("pyarrow by hand", "peer", lambda: _taken_by_hand(folder), ("pyarrow",), 5.0),
             ],
         ),
-        *[_short(name, make, scaled(count, scale, 8)) for name, (make, count) in SHORT.items()],
+        *[_short(name, make, scaled(count, scale, 8), folder) for name, (make, count) in SHORT.items()],
     ]
 
 
-# ---- TensorFlow's own benchmarks, where a pass or a dataset of an element is short: (tf.data or ours, elements) -> a dataset
+# ---- TensorFlow's own benchmarks (tensorflow/python/data): (tf.data or ours, elements, a folder) -> a dataset ----------------
 
 
-def _small_rows(data: Any, count: int) -> Any:
-    return data.Dataset.from_tensors(np.random.default_rng(SEED).random(1 << 10)).repeat().batch(8).take(count)
+def _repeated(data: Any, *values: Any) -> Any:
+    """The same element again and again."""
+    return data.Dataset.from_tensors(values if len(values) > 1 else values[0]).repeat()
 
 
-def _large_rows(data: Any, count: int) -> Any:
-    return data.Dataset.from_tensors(np.random.default_rng(SEED).random(1 << 16)).repeat().batch(64).take(count)
+def _rows(data: Any) -> Any:
+    return data.Dataset.from_tensor_slices(np.random.default_rng(SEED).standard_normal((1000, 10, 10)))
 
 
-def _fan_out(data: Any, count: int) -> Any:
-    return data.Dataset.from_tensors(tuple(range(20))).repeat().map(_same).take(count)
+def _added(dataset: Any, amount: int, times: int) -> Any:
+    for _ in range(times):
+        dataset = dataset.map(lambda x: x + amount)
+    return dataset
 
 
-def _short_passes(data: Any, count: int) -> Any:
-    rows = data.Dataset.from_tensor_slices(np.arange(10.0))
-    return rows.map(lambda x: x + 1).batch(4).repeat().take(count)
-
-
-def _long_cycle(data: Any, count: int) -> Any:
+def _turns(data: Any, cycle: int, calls: int | None = None) -> Any:
     ranges = data.Dataset.range(1).repeat()
-    return ranges.interleave(lambda _: data.Dataset.range(100), cycle_length=1000).take(count)
+    return ranges.interleave(lambda _: data.Dataset.range(100), cycle_length=cycle, num_parallel_calls=calls)
 
 
-def _long_parallel_cycle(data: Any, count: int) -> Any:
-    ranges = data.Dataset.range(1).repeat()
-    made = ranges.interleave(lambda _: data.Dataset.range(100), cycle_length=1000, num_parallel_calls=1000)
-    return made.take(count)
+def _resampled(data: Any) -> Any:
+    classes = data.Dataset.from_tensor_slices(np.random.default_rng(SEED).choice(4, 10_000)).repeat()
+    return classes.rejection_resample(lambda x: x, [0.1, 0.2, 0.3, 0.4], [0.25] * 4, seed=SEED)
 
 
-SHORT: dict[str, tuple[Callable[[Any, int], Any], int]] = {
-    "from_tensors(1024).repeat().batch(8)": (_small_rows, 4096),
-    "from_tensors(64K).repeat().batch(64)": (_large_rows, 32),
-    "map with a fan-out of 20": (_fan_out, 5000),
-    "10 rows, map, batch(4), repeated": (_short_passes, 3000),
-    "interleave, a cycle of 1000": (_long_cycle, 100_000),
-    "interleave, a cycle of 1000 in parallel": (_long_parallel_cycle, 20_000),
+def _cells(data: Any, folder: Path, columns: int) -> Any:
+    file = folder / f"{columns}.csv"
+    if not file.exists():
+        line = ",".join([f"{1.23456 + column:.4f}" for column in range(columns)])
+        file.write_text(f"{line}\n" * 2000, encoding="utf-8")
+    return data.experimental.CsvDataset(str(file), [np.float32] * columns).repeat()
+
+
+def _names(data: Any, folder: Path) -> Any:
+    places = [folder / "names" / str(place) / "deep" for place in range(16)]
+    for place in places:
+        place.mkdir(parents=True, exist_ok=True)
+        for number in range(16):
+            Path(place, f"{number}.txt").touch()
+    return data.Dataset.list_files([f"{place}/*.txt" for place in places], shuffle=False)
+
+
+def _snapshot(data: Any, folder: Path) -> Any:
+    rows = data.Dataset.from_tensor_slices(np.zeros((2000, 128), np.float32))
+    return rows.snapshot(str(folder / f"snapshot-{data.__name__}"))
+
+
+SHORT: dict[str, tuple[Callable[[Any, Path], Any], int]] = {
+    "range": (lambda data, _: data.Dataset.range(10**9), 50_000),
+    "prefetch(5)": (lambda data, _: data.Dataset.range(10**9).prefetch(5), 50_000),
+    "filter of one value": (lambda data, _: _repeated(data, True).filter(lambda x: x), 20_000),
+    "map": (lambda data, _: _added(data.Dataset.range(10**9), 1, 1), 10_000),
+    "10 maps": (lambda data, _: _added(data.Dataset.range(10**9), 1, 10), 10_000),
+    "map with a fan-out of 20": (lambda data, _: _repeated(data, *range(20)).map(_same), 5000),
+    "5 maps, filter": (lambda data, _: _added(_repeated(data, 5), 5, 5).filter(lambda x: x > -1), 5000),
+    "from_tensors(1024).repeat().batch(8)": (lambda data, _: _repeated(data, _random(1 << 10)).batch(8), 4096),
+    "from_tensors(64K).repeat().batch(64)": (lambda data, _: _repeated(data, _random(1 << 16)).batch(64), 32),
+    "from_tensor_slices, repeat(10)": (lambda data, _: _rows(data).repeat(10), 10_000),
+    "from_tensor_slices, repeat(10), batch(100)": (lambda data, _: _rows(data).repeat(10).batch(100), 100),
+    "batch(100), cache, repeat(10)": (lambda data, _: _rows(data).batch(100).cache().repeat(10), 100),
+    "unbatch": (lambda data, _: _repeated(data, np.zeros((64, 100), np.float32)).unbatch(), 20_000),
+    "10 rows, map, batch(4), repeated": (
+        lambda data, _: _added(data.Dataset.from_tensor_slices(np.arange(10.0)), 1, 1).batch(4).repeat(),
+        3000,
+    ),
+    "interleave, a cycle of 1": (lambda data, _: _turns(data, 1), 20_000),
+    "interleave, a cycle of 10 in parallel": (lambda data, _: _turns(data, 10, 10), 20_000),
+    "interleave, a cycle of 1000": (lambda data, _: _turns(data, 1000), 100_000),
+    "interleave, a cycle of 1000 in parallel": (lambda data, _: _turns(data, 1000, 1000), 20_000),
+    "rejection_resample": (lambda data, _: _resampled(data), 5000),
+    "CSV, 4 columns": (lambda data, folder: _cells(data, folder, 4), 10_000),
+    "CSV, 64 columns": (lambda data, folder: _cells(data, folder, 64), 4000),
+    "list_files, 16 folders": (_names, 256),
+    "snapshot, read": (_snapshot, 2000),
 }
+"""By the name of the case; the datasets are cut to these numbers of elements."""
 
 
-def _short(name: str, make: Callable[[Any, int], Any], count: int) -> Case:
+def _short(name: str, make: Callable[[Any, Path], Any], count: int, folder: Path) -> Case:
     def work(module: str) -> Work:
-        dataset = make(_data(module), count)
-        return delivering(lambda: dataset)
+        dataset = make(_data(module), folder).take(count)
+        if name == "snapshot, read":
+            for _ in dataset:  # which writes it
+                pass
+        plain = np.shape if name == "rejection_resample" else None  # which draws as it likes
+        return delivering(lambda: dataset, plain=plain)
 
     return Case(
-        name,
+        f"TensorFlow's: {name}",
         {"element": count},
         [
             Contender("distinput", "ours", lambda: work("distinput")),
             Contender("tf.data", "peer", lambda: work("tensorflow"), ("tensorflow",), reach_cpu=1.0),
         ],
     )
+
+
+def _random(count: int) -> Any:
+    return np.random.default_rng(SEED).random(count)
 
 
 def _taken_by_hand(folder: Path) -> Work:

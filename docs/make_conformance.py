@@ -1,22 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/conformance.md: which laws of loaders each known loader keeps, as the judge finds by running it.
+"""Writes docs/conformance.md, the laws that known loaders keep, and the table of docs/feeds/worker_dies.md.
 
-python docs/make_conformance.py                        write the page; says which packages are missing
-python docs/make_conformance.py --print                print it
-python docs/make_conformance.py --reports FILE...      from what `python -m distinput.testing.judge --all --json` printed
+python docs/make_conformance.py                        write the pages; says which packages are missing
+python docs/make_conformance.py --also PYTHON...       with interpreters of other environments for what is missing here
+python docs/make_conformance.py --print                print the page of conformance
+python docs/make_conformance.py --reports FILE...      take what `python -m distinput.testing.judge --all --json` printed
 """
 
 import argparse
+import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders import LOADERS
-from distinput.testing.judge.loaders.known import CASES, EVERY
-from distinput.testing.judge.report import WORDS, JudgeReport, Verdict, as_markdown, parsed
+from distinput.testing.judge.loaders.known import CASES, EVERY, Known
+from distinput.testing.judge.report import (
+    WORDS,
+    JudgeReport,
+    Verdict,
+    as_markdown,
+    cell,
+    parsed,
+    verdict_cell,
+)
 
 PAGE = Path(__file__).parent / "conformance.md"
+DEATHS = Path(__file__).parent / "feeds" / "worker_dies.md"
+OF_DEATHS = ("worker killed", "rank killed", "restart", "restart twice", "elastic restart")
+"""The laws of the table in `DEATHS`."""
 
 HEAD = """<!-- Written by docs/make_conformance.py; do not change it by hand. -->
 # Conformance of loaders
@@ -29,10 +44,12 @@ python docs/make_conformance.py
 
 which has the [judge of loaders](judge.md) run each loader, as its own documentation shows it, in jobs of {ranks} ranks with
 {records} records in batches of {batch}. Nothing here is known beforehand: verdicts follow from what the loaders delivered, in
-the versions that are named. Loaders that shuffle do so with a seed.
+the versions that are named. Loaders that shuffle do so with a seed. Loaders that begin slowly run in jobs of 1 and 2 ranks,
+and are stopped after steps 1 and 5. Each verdict leads to what was done, and what came of it.
 
 * *kept*: in all jobs.
-* *broken*: in some job; below is the first one, and what was found. The law may be none that the library claims to
+* *broken*: in some job; its link leads to the first one, and to what was found. A loader that makes no step for a minute is
+  broken too, and nothing more is tried with it. The law may be none that the library claims to
   keep: `DistributedSampler` says that it repeats records. It is what a job gets.
 * *refused*: in some job the loader raised an error before it delivered anything. Nothing is lost silently.
 * {none}: the loader does not offer what the law is about, or is not shown here with it.
@@ -83,6 +100,40 @@ def page(reports: Sequence[JudgeReport]) -> str:
     return head + as_markdown(reports) + TOLD + "".join(_cases())
 
 
+def deaths(reports: Sequence[JudgeReport], text: str) -> str:
+    """The page about workers that die, with a new table.
+
+    Args:
+      reports: of the known loaders, in the order of the table.
+      text: the page.
+    """
+    before, rest = text[: text.index("| loader |")], text[text.index("| loader |") :]
+    lines = [f"| loader | {' | '.join(OF_DEATHS)} |", "|---" * (len(OF_DEATHS) + 1) + "|"]
+    page = "../conformance.md"
+    for report in reports:
+        cells = [verdict_cell(report, law, page) for law in OF_DEATHS]
+        lines.append(f"| {' | '.join([cell(report.name, report, page), *cells])} |")
+    return before + "\n".join(lines) + "\n" + rest[rest.index("\n\n") + 1 :]
+
+
+def elsewhere(known: Known, pythons: Sequence[str]) -> JudgeReport | None:
+    """The report of the first other interpreter that has the packages of a loader; None if none has.
+
+    Args:
+      known: the loader.
+      pythons: paths of interpreters.
+    """
+    for python in pythons:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "report.json")
+            words = ["-m", "distinput.testing.judge", "--all", "--only", known.name, "--output", str(file)]
+            environment = {**os.environ, "PYTHONPATH": str(PAGE.parents[1])}
+            subprocess.run([python, *words], env=environment, stdout=subprocess.DEVNULL, check=True)
+            if reports := parsed(file.read_text("utf-8")):
+                return reports[0]
+    return None
+
+
 def _cases() -> list[str]:
     lines = []
     for case in CASES.values():
@@ -101,23 +152,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="judge all known loaders and write the page")
     parser.add_argument("--print", action="store_true", help="print the page, write nothing")
     parser.add_argument("--reports", nargs="+", type=Path, metavar="FILE", help="reports that were made before")
+    parser.add_argument("--also", nargs="+", default=[], metavar="PYTHON", help="interpreters of other environments")
     given = parser.parse_args(arguments)
-    ready = {report.name for path in given.reports or () for report in parsed(path.read_text("utf-8"))}
-    missing = sorted({package for known in LOADERS if known.name not in ready for package in known.missing})
+    ready = {report.name: report for path in given.reports or () for report in parsed(path.read_text("utf-8"))}
+    missing = set()
+    for known in LOADERS:
+        if known.name not in ready:
+            report = known.judge() if not known.missing else elsewhere(known, given.also)
+            missing |= set(known.missing) if report is None else set()
+            ready |= {} if report is None else {known.name: report}
     if missing:
-        print(f"not installed: {', '.join(missing)}", file=sys.stderr)
+        print(f"not installed: {', '.join(sorted(missing))}", file=sys.stderr)
         if not given.print:
             return 1
-    if given.reports:
-        found = {report.name: report for path in given.reports for report in parsed(path.read_text("utf-8"))}
-        reports = [found[known.name] for known in LOADERS if known.name in found]
-    else:
-        reports = [known.judge() for known in LOADERS if not known.missing]
+    reports = [ready[known.name] for known in LOADERS if known.name in ready]
     text = page(reports) + "\n" + "".join(PAGE.read_text("utf-8").partition(KILLED)[1:])
     if given.print:
         print(text)
     else:
         PAGE.write_text(text, encoding="utf-8")
+        DEATHS.write_text(deaths(reports, DEATHS.read_text("utf-8")), encoding="utf-8")
     return 0
 
 

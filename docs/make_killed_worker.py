@@ -51,6 +51,24 @@ def ours() -> Iterator[tuple[int, int]]:
             yield int(x), int(pid)
 
 
+def ours_with_ray() -> Iterator[tuple[int, int]]:
+    """`on_workers` at a Ray of two cores."""
+    import ray
+
+    import distinput as di
+
+    _start_ray(ray)
+    try:
+        for x, pid in di.data.Dataset.range(RECORDS).map(slowly).on_workers("ray"):
+            yield int(x), int(pid)
+    finally:
+        ray.shutdown()
+
+
+def _start_ray(ray: Any) -> None:
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL")
+
+
 @contextmanager
 def _tensorflow(*words: str) -> Iterator[tuple[str, int]]:
     with subprocess.Popen(
@@ -96,7 +114,7 @@ def ray() -> Iterator[tuple[int, int]]:
     """Ray Data, `map` on two cores, which makes the tasks of a lost process again."""
     import ray
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL")
+    _start_ray(ray)
     ray.data.DataContext.get_current().enable_progress_bars = False
 
     def mapped(row: dict[str, Any]) -> dict[str, Any]:
@@ -112,6 +130,7 @@ def ray() -> Iterator[tuple[int, int]]:
 
 SERVICES: dict[str, tuple[str, str, Callable[[], Iterator[tuple[int, int]]]]] = {
     "distinput, `on_workers` with Dask": ("distributed", "distributed", ours),
+    "distinput, `on_workers` with Ray": ("ray", "ray", ours_with_ray),
     "TensorFlow, `data.experimental.service`, DYNAMIC": ("tensorflow", "tensorflow_cpu", tensorflow),
     "Ray Data, `map`": ("ray", "ray", ray),
 }

@@ -30,9 +30,15 @@ def script() -> ModuleType:
     return module
 
 
+def plain(text: str) -> list[list[str]]:
+    """The rows of tables, without their links."""
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return [[re.sub(r"^\[(.*)\]\([\w./-]*#\S+\)$", r"\1", cell) for cell in line] for line in lines]
+
+
 def rows() -> dict[str, list[str]]:
     """The verdicts of each loader, by its name."""
-    lines = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.startswith("| ")]
+    lines = plain(PAGE)
     table = lines[: next(number for number, line in enumerate(lines) if line[0] == "what is told")]
     assert table[0] == ["loader", *LAWS]
     return {name: verdicts for name, *verdicts in table[1:]}
@@ -61,17 +67,11 @@ def test_our_loaders_keep_what_they_offer() -> None:
         assert not name.startswith("distinput") or set(verdicts) <= {"kept", "–"}  # noqa: RUF001
 
 
-def test_the_page_about_workers_that_die_says_the_same_and_leads_there() -> None:
-    text = (ROOT / "docs" / "feeds" / "worker_dies.md").read_text(encoding="utf-8")
-    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    laws = lines[0][1:]
-    assert {"worker killed", "rank killed"} <= {*laws}
-    told = {}
-    for name, *cells in lines[1:]:
-        plain = [re.sub(r"\[(.*)\]\(\.\./conformance\.md#\S+\)", r"\1", cell) for cell in (name, *cells)]
-        told[plain[0]] = plain[1:]
+def test_the_page_about_workers_that_die_says_the_same_and_leads_there(script: ModuleType) -> None:
+    (_, *laws), *told = plain(script.DEATHS.read_text("utf-8"))
+    assert laws == [*script.OF_DEATHS]
     places = [list(LAWS).index(law) for law in laws]
-    assert told == {name: [verdicts[place].strip("*") for place in places] for name, verdicts in rows().items()}
+    assert told == [[name, *[verdicts[place] for place in places]] for name, verdicts in rows().items()]
 
 
 def test_a_killed_input_worker_costs_us_nothing_and_rows_of_others_stay() -> None:

@@ -61,7 +61,7 @@ class Entrant(IterableDataset):  # type: ignore[misc]
         kept = [name for name in columns or rows.column_names if name != "_rowid"]
         dataset = di.data.Dataset.from_arrow(rows.select(kept))
         if transform is not None:
-            skips = "skip" if on_transform_error == "skip" else None
+            skips = di.data.SkipErrors(max_errors=None) if on_transform_error == "skip" else None
             dataset = dataset.map(lambda row: _changed(row, transform), on_error=skips)
         if shuffle:
             dataset = dataset.shuffle(max(1, rows.num_rows), seed=self.shuffle_seed)

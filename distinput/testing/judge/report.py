@@ -2,6 +2,7 @@
 """What the judge says: findings, a report, and tables of reports."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -21,10 +22,12 @@ __all__ = [
     "as_markdown",
     "as_text",
     "broken",
+    "cell",
     "kept",
     "not_judged",
     "parsed",
     "refused",
+    "verdict_cell",
 ]
 
 
@@ -244,23 +247,37 @@ def as_json(reports: Sequence[JudgeReport]) -> str:
 
 
 def as_markdown(reports: Sequence[JudgeReport]) -> str:
-    """A table with a row for each loader and a column for each law, then what was found of each."""
+    """A table with a row for each loader and a column for each law, whose cells lead to what was found."""
     laws = _laws(reports)
     lines = [f"| loader | {' | '.join(laws)} |", "|---" * (len(laws) + 1) + "|"]
-    lines += [f"| {each.name} | {' | '.join(WORDS[_of(each, law).verdict] for law in laws)} |" for each in reports]
-    alike = len({report.jobs for report in reports}) == 1
-    if alike and reports[0].jobs:
-        lines += ["", f"All were tried with {'; '.join(reports[0].jobs)}."]
+    lines += [
+        f"| {' | '.join([cell(each.name, each), *[verdict_cell(each, law) for law in laws]])} |" for each in reports
+    ]
     for report in reports:
-        tried = [] if alike else [f"Tried with {'; '.join(report.jobs)}.", ""]
-        versions = [f"With {_packages(report)}.", ""] if report.versions else []
-        lines += ["", f"### {report.name}", "", *versions, *tried]
-        for each in report.findings:
-            if each.verdict in (Verdict.BROKEN, Verdict.REFUSED):
-                lines.append(f"* {each.law}, {WORDS[each.verdict]}: {_plain(each.says)}")
-        if not (report.broken or report.refused):
-            lines.append(f"Kept: {', '.join(report.kept)}.")
+        packages = f"With {_packages(report)}. " if report.versions else ""
+        lines += ["", f"### {report.name}", "", f"{packages}Tried with {'; '.join(report.jobs)}.", ""]
+        lines += [f"* {each.law}, {WORDS[each.verdict]}: {_plain(each.says)}" for each in report.findings]
     return "\n".join(lines) + "\n"
+
+
+def cell(text: str, report: JudgeReport, page: str = "") -> str:
+    """Text that leads to what was found of a loader.
+
+    Args:
+      text: of Markdown.
+      report: of the loader.
+      page: where `as_markdown` of the report is, if on another page.
+
+    >>> cell("kept", JudgeReport("Ours, `take(n)`", (), (), {}, 0.0))
+    '[kept](#ours-taken)'
+    """
+    place = re.sub(r"[^\w\- ]", "", report.name.lower()).replace(" ", "-")
+    return f"[{text}]({page}#{place})"
+
+
+def verdict_cell(report: JudgeReport, law: str, page: str = "") -> str:
+    """The same for what one law says of it."""
+    return cell(WORDS[_of(report, law).verdict], report, page)
 
 
 def _plain(text: str) -> str:

@@ -19,10 +19,11 @@ def test_a_table_of_markdown_has_a_row_for_each_loader() -> None:
     assert lines[:4] == [
         "| loader | exactly once | equal steps |",
         "|---|---|---|",
-        "| right | kept | kept |",
-        "| <unequal> | kept | **broken** |",
+        "| [right](#right) | [kept](#right) | [kept](#right) |",
+        "| [<unequal>](#unequal) | [kept](#unequal) | [**broken**](#unequal) |",
     ]
     assert "* equal steps, **broken**: 17 records, 2 ranks, batches of 4: the ranks have [3, 2] steps" in lines
+    assert "* exactly once, kept: each record once; in 2 jobs" in lines
 
 
 def test_json_is_a_list() -> None:

@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loaders of libraries that many use; the table has a line for each way to use them."""
 
+from typing import Any
+
 from distinput.testing.judge.loaders.known import Known
 
 __all__ = ["LOADERS"]
 
 _HERE = "distinput.testing.judge.loaders"
+
+_FEW: dict[str, Any] = {"ranks": (1, 2), "stops": (1, 5)}
+"""For loaders that begin slowly."""
+_PROCESSES = {**_FEW, "play": "processes"}
+"""For those whose ranks are processes: each run starts new ones."""
+_THREADS = {**_FEW, "play": "threads"}
+"""For those where one program hands out the parts of all ranks."""
 
 LOADERS: tuple[Known, ...] = (
     Known("distinput, `shard_batches`", f"{_HERE}.ours:numpy_steps", ("distinput",)),
@@ -22,6 +31,23 @@ LOADERS: tuple[Known, ...] = (
     Known("Grain, `DataLoader`", f"{_HERE}.libraries:index_loader", ("grain",)),
     Known("Hugging Face, `split_dataset_by_node`", f"{_HERE}.libraries:huggingface_split_by_node", ("datasets",)),
     Known("Hugging Face, stream after `shuffle`", f"{_HERE}.libraries:shuffled_stream", ("datasets",)),
+    Known(
+        "MosaicML, `StreamingDataset`",
+        f"{_HERE}.libraries:streaming",
+        ("mosaicml-streaming", "torch"),
+        ("streaming", "torch"),
+        _PROCESSES,
+    ),
+    Known(
+        "LitData, `StreamingDataset`",
+        f"{_HERE}.libraries:litdata_stream",
+        ("litdata", "torch"),
+        options=_PROCESSES,
+    ),
+    Known("Ray Data, `streaming_split`", f"{_HERE}.libraries:streaming_split", ("ray",), options=_THREADS),
+    Known("Ray Data, `streaming_split(equal=True)`", f"{_HERE}.libraries:dropping_split", ("ray",), options=_THREADS),
+    Known("Lance, `ShardedBatchSampler`", f"{_HERE}.libraries:lance_batches", ("pylance", "torch"), ("lance", "torch")),
+    Known("LanceDB, `StreamingDataset`", f"{_HERE}.libraries:lancedb_stream", ("lancedb", "torch"), options=_FEW),
     Known(
         "TensorFlow, `experimental_distribute_dataset`",
         f"{_HERE}.libraries:distributed",

@@ -19,6 +19,8 @@ __all__ = [
     "huggingface_split_by_node",
     "index_loader",
     "lance_batches",
+    "lancedb_stream",
+    "litdata_stream",
     "map_slices",
     "padding_sampler",
     "prepared",
@@ -219,6 +221,32 @@ def streaming(records: int, batch: int, seed: int, workers: int) -> Any:
 
 
 # ----------------------------------------------------------------------------
+# Loaders of LitData, whose ranks are processes that ask PyTorch for their rank.
+# ----------------------------------------------------------------------------
+
+
+def litdata_stream(records: int, batch: int, seed: int, workers: int) -> Any:
+    """A folder of chunks, shuffled, through the library's own loader, which has states."""
+    import torch.distributed
+    from litdata import StreamingDataLoader, StreamingDataset
+    from litdata.streaming import Cache
+
+    def write(folder: Path) -> None:
+        with _environment({"WORLD_SIZE": "1"}):  # or the one rank that writes waits for files of the others
+            cache = Cache(str(folder), chunk_size=20)
+            for record in range(records):
+                cache[record] = {"id": record}
+            cache.done()
+            cache.merge()
+
+    folder = once(f"litdata-{records}", write)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("gloo")
+    dataset = StreamingDataset(str(folder), shuffle=True, seed=seed)
+    return StreamingDataLoader(dataset, batch_size=batch, num_workers=workers)
+
+
+# ----------------------------------------------------------------------------
 # Loaders of Lance.
 # ----------------------------------------------------------------------------
 
@@ -237,6 +265,37 @@ def lance_batches(records: int, rank: int, ranks: int, batch: int, seed: int, ep
     folder = once(f"lance-{records}", write)
     sampler = ShardedBatchSampler(rank, ranks, randomize=True, seed=1000 * seed + epoch)
     return LanceDataset(str(folder / "table"), batch, sampler=sampler)
+
+
+def lancedb_stream(
+    records: int, rank: int, ranks: int, batch: int, global_batch: int, seed: int, epoch: int, workers: int
+) -> Any:
+    """LanceDB's elastic loader: a step has a row of each split, and a rank has as many splits as rows in a batch."""
+    import lancedb
+    import pyarrow as pa
+    from lancedb.streaming import StreamingDataLoader, StreamingDataset
+
+    def write(folder: Path) -> None:
+        lancedb.connect(folder).create_table("records", pa.table({"id": pa.array(range(records), pa.int64())}))
+
+    table = lancedb.connect(once(f"lancedb-{records}", write)).open_table("records")
+    dataset = StreamingDataset(
+        table, num_splits=global_batch, shuffle_seed=seed, epoch=epoch, rank=rank, world_size=ranks
+    )
+    start = "spawn" if workers else None  # Lance is not to be forked, and says so
+    loader = StreamingDataLoader(dataset, batch_size=batch, num_workers=workers, multiprocessing_context=start)
+    return _StateOfDataset(loader, dataset)
+
+
+class _StateOfDataset:
+    """A loader whose state is that of its dataset."""
+
+    def __init__(self, loader: Any, dataset: Any) -> None:
+        self._loader = loader
+        self.state_dict, self.load_state_dict = dataset.state_dict, dataset.load_state_dict
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._loader)
 
 
 # ----------------------------------------------------------------------------
