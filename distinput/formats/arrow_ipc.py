@@ -115,13 +115,9 @@ class ArrowIpc(TableFormat):
         path = next(iter(paths), None) if self.tells else None
         if path is None:
             return self
-        try:
-            file = self._file(path)
-            told = told_nulls(
-                file.schema, self.columns, _null_paths(file, structs=self.tells == "in place"), self.tells
-            )
-        except (DistinputError, OSError):
-            return self  # it is reading that fails
+        file = self._file(path)
+        found = _null_paths(file, structs=self.tells == "in place")
+        told = told_nulls(file.schema, self.columns, found, self.tells)
         if told is None:
             return self
         return ConformingArrow(told[1], trusted=self.trusted, memory_map=self.memory_map, conforming=told[0])

@@ -15,7 +15,7 @@ from distinput.arrow.arrow import has_missing, nested, without_rows
 from distinput.arrow.expression import ColumnBounds, possible
 from distinput.arrow.validity import null_paths
 from distinput.columns.block import MOST_ROWS, Block, concat_blocks
-from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import room_for, stamp_of
@@ -221,11 +221,8 @@ class Parquet(TableFormat):
         path = next(iter(paths), None) if self.tells else None
         if path is None:
             return self
-        try:
-            found = null_paths_of(path, self._columns, structs=self.tells == "in place")
-            told = told_nulls(schema_of(path), self._columns, found, self.tells)
-        except (DistinputError, OSError):
-            return self  # it is reading that fails
+        found = null_paths_of(path, self._columns, structs=self.tells == "in place")
+        told = told_nulls(schema_of(path), self._columns, found, self.tells)
         return self if told is None else ConformingParquet(told[1], self.batch_rows, conforming=told[0])
 
     def null_paths(self, path: str) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import new_class
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import of_folder, recognise
 from distinput.names.words import meant
 from distinput.ops.on_error import guarded
-from distinput.ops.reader import FileNames, Reader
+from distinput.ops.reader import FileNames, LaterFormat, Reader
 from distinput.ops.slices import Slices, from_tensor_slices
 from distinput.plan.node import Node
 from distinput.plan.options import SkipErrors
@@ -122,7 +123,8 @@ def reading(
     if isinstance(names, Slices):  # others may be of any number, and their names made only as they are read
         paths = list(_paths(names))
         file_format = partitioned(decompressing(file_format, paths), paths, partitioning)
-    file_format = file_format.held(_paths(names))
+    if type(file_format).held is not Format.held:
+        file_format = LaterFormat(file_format, partial(_paths, names))
     if num_parallel_reads is None:
         return guarded(Reader(names, file_format, table, on_error=on_error, name=name), on_error)
 
