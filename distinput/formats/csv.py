@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CSV files: every record is a row, a dict of its columns."""
 
+import dataclasses
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -113,6 +114,7 @@ class Csv(TextTable):
       null_values: what a missing value looks like; None: as pyarrow has it, such as an empty value, "NA", "null" and "NaN".
       nulls: a dict of replacement values for nulls, by column; "error": a null is one. None: where the first megabyte has nulls
         in a column of numbers or truth values whose type is inferred, its values are dicts of `value` and `valid`.
+      valid: a list of columns in which values may be missing, text too: there stand dicts of `value` and `valid`.
       compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
 
     Raises:
@@ -132,6 +134,7 @@ class Csv(TextTable):
     null_values: Any = None
     nulls: Any = None
     compression_type: str | None = None
+    valid: Any = dataclasses.field(default=None, repr=False)  # it is told by the schema
 
     def __post_init__(self) -> None:
         normalized(self, "schema", RowSchema.of("csv", self.schema))
@@ -254,7 +257,11 @@ class Csv(TextTable):
         import pyarrow as pa
 
         names = list(head.names)
-        batch = self._read(data, names, schema.arrow)
+        texts = [name for name, *_ in schema.nulls if pa.types.is_binary(schema.arrow.field(name).type)]
+        batch = self._read(data, names, schema.arrow, missing=bool(texts))
+        for place, each in enumerate(schema.arrow if texts else ()):  # an empty text is one elsewhere
+            if pa.types.is_binary(each.type) and each.name not in texts:
+                batch = batch.set_column(place, each, batch.column(place).fill_null(b""))
         at_risk = self._at_risk(data, batch, schema.inferred)
         if at_risk:
             texts = self._texts(data, names, at_risk)
@@ -287,8 +294,15 @@ class Csv(TextTable):
                     found.append(name)
         return found
 
-    def _read(self, data: Any, names: list[str], schema: Any) -> Any:
-        """The records as a record batch; with the schema, or with the types that pyarrow infers if that is None."""
+    def _read(self, data: Any, names: list[str], schema: Any, missing: bool = False) -> Any:
+        """The records as a record batch; with the schema, or with the types that pyarrow infers if that is None.
+
+        Args:
+          data: the text.
+          names: of all columns.
+          schema: of those to read.
+          missing: whether text without quotes may be a missing value.
+        """
         import pyarrow as pa
         from pyarrow import csv
 
@@ -299,6 +313,8 @@ class Csv(TextTable):
             convert |= {"column_types": schema, "include_columns": schema.names}
         if self.null_values is not None:
             convert["null_values"] = self.null_values
+        if missing:
+            convert |= {"strings_can_be_null": True, "quoted_strings_can_be_null": False}
         table = csv.read_csv(
             pa.BufferReader(pa.py_buffer(data)),
             csv.ReadOptions(use_threads=False, block_size=max(len(data), 1) + 1, column_names=names),
