@@ -24,6 +24,7 @@ from distinput.formats.arrow_file import ArrowFile, Batches, arrow_file, reading
 from distinput.formats.format import Fragment, Position, cut_rows
 from distinput.formats.tables import (
     Conforming,
+    ConformingTable,
     LruCache,
     TableFormat,
     arrays_of,
@@ -274,8 +275,8 @@ class ArrowIpc(TableFormat):
         return arrow_file(path, stamp_of(path), self.columns, self.trusted, self.memory_map)
 
 
-@dataclass(frozen=True)
-class ConformingArrow(ArrowIpc):
+@dataclass(frozen=True, repr=False)
+class ConformingArrow(ConformingTable, ArrowIpc):  # type: ignore[misc]  # columns are those of either
     """Rows of Arrow IPC files and streams that are brought to one schema; no values are views of a file.
 
     Args:
@@ -289,20 +290,9 @@ class ConformingArrow(ArrowIpc):
     maps: ClassVar[bool] = False
     conforming: Conforming = field(default_factory=Conforming)
 
-    def __repr__(self) -> str:
-        plain = repr(self._plain)
-        if self.conforming.told:
-            return plain
-        return f"{type(self).__name__}{plain[plain.index('(') : -1]}, conforming={self.conforming!r})"
-
     @property
-    def _plain(self) -> ArrowIpc:
-        """The format without what the first file told, as states know it."""
+    def plain(self) -> ArrowIpc:
         return ArrowIpc(self.columns, self.nulls, self.trusted, self.memory_map)
-
-    def with_columns(self, columns: Sequence[str]) -> ArrowIpc:
-        left = self.conforming.only(columns)
-        return replace(self._plain if left is None else replace(self, conforming=left), columns=columns)
 
     def held(self, paths: Iterable[str]) -> "ConformingArrow":
         return replace(self, conforming=self.conforming.held(paths, self._schema))

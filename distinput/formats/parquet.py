@@ -42,6 +42,7 @@ from distinput.formats.parquet_file import (
 from distinput.formats.parquet_pages import pages_of, taken_rows
 from distinput.formats.tables import (
     Conforming,
+    ConformingTable,
     TableFormat,
     arrays_of,
     as_columns,
@@ -387,8 +388,8 @@ class PrunedParquet(Parquet):
         return group >= len(ranges) or possible(self.term, ranges[group])[0]
 
 
-@dataclass(frozen=True)
-class ConformingParquet(Parquet):
+@dataclass(frozen=True, repr=False)
+class ConformingParquet(ConformingTable, Parquet):  # type: ignore[misc]  # columns are those of either
     """Rows of Parquet files that are brought to one schema.
 
     Args:
@@ -400,20 +401,9 @@ class ConformingParquet(Parquet):
 
     conforming: Conforming = field(default_factory=Conforming)
 
-    def __repr__(self) -> str:
-        plain = repr(self._plain)
-        if self.conforming.told:
-            return plain
-        return f"{type(self).__name__}{plain[plain.index('(') : -1]}, conforming={self.conforming!r})"
-
     @property
-    def _plain(self) -> Parquet:
-        """The format without what the first file told, as states know it."""
+    def plain(self) -> Parquet:
         return Parquet(self.columns, self.batch_rows, self.nulls)
-
-    def with_columns(self, columns: Sequence[str]) -> Parquet:
-        left = self.conforming.only(columns)
-        return replace(self._plain if left is None else replace(self, conforming=left), columns=columns)
 
     def where(self, term: Any) -> None:
         """Nothing: statistics are those of the files, and not of what their values become."""
