@@ -18,7 +18,7 @@ from distinput.formats.row_schema import INFERRED, RowSchema, changed, inferred_
 from distinput.formats.tables import as_columns
 from distinput.formats.text_records import MARK, MOST_RECORD_BYTES, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
-from distinput.kernels.lines import BLANKS, MULTILINE, csv_records
+from distinput.kernels.lines import MULTILINE, RETURN, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, OK, TEXT, plain_csv
 from distinput.plan.check import normalized
 
@@ -96,8 +96,8 @@ _MOST_SHOWN = 60
 class Csv(TextTable):
     r"""Records of values between delimiters, as dicts from column name to value.
 
-    A record ends with "\n" or "\r\n" outside of quotes; an empty line is none. A value may be in quotes, inside of which two
-    stand for one. A missing value is one of `null_values`; a text column has none.
+    A record ends with "\n", "\r\n" or "\r" outside of quotes; an empty line is none. A value may be in quotes, inside of
+    which two stand for one. A missing value is one of `null_values`; a text column has none.
 
     Args:
       schema: the types of columns, see `RowSchema.of`; those that it leaves out, or all if it is None, are inferred from the
@@ -227,31 +227,43 @@ class Csv(TextTable):
         return self.head(path).names
 
     def scan(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
-        quote = -1 if self.quote_char is None else ord(self.quote_char)
-        return csv_records(
-            data, start, len(data), until, rows, ord(self.delimiter), quote, MULTILINE * self.newlines_in_values
-        )
+        count, after, lines, problem = self._scanned(data, start, until, rows, 0)
+        if problem < 0 or not self._ends_at_return(data, problem):
+            return count, after, lines, problem
+        more, after, others, problem = self._scanned(data, after, until, rows - count, RETURNS)
+        return count + more, after, lines + others, problem
 
-    def end_of_refused(self, data: Bytes, place: int) -> int:
-        if self.lines_are_records:
-            return super().end_of_refused(data, place)
+    def scan_piece(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
+        found = self._scanned(data, start, until, rows, 0)
+        if not found[0] or not self._ends_at_return(data, found[3]):
+            return self.scan(data, start, until, rows)
+        return (*found[:3], -1)  # what is before is read by the quick way
+
+    def _scanned(self, data: Bytes, start: int, until: int, rows: int, rules: int) -> tuple[int, int, int, int]:
         quote = -1 if self.quote_char is None else ord(self.quote_char)
-        while place >= 0:  # a "\r" alone, and there may be others in the record
-            begin, size = place + 1, len(data)
-            count, end, _, place = csv_records(
-                data, begin, size, size + 1, 1, ord(self.delimiter), quote, MULTILINE | BLANKS
-            )
-        return end if count else -1
+        rules |= MULTILINE * self.newlines_in_values
+        return csv_records(data, start, len(data), until, rows, ord(self.delimiter), quote, rules)
+
+    def _ends_at_return(self, data: Bytes, problem: int) -> bool:
+        r"""Whether what stops a scan is a "\r" that ends a line; it is not looked for where all lines are records."""
+        return problem >= 0 and bool(data[problem] == RETURN) and not self.lines_are_records
 
     def problem(self, data: Bytes, place: int) -> str:
         if data[place] == 10:
             return "there is a newline inside of quotes; pass newlines_in_values=True if that is meant"
-        return 'there is a "\\r" without "\\n"; lines end with "\\n" or "\\r\\n", as those of `tr "\\r" "\\n"` do'
+        return (
+            'there is a "\\r" without "\\n", which ends a line only where values may be in quotes with newlines in them: leave '
+            'newlines_in_values and use_quote_delim as they are, or write the file anew, as `tr "\\r" "\\n"` does'
+        )
 
     def quick(self, data: Bytes, count: int, schema: RowSchema, head: Head) -> dict[str, Column] | None:
         # Any text may be a missing value where that is stated, numbers too.
         rows = _plain(self, schema, head.names) if self.null_values is None else None
-        return None if rows is None else rows.columns(data, count)
+        if (
+            rows is None or self._scanned(data, 0, len(data), 1, 0)[3] >= 0
+        ):  # a "\r" ends the first line, and perhaps others
+            return None
+        return rows.columns(data, count)
 
     def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
         import pyarrow as pa
@@ -452,6 +464,10 @@ def first_record(
             count, after, lines, problem = csv_records(
                 data, mark, len(data), len(data) + 1, 1, ord(delimiter), code, MULTILINE | rules
             )
+            if problem >= 0 and not count and data[problem] == RETURN and not rules:
+                count, after, lines, problem = csv_records(
+                    data, mark, len(data), len(data) + 1, 1, ord(delimiter), code, MULTILINE | RETURNS
+                )
             if count:
                 break
             if problem >= 0:

@@ -526,13 +526,12 @@ def _check_protocol(printed_uri: str, table: Any) -> None:
         raise UnimplementedError(
             f"from_delta: {printed_uri}: its columns are mapped by {mode}, which is not read; {cure}"
         )
-    if "deletionVectors" in features:
-        for batch in table.deletion_vectors():
-            if batch.num_rows:
-                raise UnimplementedError(
-                    f"from_delta: {printed_uri}: {batch.num_rows} or more of its files have deletion vectors, which are "
-                    f"not read; rewrite these files (REORG TABLE ... APPLY (PURGE)), or {cure}"
-                )
+    for batch in table.deletion_vectors():  # whether the table says that it has such or not
+        if batch.num_rows:
+            raise UnimplementedError(
+                f"from_delta: {printed_uri}: {batch.num_rows} or more of its files have deletion vectors, which are not read; "
+                f"rewrite these files (REORG TABLE ... APPLY (PURGE)), or {cure}"
+            )
     unknown = sorted(features - {*_READ, "columnMapping", "deletionVectors"})
     if unknown:
         raise UnimplementedError(f"from_delta: {printed_uri}: it needs readers that know {', '.join(unknown)}; {cure}")
