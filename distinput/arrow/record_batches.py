@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import all_missing
 from distinput.columns.block import Block
 from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
@@ -18,7 +17,7 @@ from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import arrow_rows, fixed_size_lists
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
-__all__ = ["NULLS", "arrow_schema", "column_to_arrow", "record_batch", "to_arrow"]
+__all__ = ["arrow_schema", "column_to_arrow", "nulls_of", "record_batch", "to_arrow"]
 
 
 # ----------------------------------------------------------------------------
@@ -88,28 +87,32 @@ def _binary(column: Strings) -> Any:
 # becomes columns with the names of its items, a tuple columns "0", "1", ..., a bare leaf the column "value"; what is nested
 # below becomes a struct. Dimensions of known size become fixed-size lists, other dimensions lists. Byte strings are binary
 # unless the caller says that they are text. NaN stays NaN, and NaT becomes null, for which Arrow has no other value. A
-# `Nullable` becomes its value with nulls where the mark says so; the schema keeps the paths of those for which NumPy has no
-# value.
+# `Nullable` becomes its value with nulls where the mark says so; the schema keeps the paths of those.
 # `core.arrow` is the way back.
 #
 # pyarrow is imported when the first function is called.
 # ----------------------------------------------------------------------------
 
 
-NULLS = b"distinput.nulls"
+_NULLS = b"distinput.nulls"
 """What a schema keeps under this name: the paths of `arrow.validity` at which there may be nulls, on lines."""
+
+
+def nulls_of(schema: Any) -> list[str]:
+    """The paths at which there may be nulls, as a schema of our own keeps them."""
+    return ((schema.metadata or {}).get(_NULLS) or b"").decode().splitlines()
+
 
 Text = bool | Collection[str]
 """Columns whose byte strings are UTF-8: all of them, none, or those with these names."""
 
 
-def arrow_schema(spec: Spec, text: Text = False, *, nulls: bool = True) -> Any:
+def arrow_schema(spec: Spec, text: Text = False) -> Any:
     """The pyarrow Schema of a table with an element in each row.
 
     Args:
       spec: of the elements.
       text: columns that become strings instead of binary.
-      nulls: a `Nullable` becomes values and nulls; otherwise a struct, as other dicts do.
 
     Raises:
       InvalidArgumentError: a leaf has no Arrow type, two columns would have the same name, or `text` names no column.
@@ -125,12 +128,12 @@ def arrow_schema(spec: Spec, text: Text = False, *, nulls: bool = True) -> Any:
     names, children = _columns(spec.structure)
     wanted = _text(text, names)
     leaves = iter(spec.leaves)
-    paths: list[str] | None = [] if nulls else None
+    paths: list[str] = []
     by_name = {}
     for name, child in zip(names, children, strict=True):  # in the order of the leaves
         by_name[name] = _type_of(child, leaves, name, name in wanted, paths)
     schema = pa.schema([(name, by_name[name]) for name in _in_order(spec.structure, names)])
-    return schema.with_metadata({NULLS: "\n".join(paths)}) if paths else schema
+    return schema.with_metadata({_NULLS: "\n".join(paths)}) if paths else schema
 
 
 def record_batch(block: Block, schema: Any) -> Any:
@@ -152,7 +155,7 @@ def record_batch(block: Block, schema: Any) -> Any:
 
 def _columns(structure: Structure) -> tuple[list[str], Sequence[Structure]]:
     """The names of the columns of an element, and what each of them holds, in the order of the leaves."""
-    if structure.is_leaf:
+    if structure.is_leaf or is_nullable(structure):
         return ["value"], [structure]
     names, children = _fields(structure, "the element")
     if not names:
@@ -188,24 +191,20 @@ def _text(text: Text, names: Sequence[str]) -> Collection[str]:
     return text
 
 
-def _type_of(structure: Structure, leaves: Any, name: str, text: bool, paths: list[str] | None) -> Any:
-    """The type of a column or a field; the paths at which it may hold nulls are added to `paths`, if those are wanted."""
+def _type_of(structure: Structure, leaves: Any, name: str, text: bool, paths: list[str]) -> Any:
+    """The type of a column or a field; the paths at which it may hold nulls are added to `paths`."""
     import pyarrow as pa
 
     if structure.is_leaf:
         return _leaf_type(next(leaves), name, text)
     names, children = _fields(structure, f"column {name!r}")
-    told = paths is not None and is_nullable(structure)
+    told = is_nullable(structure)
     by_name = {
         key: _type_of(child, leaves, name if told else f"{name}.{key}", text, paths)
         for key, child in zip(names, children, strict=True)
     }
-    if paths is not None and told and (depth := _depth(by_name["value"], by_name["valid"])) is not None:
-        kind = by_name["value"]
-        for _ in range(depth):
-            kind = kind.value_type
-        if not all_missing(kind):
-            paths.append(name + "[]" * depth)
+    if told and (depth := _depth(by_name["value"], by_name["valid"])) is not None:
+        paths.append(name + "[]" * depth)
         return by_name["value"]
     return pa.struct([(key, by_name[key]) for key in _in_order(structure, names)])
 

@@ -22,7 +22,7 @@ from distinput.arrow.arrow import (
     with_offsets,
     without_rows,
 )
-from distinput.arrow.record_batches import NULLS
+from distinput.arrow.record_batches import nulls_of
 
 __all__ = ["as_marks", "default_marks", "marked", "marked_schema", "marks_in_place", "null_paths", "zero_of"]
 
@@ -83,7 +83,7 @@ def default_marks(paths: Iterable[str], schema: Any) -> tuple[tuple[str, str], .
 def marks_in_place(paths: Iterable[str], schema: Any) -> tuple[tuple[str, str], ...]:
     """The marks of nulls at these paths, and at those that a table of our own has them at, which its schema keeps."""
     marks = [(path, "") for path in paths]
-    for path in ((schema.metadata or {}).get(NULLS) or b"").decode().splitlines():
+    for path in nulls_of(schema):
         if (path, "") not in marks:
             try:
                 marked_schema(schema, [*marks, (path, "")])

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -202,6 +203,8 @@ def object_store(prefix: str, options: dict[str, Any], shown: str = "") -> Any:
 
     if prefix.startswith("http://"):  # whoever writes so says that it need not be encrypted
         options = {**options, "client_options": {"allow_http": True, **(options.get("client_options") or {})}}
+    if prefix.startswith(("http://", "https://")):  # read alone, and whoever reads makes requests again
+        options = {"retry_config": {"max_retries": 1, "retry_timeout": timedelta(seconds=1)}, **options}
     try:
         return object_stores.ObjectStoreFiles(from_url(prefix.rstrip("/"), **options), shown or prefix)
     except BaseError as error:

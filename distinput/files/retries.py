@@ -3,8 +3,10 @@
 
 import errno
 import random
+import re
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
@@ -50,6 +52,14 @@ _ABOUT_THE_REQUEST = frozenset(
 )
 """Names of classes of errors that come again however often the request is made, though their packages are the network's."""
 
+_UNREACHABLE_SECONDS = 5.0
+"""How long a server is asked again whose name nobody knows, or that refuses connections: it may be about to start."""
+
+_UNREACHABLE = re.compile(
+    "ConnectionRefused|Connection refused|dns error|failed to lookup address|connect to the endpoint"
+)
+"""What packages say of it whose errors have no class for it."""
+
 _SHORT_ANSWERS = 5
 """Answers that are shorter than they should be before the file counts as damaged."""
 
@@ -67,7 +77,8 @@ class Retries:
 
     Some failures may pass: a connection that broke, a server that is overloaded, an answer that is too short. The next request
     follows after a pause of random length, which is longer after each failure. What will not pass,
-    such as a missing file or missing rights, is an error at once.
+    such as a missing file or missing rights, is an error at once. A server whose name nobody knows, or that refuses
+    connections, is given five seconds to appear.
 
     Args:
       deadline: seconds after which a read fails, with the last error.
@@ -123,14 +134,29 @@ def what_failed(error: Exception) -> Exception:
     return OSError(errno.EIO if passes else errno.EINVAL, told, name)
 
 
-def _never(error: BaseException | None) -> bool:
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that it was made of, which may be made of each other."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        yield cause
+        seen.add(id(cause))
+        cause = cause.__cause__
+
+
+def _never(error: BaseException) -> bool:
     """True for errors of the network's packages that are about the request, the certificate or the credentials."""
-    while error is not None:
-        names = {kind.__name__ for kind in type(error).__mro__}
-        if names & _ABOUT_THE_REQUEST or (isinstance(error, ValueError) and "JSONDecodeError" not in names):
+    for cause in _causes(error):
+        names = {kind.__name__ for kind in type(cause).__mro__}
+        if names & _ABOUT_THE_REQUEST or (isinstance(cause, ValueError) and "JSONDecodeError" not in names):
             return True
-        error = error.__cause__
     return False
+
+
+def _unreachable(error: BaseException) -> bool:
+    """True if there is no server of this name, or none that takes connections."""
+    numbers = {errno.ECONNREFUSED, socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
+    return any(getattr(each, "errno", None) in numbers or _UNREACHABLE.search(str(each)) for each in _causes(error))
 
 
 def transient(error: BaseException) -> bool:
@@ -172,7 +198,8 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries = DEFAULT, ca
             error = what_failed(caught)
             short += isinstance(error, ShortAnswerError)
             wait = random.uniform(0, min(pause, retries.longest_pause))
-            left = retries.deadline - (time.monotonic() - start_time)
+            patience = min(retries.deadline, _UNREACHABLE_SECONDS) if _unreachable(error) else retries.deadline
+            left = patience - (time.monotonic() - start_time)
             scrub(error)
             if given_up.is_set() or not transient(error) or short >= _SHORT_ANSWERS or left <= wait:
                 if failures:

@@ -24,6 +24,7 @@ from distinput.formats.arrow_file import ArrowFile, Batches, arrow_file, reading
 from distinput.formats.format import Fragment, Position, cut_rows
 from distinput.formats.tables import (
     Conforming,
+    ConformingTable,
     LruCache,
     TableFormat,
     arrays_of,
@@ -115,13 +116,9 @@ class ArrowIpc(TableFormat):
         path = next(iter(paths), None) if self.tells else None
         if path is None:
             return self
-        try:
-            file = self._file(path)
-            told = told_nulls(
-                file.schema, self.columns, _null_paths(file, structs=self.tells == "in place"), self.tells
-            )
-        except (DistinputError, OSError):
-            return self  # it is reading that fails
+        file = self._file(path)
+        found = _null_paths(file, structs=self.tells == "in place")
+        told = told_nulls(file.schema, self.columns, found, self.tells)
         if told is None:
             return self
         return ConformingArrow(told[1], trusted=self.trusted, memory_map=self.memory_map, conforming=told[0])
@@ -283,8 +280,8 @@ class ArrowIpc(TableFormat):
         return arrow_file(path, stamp_of(path), self.columns, self.trusted, self.memory_map)
 
 
-@dataclass(frozen=True)
-class ConformingArrow(ArrowIpc):
+@dataclass(frozen=True, repr=False)
+class ConformingArrow(ConformingTable, ArrowIpc):  # type: ignore[misc]  # columns are those of either
     """Rows of Arrow IPC files and streams that are brought to one schema; no values are views of a file.
 
     Args:
@@ -298,20 +295,9 @@ class ConformingArrow(ArrowIpc):
     maps: ClassVar[bool] = False
     conforming: Conforming = field(default_factory=Conforming)
 
-    def __repr__(self) -> str:
-        plain = repr(self._plain)
-        if self.conforming.told:
-            return plain
-        return f"{type(self).__name__}{plain[plain.index('(') : -1]}, conforming={self.conforming!r})"
-
     @property
-    def _plain(self) -> ArrowIpc:
-        """The format without what the first file told, as states know it."""
+    def plain(self) -> ArrowIpc:
         return ArrowIpc(self.columns, self.nulls, self.trusted, self.memory_map)
-
-    def with_columns(self, columns: Sequence[str]) -> ArrowIpc:
-        left = self.conforming.only(columns)
-        return replace(self._plain if left is None else replace(self, conforming=left), columns=columns)
 
     def held(self, paths: Iterable[str]) -> "ConformingArrow":
         return replace(self, conforming=self.conforming.held(paths, self._schema))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CSV files: every record is a row, a dict of its columns."""
 
+import dataclasses
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,7 +18,7 @@ from distinput.formats.row_schema import INFERRED, RowSchema, changed, inferred_
 from distinput.formats.tables import as_columns
 from distinput.formats.text_records import MARK, MOST_RECORD_BYTES, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
-from distinput.kernels.lines import BLANKS, MULTILINE, csv_records
+from distinput.kernels.lines import MULTILINE, RETURN, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, OK, TEXT, plain_csv
 from distinput.plan.check import normalized
 
@@ -95,8 +96,8 @@ _MOST_SHOWN = 60
 class Csv(TextTable):
     r"""Records of values between delimiters, as dicts from column name to value.
 
-    A record ends with "\n" or "\r\n" outside of quotes; an empty line is none. A value may be in quotes, inside of which two
-    stand for one. A missing value is one of `null_values`; a text column has none.
+    A record ends with "\n", "\r\n" or "\r" outside of quotes; an empty line is none. A value may be in quotes, inside of
+    which two stand for one. A missing value is one of `null_values`; a text column has none.
 
     Args:
       schema: the types of columns, see `RowSchema.of`; those that it leaves out, or all if it is None, are inferred from the
@@ -113,6 +114,7 @@ class Csv(TextTable):
       null_values: what a missing value looks like; None: as pyarrow has it, such as an empty value, "NA", "null" and "NaN".
       nulls: a dict of replacement values for nulls, by column; "error": a null is one. None: where the first megabyte has nulls
         in a column of numbers or truth values whose type is inferred, its values are dicts of `value` and `valid`.
+      valid: a list of columns in which values may be missing, text too: there stand dicts of `value` and `valid`.
       compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
 
     Raises:
@@ -132,6 +134,7 @@ class Csv(TextTable):
     null_values: Any = None
     nulls: Any = None
     compression_type: str | None = None
+    valid: Any = dataclasses.field(default=None, repr=False)  # it is told by the schema
 
     def __post_init__(self) -> None:
         normalized(self, "schema", RowSchema.of("csv", self.schema))
@@ -224,37 +227,53 @@ class Csv(TextTable):
         return self.head(path).names
 
     def scan(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
-        quote = -1 if self.quote_char is None else ord(self.quote_char)
-        return csv_records(
-            data, start, len(data), until, rows, ord(self.delimiter), quote, MULTILINE * self.newlines_in_values
-        )
+        count, after, lines, problem = self._scanned(data, start, until, rows, 0)
+        if problem < 0 or not self._ends_at_return(data, problem):
+            return count, after, lines, problem
+        more, after, others, problem = self._scanned(data, after, until, rows - count, RETURNS)
+        return count + more, after, lines + others, problem
 
-    def end_of_refused(self, data: Bytes, place: int) -> int:
-        if self.lines_are_records:
-            return super().end_of_refused(data, place)
+    def scan_piece(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
+        found = self._scanned(data, start, until, rows, 0)
+        if not found[0] or not self._ends_at_return(data, found[3]):
+            return self.scan(data, start, until, rows)
+        return (*found[:3], -1)  # what is before is read by the quick way
+
+    def _scanned(self, data: Bytes, start: int, until: int, rows: int, rules: int) -> tuple[int, int, int, int]:
         quote = -1 if self.quote_char is None else ord(self.quote_char)
-        while place >= 0:  # a "\r" alone, and there may be others in the record
-            begin, size = place + 1, len(data)
-            count, end, _, place = csv_records(
-                data, begin, size, size + 1, 1, ord(self.delimiter), quote, MULTILINE | BLANKS
-            )
-        return end if count else -1
+        rules |= MULTILINE * self.newlines_in_values
+        return csv_records(data, start, len(data), until, rows, ord(self.delimiter), quote, rules)
+
+    def _ends_at_return(self, data: Bytes, problem: int) -> bool:
+        r"""Whether what stops a scan is a "\r" that ends a line; it is not looked for where all lines are records."""
+        return problem >= 0 and bool(data[problem] == RETURN) and not self.lines_are_records
 
     def problem(self, data: Bytes, place: int) -> str:
         if data[place] == 10:
             return "there is a newline inside of quotes; pass newlines_in_values=True if that is meant"
-        return 'there is a "\\r" without "\\n"; lines end with "\\n" or "\\r\\n", as those of `tr "\\r" "\\n"` do'
+        return (
+            'there is a "\\r" without "\\n", which ends a line only where values may be in quotes with newlines in them: leave '
+            'newlines_in_values and use_quote_delim as they are, or write the file anew, as `tr "\\r" "\\n"` does'
+        )
 
     def quick(self, data: Bytes, count: int, schema: RowSchema, head: Head) -> dict[str, Column] | None:
         # Any text may be a missing value where that is stated, numbers too.
         rows = _plain(self, schema, head.names) if self.null_values is None else None
-        return None if rows is None else rows.columns(data, count)
+        if (
+            rows is None or self._scanned(data, 0, len(data), 1, 0)[3] >= 0
+        ):  # a "\r" ends the first line, and perhaps others
+            return None
+        return rows.columns(data, count)
 
     def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
         import pyarrow as pa
 
         names = list(head.names)
-        batch = self._read(data, names, schema.arrow)
+        texts = [name for name, *_ in schema.nulls if pa.types.is_binary(schema.arrow.field(name).type)]
+        batch = self._read(data, names, schema.arrow, missing=bool(texts))
+        for place, each in enumerate(schema.arrow if texts else ()):  # an empty text is one elsewhere
+            if pa.types.is_binary(each.type) and each.name not in texts:
+                batch = batch.set_column(place, each, batch.column(place).fill_null(b""))
         at_risk = self._at_risk(data, batch, schema.inferred)
         if at_risk:
             texts = self._texts(data, names, at_risk)
@@ -287,8 +306,15 @@ class Csv(TextTable):
                     found.append(name)
         return found
 
-    def _read(self, data: Any, names: list[str], schema: Any) -> Any:
-        """The records as a record batch; with the schema, or with the types that pyarrow infers if that is None."""
+    def _read(self, data: Any, names: list[str], schema: Any, missing: bool = False) -> Any:
+        """The records as a record batch; with the schema, or with the types that pyarrow infers if that is None.
+
+        Args:
+          data: the text.
+          names: of all columns.
+          schema: of those to read.
+          missing: whether text without quotes may be a missing value.
+        """
         import pyarrow as pa
         from pyarrow import csv
 
@@ -299,6 +325,8 @@ class Csv(TextTable):
             convert |= {"column_types": schema, "include_columns": schema.names}
         if self.null_values is not None:
             convert["null_values"] = self.null_values
+        if missing:
+            convert |= {"strings_can_be_null": True, "quoted_strings_can_be_null": False}
         table = csv.read_csv(
             pa.BufferReader(pa.py_buffer(data)),
             csv.ReadOptions(use_threads=False, block_size=max(len(data), 1) + 1, column_names=names),
@@ -436,6 +464,10 @@ def first_record(
             count, after, lines, problem = csv_records(
                 data, mark, len(data), len(data) + 1, 1, ord(delimiter), code, MULTILINE | rules
             )
+            if problem >= 0 and not count and data[problem] == RETURN and not rules:
+                count, after, lines, problem = csv_records(
+                    data, mark, len(data), len(data) + 1, 1, ord(delimiter), code, MULTILINE | RETURNS
+                )
             if count:
                 break
             if problem >= 0:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON Lines: every line is an object, a dict of its columns; the types of values are read with care."""
 
+import dataclasses
 import json
 import math
 import re
@@ -434,6 +435,7 @@ class JsonLines(TextTable):
       compression_type: "" for none, "GZIP" or another codec; None and "AUTO" go by the suffix of each name.
       nulls: a dict with what to put in the place of missing values, by key; "error": one is an error. None: where the first
         megabyte has some, other than numbers that become float64, values are dicts of `value` and `valid`.
+      valid: a list of what may be null, such as "x", "s.a" for field a of an object, or "x[]" for values of arrays.
 
     Raises:
       InvalidArgumentError: an option has an invalid value; at iteration, an object does not fit.
@@ -453,6 +455,7 @@ class JsonLines(TextTable):
     columns: Any = None
     nulls: Any = None
     compression_type: str | None = None
+    valid: Any = dataclasses.field(default=None, repr=False)  # it is told by the schema
 
     def __post_init__(self) -> None:
         normalized(self, "schema", RowSchema.of("jsonl", self.schema))

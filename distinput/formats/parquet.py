@@ -15,7 +15,7 @@ from distinput.arrow.arrow import has_missing, nested, without_rows
 from distinput.arrow.expression import ColumnBounds, possible
 from distinput.arrow.validity import null_paths
 from distinput.columns.block import MOST_ROWS, Block, concat_blocks
-from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import room_for, stamp_of
@@ -42,6 +42,7 @@ from distinput.formats.parquet_file import (
 from distinput.formats.parquet_pages import pages_of, taken_rows
 from distinput.formats.tables import (
     Conforming,
+    ConformingTable,
     TableFormat,
     arrays_of,
     as_columns,
@@ -221,11 +222,8 @@ class Parquet(TableFormat):
         path = next(iter(paths), None) if self.tells else None
         if path is None:
             return self
-        try:
-            found = null_paths_of(path, self._columns, structs=self.tells == "in place")
-            told = told_nulls(schema_of(path), self._columns, found, self.tells)
-        except (DistinputError, OSError):
-            return self  # it is reading that fails
+        found = null_paths_of(path, self._columns, structs=self.tells == "in place")
+        told = told_nulls(schema_of(path), self._columns, found, self.tells)
         return self if told is None else ConformingParquet(told[1], self.batch_rows, conforming=told[0])
 
     def null_paths(self, path: str) -> list[str]:
@@ -394,8 +392,8 @@ class PrunedParquet(Parquet):
         return group >= len(ranges) or possible(self.term, ranges[group])[0]
 
 
-@dataclass(frozen=True)
-class ConformingParquet(Parquet):
+@dataclass(frozen=True, repr=False)
+class ConformingParquet(ConformingTable, Parquet):  # type: ignore[misc]  # columns are those of either
     """Rows of Parquet files that are brought to one schema.
 
     Args:
@@ -407,20 +405,9 @@ class ConformingParquet(Parquet):
 
     conforming: Conforming = field(default_factory=Conforming)
 
-    def __repr__(self) -> str:
-        plain = repr(self._plain)
-        if self.conforming.told:
-            return plain
-        return f"{type(self).__name__}{plain[plain.index('(') : -1]}, conforming={self.conforming!r})"
-
     @property
-    def _plain(self) -> Parquet:
-        """The format without what the first file told, as states know it."""
+    def plain(self) -> Parquet:
         return Parquet(self.columns, self.batch_rows, self.nulls)
-
-    def with_columns(self, columns: Sequence[str]) -> Parquet:
-        left = self.conforming.only(columns)
-        return replace(self._plain if left is None else replace(self, conforming=left), columns=columns)
 
     def where(self, term: Any) -> None:
         """Nothing: statistics are those of the files, and not of what their values become."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema of rows in text files: the names of columns and their types, as users state them or as they are inferred."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,6 +60,25 @@ class RowSchema:
             return self
         nulls = tuple(path for path in self.nulls if path[0] in columns)
         return replace(self, arrow=pa.schema([self.arrow.field(name) for name in columns]), nulls=nulls)
+
+    def telling(self, who: str, valid: Sequence[str]) -> "RowSchema":
+        """The same with nulls at these paths, as `arrow.validity` has them.
+
+        Paths of columns that are not known yet are left out.
+
+        Raises:
+          InvalidArgumentError: all columns are known, and a path leads nowhere.
+
+        >>> import pyarrow as pa
+        >>> RowSchema.of("csv", {"x": int, "m": [{"role": str}]}).telling("csv", ["x", "m.role"]).nulls
+        (('x',), ('m', None, 'role'))
+        """
+        known = {text: path for each in self.arrow for text, path in _places(each.type, each.name, (each.name,))}
+        unknown = [text for text in valid if text not in known]
+        if unknown and self.whole:
+            raise InvalidArgumentError(f"{who}: valid: there is nothing at {unknown[0]!r}; there is {', '.join(known)}")
+        found = [known[text] for text in valid if text in known]
+        return replace(self, nulls=tuple(dict.fromkeys([*self.nulls, *found]))) if found else self
 
     @property
     def delivered(self) -> Any:
@@ -164,8 +183,21 @@ def _bytes(kind: Any) -> Any:
 
 
 # ----------------------------------------------------------------------------
-# Nulls of columns whose types were inferred, told beside their values where they are.
+# Nulls, told beside their values where they are.
 # ----------------------------------------------------------------------------
+
+
+def _places(kind: Any, text: str, path: Path) -> Iterator[tuple[str, Path]]:
+    """What may be null in a column: as users name it, and its path."""
+    from pyarrow import types
+
+    yield text, path
+    if types.is_struct(kind):
+        owner = text.rstrip("[]")
+        for inner in kind:
+            yield from _places(inner.type, f"{owner}.{inner.name}", (*path, inner.name))
+    if is_list(kind) or types.is_fixed_size_list(kind):
+        yield from _places(kind.value_type, f"{text}[]", (*path, None))
 
 
 def null_places(array: Any, path: Path) -> Iterator[Path]:
@@ -201,17 +233,21 @@ def _told(array: Any, path: Path, nulls: tuple[Path, ...]) -> Any:
             if kind == pa.struct([])
             else compute.if_else(valid, array, pa.scalar(_zero(kind), kind))
         )
-    made = array
+    told = array
     if types.is_struct(kind) and kind.num_fields:
         parts = [_told(part, (*path, inner.name), nulls) for part, inner in zip(array.flatten(), kind, strict=True)]
-        made = pa.StructArray.from_arrays(parts, [inner.name for inner in kind])
+        told = pa.StructArray.from_arrays(parts, [inner.name for inner in kind])
     elif is_list(kind):
         sizes = compute.fill_null(compute.list_value_length(array), 0).to_numpy(zero_copy_only=False)
         items, offsets = _told(array.flatten(), (*path, None), nulls), np.append(0, np.cumsum(sizes, dtype=np.int64))
-        made = pa.LargeListArray.from_arrays(
+        told = pa.LargeListArray.from_arrays(
             pa.array(offsets), items, mask=array.is_null() if array.null_count else None
         )
-    return in_place(made, valid) if path in nulls else made
+    elif types.is_fixed_size_list(kind):
+        items = array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size)
+        mask = array.is_null() if array.null_count else None
+        told = pa.FixedSizeListArray.from_arrays(_told(items, (*path, None), nulls), kind.list_size, mask=mask)
+    return in_place(told, valid) if path in nulls else told
 
 
 def _zero(kind: Any) -> Any:
@@ -220,6 +256,8 @@ def _zero(kind: Any) -> Any:
 
     if types.is_struct(kind):
         return {inner.name: _zero(inner.type) for inner in kind}
+    if types.is_fixed_size_list(kind):
+        return [_zero(kind.value_type)] * kind.list_size
     if is_list(kind):
         return []
     return (

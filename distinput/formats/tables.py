@@ -40,6 +40,7 @@ from distinput.values.spec import Spec
 __all__ = [
     "UNION",
     "Conforming",
+    "ConformingTable",
     "CountedRows",
     "CountedTable",
     "LruCache",
@@ -632,6 +633,30 @@ class Conforming:
         return {
             mark: root for mark, (root, path) in roots.items() if mark and root and set(path[len(root) :]) <= {"[", "]"}
         }
+
+
+class ConformingTable(TableFormat):
+    """A format of tables whose rows are brought to one schema, `conforming`."""
+
+    __slots__ = ()
+    conforming: Conforming
+
+    @property
+    @abstractmethod
+    def plain(self) -> TableFormat:
+        """The format without what the first file told, as states know it."""
+
+    def __repr__(self) -> str:
+        plain = repr(self.plain)
+        if self.conforming.told:
+            return plain
+        return f"{type(self).__name__}{plain[plain.index('(') : -1]}, conforming={self.conforming!r})"
+
+    def with_columns(self, columns: Sequence[str]) -> Format:
+        left = self.conforming.only(columns)
+        kept: Any = self.plain if left is None else replace(self, conforming=left)  # type: ignore[type-var]
+        made: Format = replace(kept, columns=columns)
+        return made
 
 
 def _root(path: str, names: Collection[str]) -> str:

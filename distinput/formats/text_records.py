@@ -214,6 +214,10 @@ class TextRecords(Format):
     def scan(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
         """Count records from `start` on, see `kernels.csv_records`: records, offset of the next line, newlines, problem."""
 
+    def scan_piece(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
+        """Like `scan`, but it may end before records of another kind, which are then parsed by themselves."""
+        return self.scan(data, start, until, rows)
+
     @abstractmethod
     def problem(self, data: Bytes, place: int) -> str:
         """What is wrong at the offset that `scan` gives as a problem."""
@@ -355,7 +359,7 @@ class TextRecords(Format):
             source.expect_end(until)
         while byte < until:
             room = over or BLOCK_ROWS
-            scan = self.scan_all if over else self.scan  # what is passed over has been told
+            scan = self.scan_all if over else self.scan_piece  # what is passed over has been told
             count, after, lines, problem = scan(data, position, position + until - byte, room)
             taken = data[position:after]
             if over:
@@ -373,7 +377,7 @@ class TextRecords(Format):
                 row, byte, position = row + 1, byte + size_of_record, position + size_of_record
                 line += 1 if line else 0
                 continue
-            if count == room:
+            if count == room or (ended and count and position < len(data)):
                 continue
             if ended:
                 break

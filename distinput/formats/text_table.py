@@ -106,11 +106,17 @@ class TextTable(TextRecords):
     schema: RowSchema | None
     columns: tuple[str, ...] | None
     nulls: Any
+    valid: Any
 
     def _check_nulls(self) -> None:
-        """Normalize what is said of nulls: None, "error", or (column, value) pairs."""
+        """Normalize what is said of nulls: None, "error", or (column, value) pairs; and tell those of `valid` in the schema."""
         if self.nulls is not None:
             normalized(self, "nulls", as_nulls(self.name, self.nulls))
+        if not isinstance(self.valid, list | tuple | None):
+            raise InvalidArgumentError(f"{self.name}: valid must be a list of columns, got {self.valid!r}")
+        normalized(self, "valid", tuple(self.valid or ()))
+        if self.schema is not None and self.valid:
+            normalized(self, "schema", self.schema.telling(self.name, self.valid))
 
     @property
     def _fills(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from distinput.writers.manifest import WrittenFiles
 
 __all__ = ["convert", "records_as_dataset"]
 
-_WITH_NULLS = ("arrow", "parquet")
+_WITH_NULLS = ("arrow", "csv", "jsonl", "parquet")
 """Formats that hold nulls."""
 
 _OF_ONE_VALUE = ("npy", "text")

@@ -6,11 +6,11 @@ to the schema of the version. Lance has files of its own, of which its library g
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import unquote
@@ -40,7 +40,7 @@ from distinput.formats.parquet_file import rows_of, schema_of
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import Conforming, CountedTable, as_columns, as_nulls, table_spec, telling, told_nulls
 from distinput.interop.rank_steps import ShardNames
-from distinput.ops.reader import FileNames, Reader
+from distinput.ops.reader import FileNames, LaterFormat, Reader
 from distinput.url_secrets import without_secrets
 from distinput.values.spec import Spec
 
@@ -187,7 +187,7 @@ class _SnapshotColumns(Conforming):
             for each in null_paths_of(path, tuple(there), most_bytes, structs=structs) if there else ():
                 root = next(theirs for theirs in there if re.match(rf"{re.escape(theirs)}(\.|\[|$)", each))
                 paths.append(there[root] + each[len(root) :])
-        except (DistinputError, OSError):
+        except DistinputError:
             return paths  # it is reading that fails
         for each in unclear:
             if each.name in names:
@@ -280,6 +280,13 @@ class _SnapshotParquet(ConformingParquet):
     snapshot: str = field(default="", repr=False)
     term: Any = None
 
+    def held(self, paths: Iterable[str]) -> "_SnapshotParquet":
+        del paths  # the table says it of some of them
+        if not self.tells:
+            return self
+        told, columns = self.conforming.telling(self.tells, self._columns)
+        return replace(self, columns=columns, conforming=told, tells="")
+
     def version_facts(self) -> dict[str, str]:
         return {"snapshot": self.snapshot}
 
@@ -358,15 +365,14 @@ def _snapshot(
     assert isinstance(row_schema, RowSchema)
     wanted = as_columns(who, columns)
     tells, nulls = telling(nulls, valid is not None)
-    if tells:
-        brought, wanted = brought.telling(tells, wanted)
-    format = _SnapshotParquet(wanted, nulls=as_nulls(who, nulls), conforming=brought, snapshot=snapshot)
+    format = _SnapshotParquet(wanted, nulls=as_nulls(who, nulls), tells=tells, conforming=brought, snapshot=snapshot)
     for name in wanted or ():
         _check_column(who, name, [*row_schema.names, *[mark for _, mark in brought.valid if mark]])
     for name, _ in () if format.nulls == "error" else format.nulls:
         _check_column(f"{who}: nulls", name.partition(".")[0], row_schema.names)
     table = FileTable.of(names, [files_by_name[name].nbytes for name in names])
-    return Dataset(Reader(replace(FileNames.of(table), storage=storage), format, table))
+    later = LaterFormat(format, partial(iter, names))
+    return Dataset(Reader(replace(FileNames.of(table), storage=storage), later, table))
 
 
 def _check_column(who: str, name: str, known: Sequence[str]) -> None:
@@ -520,13 +526,12 @@ def _check_protocol(printed_uri: str, table: Any) -> None:
         raise UnimplementedError(
             f"from_delta: {printed_uri}: its columns are mapped by {mode}, which is not read; {cure}"
         )
-    if "deletionVectors" in features:
-        for batch in table.deletion_vectors():
-            if batch.num_rows:
-                raise UnimplementedError(
-                    f"from_delta: {printed_uri}: {batch.num_rows} or more of its files have deletion vectors, which are "
-                    f"not read; rewrite these files (REORG TABLE ... APPLY (PURGE)), or {cure}"
-                )
+    for batch in table.deletion_vectors():  # whether the table says that it has such or not
+        if batch.num_rows:
+            raise UnimplementedError(
+                f"from_delta: {printed_uri}: {batch.num_rows} or more of its files have deletion vectors, which are not read; "
+                f"rewrite these files (REORG TABLE ... APPLY (PURGE)), or {cure}"
+            )
     unknown = sorted(features - {*_READ, "columnMapping", "deletionVectors"})
     if unknown:
         raise UnimplementedError(f"from_delta: {printed_uri}: it needs readers that know {', '.join(unknown)}; {cure}")

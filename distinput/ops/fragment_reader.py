@@ -2,7 +2,7 @@
 """`fragments` and `fragment_reader`: the records of fragments, which are parts of files."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -97,6 +97,9 @@ class FragmentReader(FileReader):
         if path is None and self.format.spec_from_file:
             raise NotFoundError(f"{self.format.name}: there is no file that shows what its records look like")
         return self.format.spec(path)
+
+    def with_format(self, changed: Format) -> "FragmentReader":
+        return replace(self, format=changed)
 
     @cached_property
     def rows(self) -> Ints | None:

@@ -4,7 +4,7 @@
 import os
 import stat
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -186,6 +186,37 @@ class MappedFiles:
 # ----------------------------------------------------------------------------
 
 
+class LaterFormat:
+    """A format with what it infers from its files, of which none is opened before somebody asks for it.
+
+    Args:
+      stated: the format as users state it.
+      paths: gives the names of the files.
+
+    Attributes:
+      known: the format as far as it is known now.
+    """
+
+    def __init__(self, stated: Format, paths: Callable[[], Iterable[str]]) -> None:
+        self.known, self._paths = stated, paths
+        self._inferred = False
+        self._lock = renewed(Lock())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=renewed(Lock()))
+
+    @property
+    def argument_of_states(self) -> Format:
+        """The format. An error is that of this call, and the next one looks again."""
+        with self._lock:
+            if not self._inferred:
+                self.known, self._inferred = self.known.held(self._paths()), True
+            return self.known
+
+
 Counts = tuple[tuple[str, ...], Ints]
 """Files in their order, and the rows before each of them and in all."""
 
@@ -203,6 +234,10 @@ class FileReader(Node):
     format: Format
 
     @abstractmethod
+    def with_format(self, changed: Format) -> "FileReader":
+        """This reader with another format, of the same files."""
+
+    @abstractmethod
     def _places(self, state: State, run: Run) -> Iterator[tuple[Mark, ReadingPlace]]:
         """The mark of each element of the input, and where to begin in the file that it names."""
 
@@ -215,12 +250,17 @@ class FileReader(Node):
         """What reads portions from a place on."""
 
     @property
+    def known(self) -> Format:
+        """The format as far as it is known without opening a file; facts of formats are those of its class."""
+        return self.format
+
+    @property
     def op(self) -> str:
-        return self.format.name
+        return self.known.name
 
     @property
     def spec_from_file(self) -> bool:
-        return self.format.spec_from_file
+        return self.known.spec_from_file
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "position": None}
@@ -240,16 +280,19 @@ class FileReader(Node):
         return in_one_order(self._ahead(state, run), lambda: self.spec)  # a file may have its columns in another one
 
     def _ahead(self, state: State, run: Run) -> Stream:
-        past_errors = run.goes_past(self.format.errors_of_records)
-        if self.format.in_portions and not (past_errors and self.format.resumes):
+        past_errors = run.goes_past(self.known.errors_of_records)
+        if self.known.in_portions and not (past_errors and self.known.resumes):
             return portions_ahead(portions_in(self._places(state, run), self._portions(run), run), run)
-        if self.format.reads:
+        if self.known.reads:
             return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:
-        past = self.format.past if run.goes_past(self.format.errors_of_records) else None
-        return blocks_in(self._places(state, run), self._blocks(run), run, past, one_version=self.format.one_version)
+        past = self._past if run.goes_past(self.known.errors_of_records) else None
+        return blocks_in(self._places(state, run), self._blocks(run), run, past, one_version=self.known.one_version)
+
+    def _past(self, path: str, position: Position | None) -> Position | None:
+        return self.format.past(path, position)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +302,7 @@ class Reader(FileReader):
     Shapes: those of the format. State: which name, and the reader's position in that file.
 
     Args:
-      format: how a file is read.
+      given: how a file is read.
       table: the files as they were listed, which must not have changed since; None if they were not listed.
       group: how many rows are wanted together; blocks should end at the borders of such groups.
       on_error: None if the options of the pipeline say what happens to what cannot be read.
@@ -269,7 +312,7 @@ class Reader(FileReader):
 
     reads_files: ClassVar[bool] = True
     input: Node
-    format: Format
+    given: Format | LaterFormat
     table: FileTable | None = field(default=None, repr=False)
     group: int = 1
     on_error: Any = field(default="raise", repr=False)
@@ -277,7 +320,29 @@ class Reader(FileReader):
     def __post_init__(self) -> None:
         spec = self.input.spec
         if not spec.structure.is_leaf or spec.leaves[0] != _NAME:
-            raise TypeError(f"{self.format.name}: filenames must be strings, got {spec.nest}")
+            raise TypeError(f"{self.op}: filenames must be strings, got {spec.nest}")
+
+    def with_format(self, changed: Format) -> "Reader":
+        return replace(self, given=changed)
+
+    @cached_property
+    def format(self) -> Format:  # type: ignore[override]  # nobody sets it
+        """How a file is read."""
+        return self.given.argument_of_states if isinstance(self.given, LaterFormat) else self.given
+
+    @property
+    def known(self) -> Format:
+        return self.given.known if isinstance(self.given, LaterFormat) else self.given
+
+    def arguments(self) -> dict[str, Any]:
+        found = super().arguments()
+        del found["given"]
+        return {"format": self.known, **found}
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        _ = self.format
+        return super().identity
 
     @cached_property
     def spec(self) -> Spec:
@@ -542,18 +607,15 @@ class Reader(FileReader):
         """The mark of each name, and where to begin in its file; checks the file against the list and the first file."""
         queue = RowQueue(self.input.open(state["input"], run), state)
         with ExitStack() as stack:
-            beginnings = BeginningsAhead(run, stack) if self.format.reads else None
-            stamps = StampsAhead(self._look_at, run, stack) if self.format.spec_from_file else None
+            beginnings = BeginningsAhead(run, stack) if self.known.reads else None
+            stamps = StampsAhead(self._look_at, run, stack) if self.known.spec_from_file else None
 
             def opened(name: Any, position: Position | None) -> ReadingPlace:
-                place: ReadingPlace = {
-                    "path": _path(name),
-                    "position": position,
-                    "stated_rows": self.format.stated_rows,
-                }
+                place: ReadingPlace = {"path": _path(name), "position": position}
                 if self.table is not None:
                     self.table.check(self.table.index(place["path"]))
                 run.reading = partial(_told, place)
+                place["stated_rows"] = self.format.stated_rows
                 place["stamp"] = None if stamps is None else stamps.of(place["path"])
                 with stamped(place["path"], place["stamp"]):
                     if self.format.wants(place["path"]):

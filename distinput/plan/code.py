@@ -479,6 +479,7 @@ class ArgumentReader:
         if isinstance(value, types.ModuleType | type):  # its name is in the code
             self._members(name, value)
             return
+        value = getattr(value, "argument_of_states", value)
         node = getattr(value, "node", value)
         if hasattr(type(node), "steps"):  # a dataset
             self.held.append(f"{name}={[step.identity for step in node.steps]}")

@@ -17,8 +17,8 @@ class Nullable(dict[str, Any]):
 
     Readers of tables hand it out where their files hold nulls that NumPy has no value for: `{"value": 5, "valid": True}`, and
     for a null `{"value": 0, "valid": False}`, with an empty string, an empty list or zeros in its place. For items of lists
-    both are lists. Code that takes it for the number itself fails at once. Writers of Parquet and Arrow files, `to_arrow` and
-    `to_pandas` make nulls of it again, also of one that a function has made.
+    both are lists. Code that takes it for the number itself fails at once. Writers of Parquet, Arrow, JSON Lines and CSV files,
+    `to_arrow` and `to_pandas` make nulls of it again, also of one that a function has made.
 
     >>> import distinput as di
     >>> import pyarrow as pa

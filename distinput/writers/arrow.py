@@ -71,15 +71,15 @@ def as_text(text: Any) -> Text:
     return text if isinstance(text, bool | str) else tuple(text)
 
 
-def check_table(spec: Spec, text: Text, *, nulls: bool = True) -> Any:
-    """The schema of a table of these elements; `nulls` as for `arrow_schema`.
+def check_table(spec: Spec, text: Text) -> Any:
+    """The schema of a table of these elements.
 
     Raises:
       InvalidArgumentError: a component is None, or has no Arrow type.
     """
     refuse_none(spec.structure)
     try:
-        return arrow_schema(spec, text, nulls=nulls)
+        return arrow_schema(spec, text)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(str(error).replace("to_arrow:", "write:", 1)) from None
 

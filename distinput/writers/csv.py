@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from distinput.arrow.record_batches import record_batch
+from distinput.arrow.record_batches import nulls_of, record_batch
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
@@ -22,8 +22,8 @@ __all__ = ["CsvWriter"]
 class CsvWriter(Writer):
     """Rows of CSV files: numbers, times and UTF-8 text; quotes where they are needed.
 
-    NaN is written as "nan", and NaT as nothing; as two quotes where a line has nothing else, since readers pass over empty
-    lines. Text that is empty is written as two quotes, so that it is told from nothing.
+    NaN is written as "nan", and NaT and what is missing as nothing; as two quotes where a line has nothing else, since
+    readers pass over empty lines. Text that is empty is written as two quotes, so that it is told from nothing.
 
     Args:
       header: write the names of the columns as the first line of each file.
@@ -57,26 +57,37 @@ class CsvWriter(Writer):
         return as_compression(self.compression_type)
 
     def reading(self, spec: Spec) -> dict[str, Any]:
-        names = [field.name for field in self._schema(spec)]
-        by_name = dict(zip(column_paths("csv", spec.structure), spec.tensors("write"), strict=True))
-        types = {name: "object" if by_name[name].dtype == STRING else by_name[name].dtype.str for name in names}
+        names, leaves = column_paths("csv", spec.structure, nulls=True), iter(spec.tensors("write"))
+        dtypes = [
+            [next(leaves).dtype for _ in range(child.num_leaves)][-1]  # that of the value, not of its mark
+            for child in ([spec.structure] if names == ["value"] else spec.structure.children)
+        ]
+        types = {name: "object" if dtype == STRING else dtype.str for name, dtype in zip(names, dtypes, strict=True)}
+        schema = self._schema(spec)
+        nulls = nulls_of(schema)
         return {
-            "schema": types,
+            "schema": {name: types[name] for name in schema.names},
             "header": self.header,
             "delimiter": self.delimiter,
             "compression_type": self.compression_type,
+            **({"valid": nulls, "null_values": [""]} if nulls else {}),
         }
 
     def check(self, spec: Spec) -> None:
         refuse_none(spec.structure)
-        column_paths("csv", spec.structure)
+        column_paths("csv", spec.structure, nulls=True)
         for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
             if not isinstance(leaf, TensorSpec) or leaf.shape != () or leaf.dtype.kind == "c":
                 raise InvalidArgumentError(
                     f'write: a cell of CSV is a number, a time or text, and {component(path)} is {leaf}; write format="jsonl" '
                     'or "parquet", or map it to several columns'
                 )
-        self._schema(spec)
+        schema = self._schema(spec)
+        if len(schema) == 1 and nulls_of(schema) and spec.tensors("write")[-1].dtype == STRING:
+            raise InvalidArgumentError(
+                f"write: column {schema.names[0]!r} of text has nulls, and CSV tells a missing text from an empty one only "
+                'beside another column; write format="jsonl" or "parquet"'
+            )
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
         import pyarrow as pa
@@ -84,24 +95,24 @@ class CsvWriter(Writer):
 
         schema = self._schema(spec)
         options = csv.WriteOptions(include_header=self.header, delimiter=self.delimiter, quoting_style="needed")
-        if len(schema) > 1 or not _is_time(schema.field(0).type):
+        if len(schema) > 1 or not (_is_time(schema.field(0).type) or nulls_of(schema)):
             return TableFile(csv.CSVWriter(target(sink), schema, write_options=options), schema)
         text = pa.schema([(schema.names[0], pa.string())])
-        return _LoneTimes(csv.CSVWriter(target(sink), text, write_options=options), schema)
+        return _LoneCells(csv.CSVWriter(target(sink), text, write_options=options), schema)
 
     def _schema(self, spec: Spec) -> Any:
         return check_table(spec, text=any(leaf.dtype == STRING for leaf in spec.tensors("write")))
 
 
-class _LoneTimes(TableFile):
-    """Rows with a time and nothing else, as text: a row without a time would be an empty line."""
+class _LoneCells(TableFile):
+    """Rows of one cell that may be missing, as text: such a row would be an empty line."""
 
     def write(self, block: Block) -> None:
         import pyarrow as pa
         from pyarrow import types
 
-        times = record_batch(block, self._schema).column(0)
-        shown = times.cast("int64") if types.is_duration(times.type) else times
+        cells = record_batch(block, self._schema).column(0)
+        shown = cells.cast("int64") if types.is_duration(cells.type) else cells
         text = shown.cast("string").fill_null("")
         self._writer.write_batch(pa.RecordBatch.from_arrays([text], self._schema.names))
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.record_batches import record_batch
+from distinput.arrow.record_batches import nulls_of, record_batch
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
@@ -24,9 +24,9 @@ __all__ = ["JsonlWriter"]
 class JsonlWriter(CompressedWriter):
     """Lines of JSON objects; other elements become objects as `to_arrow` names their columns.
 
-    Byte strings must be UTF-8. NaN and NaT, which JSON lacks, become null, which is read as NaN and NaT; infinite numbers are
-    refused, and so are components that are None. Times of the years 0 to 9999 become text as ISO 8601 has it. The manifest
-    keeps the types, by which the numbers, times and lists of a folder are read as they were.
+    Byte strings must be UTF-8. Values that are missing become null, and so do NaN and NaT, which JSON lacks, and which are
+    read as they were. Infinite numbers are refused, and so are components that are None. Times of the years 0 to 9999
+    become text as ISO 8601 has it. The manifest keeps the types, by which a folder is read as it was.
 
     Args:
       compression: of the whole file: None, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4" or "SNAPPY".
@@ -39,8 +39,10 @@ class JsonlWriter(CompressedWriter):
     suffix: ClassVar[str] = ".jsonl"
 
     def reading(self, spec: Spec) -> dict[str, Any]:
-        schema = {field.name: _told(field.type) for field in check_table(spec, True, nulls=False)}
-        return {"schema": schema} | super().reading(spec)
+        schema = check_table(spec, True)
+        nulls = nulls_of(schema)
+        told = {"schema": {field.name: _told(field.type) for field in schema}} | ({"valid": nulls} if nulls else {})
+        return told | super().reading(spec)
 
     def check(self, spec: Spec) -> None:
         refuse_none(spec.structure)
@@ -49,12 +51,12 @@ class JsonlWriter(CompressedWriter):
                 raise InvalidArgumentError(
                     f"write: JSON has no durations, and {component(path)} is {leaf}; cast it with map"
                 )
-        check_table(spec, True, nulls=False)
+        check_table(spec, True)
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
         floats = any(leaf.dtype.kind == "f" for leaf in spec.tensors("write"))
         times = any(leaf.dtype.kind == "M" for leaf in spec.tensors("write"))
-        return _File(sink, check_table(spec, True, nulls=False), floats, times)
+        return _File(sink, check_table(spec, True), floats, times)
 
 
 def _told(kind: Any) -> Any:
@@ -123,11 +125,12 @@ def _times_as_text(batch: Any) -> Any:
         if types.is_struct(kind):
             parts = zip(kind, array.flatten(), strict=True)
             made = [text(f"{name}.{field.name}", part) for field, part in parts]
-            return pa.StructArray.from_arrays(made, names=[field.name for field in kind]) if made else array
+            names = [field.name for field in kind]
+            return pa.StructArray.from_arrays(made, names=names, mask=array.is_null()) if made else array
         if types.is_fixed_size_list(kind):
-            return pa.FixedSizeListArray.from_arrays(text(name, array.flatten()), kind.list_size)
+            return pa.FixedSizeListArray.from_arrays(text(name, array.values), kind.list_size, mask=array.is_null())
         if types.is_large_list(kind):
-            return pa.LargeListArray.from_arrays(array.offsets, text(name, array.values))
+            return pa.LargeListArray.from_arrays(array.offsets, text(name, array.values), mask=array.is_null())
         return array
 
     names = batch.schema.names

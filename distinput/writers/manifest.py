@@ -36,9 +36,9 @@ _VERSION = 1
 _COMPRESSED = frozenset({"compression_type"})
 OPTIONS_GIVEN: dict[str, frozenset[str]] = {
     "arrow": frozenset(),
-    "csv": frozenset({"schema", "header", "delimiter"}) | _COMPRESSED,
+    "csv": frozenset({"schema", "header", "delimiter", "null_values", "valid"}) | _COMPRESSED,
     "elements": frozenset({"layout"}),
-    "jsonl": frozenset({"schema"}) | _COMPRESSED,
+    "jsonl": frozenset({"schema", "valid"}) | _COMPRESSED,
     "npy": frozenset(),
     "parquet": frozenset(),
     "tar": frozenset({"when_empty"}) | _COMPRESSED,

@@ -103,16 +103,21 @@ class CompressedWriter(Writer):
         return {"compression_type": self.compression_type} if self.compression_type else {}
 
 
-def column_paths(writer: str, structure: Structure) -> list[str]:
+def column_paths(writer: str, structure: Structure, *, nulls: bool = False) -> list[str]:
     """A name for each leaf of elements that are flat dicts, namedtuples, tuples or single values.
+
+    Args:
+      writer: for messages.
+      structure: of the elements.
+      nulls: whether a `Nullable` has one name.
 
     Raises:
       InvalidArgumentError: they are nested deeper.
     """
-    if structure.is_leaf:
+    if structure.is_leaf or (nulls and is_nullable(structure)):
         return ["value"]
     for child, path in zip(structure.children, structure.keys or range(len(structure.children)), strict=True):
-        if not child.is_leaf:
+        if not child.is_leaf and not (nulls and is_nullable(child) and child.num_leaves == 2):
             if is_nullable(child):
                 raise InvalidArgumentError(
                     f"write: {writer} has no place for the nulls of {component(f'[{path!r}]')}; give the reader "

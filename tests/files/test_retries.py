@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests are made again while their errors may pass, and no longer than the deadline says."""
 
+import errno
+import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files import retries
 from distinput.files.retries import Retries, ShortAnswerError, persistently, transient, what_failed
 
 SOON = Retries(deadline=60, stall=60, first_pause=0.001, longest_pause=0.002)
@@ -186,3 +189,35 @@ def test_a_missing_file_is_what_the_server_says_is_missing(
     assert isinstance(found, kind)
     assert transient(found) is passes
     assert isinstance(found, FileNotFoundError) == (kind is FileNotFoundError)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+        socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+        OSError(errno.EIO, "GenericError: ... kind: ConnectionRefused"),
+        OSError(errno.EIO, 'GenericError: ... "dns error"'),
+        _named("EndpointConnectionError")('Could not connect to the endpoint URL: "http://a"'),
+    ],
+    ids=repr,
+)
+def test_a_server_that_is_not_there_is_not_waited_for(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "_UNREACHABLE_SECONDS", 0.05)
+    asked: list[int] = []
+
+    def ask() -> None:
+        asked.append(1)
+        raise error
+
+    begun = time.monotonic()
+    with pytest.raises(type(error)):
+        persistently(ask, "a", Retries(first_pause=0.01, longest_pause=0.02))
+    assert time.monotonic() - begun < 5
+    assert len(asked) > 1  # it may be about to start
+
+
+def test_errors_that_are_made_of_each_other_have_an_end() -> None:
+    one, other = OSError("one"), OSError("other")
+    one.__cause__, other.__cause__ = other, one
+    assert transient(one)

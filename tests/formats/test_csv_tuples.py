@@ -183,9 +183,9 @@ def test_fields_are_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="header=True"):
         di.data.CsvDataset(files, [0], select_cols=["x"])
     with pytest.raises(InvalidArgumentError, match="there is no column 'w'; the columns are x, y, z"):
-        di.data.CsvDataset(files, [0], header=True, select_cols=["w"])
+        di.data.CsvDataset(files, [0], header=True, select_cols=["w"]).to_list()
     with pytest.raises(InvalidArgumentError, match="strictly increasing"):
-        di.data.CsvDataset(files, [0, 0], header=True, select_cols=["z", "x"])
+        di.data.CsvDataset(files, [0, 0], header=True, select_cols=["z", "x"]).to_list()
     b.write_text("z,y,x\n4,5,6\n", "utf-8")
     with pytest.raises(InvalidArgumentError, match=r"b\.csv: its header has the columns z, y, x"):
         di.data.CsvDataset(files, [0], header=True, select_cols=["x"]).to_list()

@@ -83,7 +83,7 @@ def test_errors_say_where_and_what_to_do(tmp_path: Path, bad: str, error: type[E
 )
 def test_a_schema_that_cannot_be_inferred(tmp_path: Path, lines: list[Any], says: str) -> None:
     with pytest.raises((InvalidArgumentError, DataLossError), match=says):
-        di.data.FileDataset(write(tmp_path / "a.jsonl", *lines), "jsonl")
+        _ = di.data.FileDataset(write(tmp_path / "a.jsonl", *lines), "jsonl").element_spec
 
 
 def test_nulls_are_told_where_they_are_at_any_depth(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_schema_is_inferred_once_and_held(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(
         InvalidArgumentError, match=r"no record shows the types of the columns, .*empty has none; .*schema="
     ):
-        di.data.FileDataset([str(files[0])], kind.name)
+        _ = di.data.FileDataset([str(files[0])], kind.name).element_spec
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -173,7 +173,7 @@ def test_columns_are_chosen(kind: Any, tmp_path: Path) -> None:
     assert records(kind(columns=["t", "x"], schema=SCHEMA), file) == chosen
     assert records(kind(columns=[], schema=SCHEMA), file) == [{}] * 14
     with pytest.raises(InvalidArgumentError, match="there is no column 'z'; the columns are x, y, t"):
-        di.data.FileDataset(str(file), kind.name, columns=["z"])
+        _ = di.data.FileDataset(str(file), kind.name, columns=["z"]).element_spec
     with pytest.raises(InvalidArgumentError, match="columns must be a list of names, got 'x'"):
         kind(columns="x")
 

@@ -186,5 +186,7 @@ def test_nulls_of_all_files_stay_nulls_between_tables(tmp_path: Path) -> None:
     assert (found["x"].to_pylist(), str(found["f"].to_pylist())) == ([1, 2, 1, None], "[1.0, 2.0, None, nan]")
     names = [column.name for column in di.inspect.describe(str(tmp_path / "1.parquet")).columns]
     assert names == ["x.valid", "x.value", "f"]
-    with pytest.raises(di.errors.InvalidArgumentError, match="csv has no place for the nulls"):
-        convert(str(tmp_path / "1.parquet"), str(tmp_path / "csv"), "csv")
+    convert(str(tmp_path / "1.parquet"), str(tmp_path / "csv"), "csv")
+    assert (tmp_path / "csv" / "part-00000.csv").read_text() == '"x","f"\n1,\n,nan\n'
+    with pytest.raises(di.errors.InvalidArgumentError, match="a TFRecord is bytes, or a dict of features"):
+        convert(str(tmp_path / "1.parquet"), str(tmp_path / "tfrecord"), "tfrecord")

@@ -441,6 +441,21 @@ def test_features_that_change_what_files_mean(tmp_path: Path) -> None:
     ):
         from_delta(at)
 
+    def says_nothing_of_it(action: dict[str, Any]) -> None:
+        if "protocol" in action:
+            action["protocol"] = {"minReaderVersion": 1, "minWriterVersion": 2}
+
+    protocol(at, says_nothing_of_it)
+    with pytest.raises(UnimplementedError, match="have deletion vectors, which are not read"):
+        from_delta(at)
+
+
+def test_tables_hand_out_text_and_rows_of_python(tmp_path: Path) -> None:
+    at = str(tmp_path / "t")
+    rows = [{"m": [{"role": "user", "n": 1}], "t": "a"}, {"m": [], "t": "b"}]
+    deltalake.write_deltalake(at, pa.Table.from_pylist(rows))
+    assert from_delta(at).as_text().as_rows(["m"]).to_list() == rows
+
 
 def test_mapped_columns_of_delta(tmp_path: Path) -> None:
     at = str(tmp_path / "t")

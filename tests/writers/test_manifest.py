@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import distinput as di
@@ -127,8 +128,11 @@ def test_all_options_of_the_writers_of_this_library_are_known() -> None:
     builtin = [name for name in WRITERS if WRITERS.find(name).__module__.startswith("distinput.writers.")]
     assert set(OPTIONS_GIVEN) == set(builtin)
     for name in builtin:
-        given = WRITERS.find(name)(**asked.get(name, {})).reading(spec)
-        assert set(given) == OPTIONS_GIVEN[name]
+        writer = WRITERS.find(name)(**asked.get(name, {}))
+        given = {*writer.reading(spec)}
+        if "valid" in OPTIONS_GIVEN[name]:
+            given |= {*writer.reading(di.data.Dataset.from_arrow(pa.table({"x": [1, None]})).node.spec)}
+        assert given == OPTIONS_GIVEN[name]
 
 
 def test_a_file_that_is_a_link_out_of_the_folder_is_not_read(tmp_path: Path) -> None:

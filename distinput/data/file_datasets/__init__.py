@@ -29,7 +29,7 @@ DATASETS = {
         "jsonl",
         Dataset[dict[str, Any]],
         "filenames schema columns compression_type nulls num_parallel_reads name "
-        "* index on_error storage_options filesystem partitioning",
+        "* index on_error storage_options filesystem partitioning valid",
     ),
     "LitDataDataset": Constructor(
         "litdata",

@@ -179,6 +179,7 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
+      valid: a list of what may be null, such as "x", "s.a" for field a of an object, or "x[]" for values of arrays.
 
     Raises:
       InvalidArgumentError: an option has an invalid value; at iteration, an object does not fit.
@@ -208,6 +209,7 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
         partitioning: Any = 'hive',
+        valid: Any = None,
     ) -> None: ...
 
 class LitDataDataset(Dataset[Any]):

@@ -51,6 +51,8 @@ class CsvDataset(Dataset[Any]):
         None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files.
+      valid: for dicts: a list of columns in which values may be missing, text too, whose values are dicts of `value` and
+        `valid`.
 
     Raises:
       InvalidArgumentError: an option has an invalid value; at iteration, a record does not fit.
@@ -93,8 +95,10 @@ class CsvDataset(Dataset[Any]):
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
         partitioning: Any = "hive",
+        valid: Sequence[str] | None = None,
     ) -> None:
         of_dicts = {
+            "valid": valid,
             "schema": schema,
             "columns": columns,
             "column_names": column_names,
@@ -131,6 +135,7 @@ class CsvDataset(Dataset[Any]):
                 newlines_in_values=newlines_in_values,
                 null_values=null_values,
                 nulls=nulls,
+                valid=valid,
                 compression_type=compression_type,
             )
         else:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import new_class
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import of_folder, recognise
 from distinput.names.words import meant
 from distinput.ops.on_error import guarded
-from distinput.ops.reader import FileNames, Reader
+from distinput.ops.reader import FileNames, LaterFormat, Reader
 from distinput.ops.slices import Slices, from_tensor_slices
 from distinput.plan.node import Node
 from distinput.plan.options import SkipErrors
@@ -119,12 +120,13 @@ def reading(
     if isinstance(names, Slices):  # others may be of any number, and their names made only as they are read
         paths = list(_paths(names))
         file_format = partitioned(decompressing(file_format, paths), paths, partitioning)
-    file_format = file_format.held(_paths(names))
+    infers = type(file_format).held is not Format.held
+    given = LaterFormat(file_format, partial(_paths, names)) if infers else file_format
     if num_parallel_reads is None:
-        return guarded(Reader(names, file_format, table, on_error=on_error, name=name), on_error)
+        return guarded(Reader(names, given, table, on_error=on_error, name=name), on_error)
 
     def reader(path: bytes) -> Node:
-        return Reader(_names(path), file_format, table)
+        return Reader(_names(path), given, table)
 
     reader.__qualname__ = "_reading.<locals>.reader"  # the name by which saved states know it
     reader.on_error = on_error  # type: ignore[attr-defined]  # for options that are set later
