@@ -27,7 +27,12 @@ class InputService(Protocol):
     """What a pipeline asks of an engine.
 
     Calls are futures as `concurrent.futures` has them: `done()`, `result(timeout)` and `cancel()`.
+
+    Attributes:
+      keeps: whether the object that a call returned stays at its worker until its future is dropped.
     """
+
+    keeps: bool
 
     def workers(self) -> int:
         """How many calls it makes at a time, now; 0 while there are no workers."""
@@ -84,6 +89,9 @@ def _is_dask_client(service: Any) -> bool:
     return hasattr(service, "scheduler_info") and hasattr(service, "submit")
 
 
+_FEW_BYTES = 1 << 16
+"""Of steps that are sent with each call."""
+
 _ASKED_SECONDS, _REACHED_SECONDS = 10.0, 2.0
 """How long an answer is waited for, and a connection."""
 
@@ -98,6 +106,7 @@ class _Dask:
 
     def __init__(self, client: Any, *, owned: bool) -> None:
         self._client, self._owned, self._address = client, owned, client.scheduler.address
+        self.keeps = True
         self._prefix, self._numbers = f"distinput-piece-{uuid.uuid4().hex}", count()
         self._shared = False
         self._calls: WeakKeyDictionary[Future[Any], Any] = WeakKeyDictionary()
@@ -112,6 +121,9 @@ class _Dask:
         return 0  # while the scheduler is away
 
     def shared(self, data: bytes, word: str = "") -> Any:
+        # A few bytes go with each call: of calls that depend on another one, Dask gives the first to the worker that has it.
+        if len(data) <= _FEW_BYTES:
+            return data
         # A call, not `scatter`: what only a lost worker held is made again. The second time is after a loss, under another key:
         # a client believes that the scheduler knows what it has sent.
         known = word or hashlib.sha256(data).hexdigest()
@@ -190,6 +202,8 @@ class _Ray:
       address: "ray://host:10001"; "ray" for the one that the program has connected to, or else one of this machine.
     """
 
+    keeps = False
+
     def __init__(self, address: str) -> None:
         try:
             self._ray = import_module("ray")
@@ -239,6 +253,8 @@ class _OfExecutor:
     Args:
       executor: it is not shut down here.
     """
+
+    keeps = False
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor

@@ -18,6 +18,7 @@ from distinput.ops.filter import Filter, Where
 from distinput.ops.map import FusedMap
 from distinput.ops.map_rows import FusedMapRows
 from distinput.ops.piece_lanes import (
+    AHEAD,
     ProcessLanes,
     ServiceLanes,
     Sharing,
@@ -76,7 +77,7 @@ class OnWorkers(Transparent):
       service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine. For a running
         cluster, the address of a Dask scheduler ("tcp://host:8786") or of Ray ("ray://host:10001"; "ray" for the one of this
         program), a `distributed.Client`, or a `concurrent.futures.Executor`.
-      max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker. Never more
+      max_outstanding_requests: how many pieces may be under way or wait to be used; None: four for each worker. Never more
         than hold 256 MiB with their results.
       shared_bytes: of the last results, that other jobs get which send the same pieces to the same Dask cluster or executor:
         those with the same pipeline, at the same place. 0: none. Elsewhere nothing is shared.
@@ -572,7 +573,7 @@ class _Divided(Transparent):
         while True:
             counter.workers = lanes.count
             source.seconds, source.most_bytes = lanes.piece_seconds, lanes.most_bytes
-            full = len(waiting) >= (self.most or 2 * lanes.count) or source.full or source.ended
+            full = len(waiting) >= (self.most or AHEAD * lanes.count) or source.full or source.ended
             full = full or bool(waiting and source.may_stall())
             if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
                 piece, ticket, way = waiting.popleft()

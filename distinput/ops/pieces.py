@@ -183,7 +183,19 @@ class PieceTask:
         """The chain, its first step first."""
         return chain_below(self.top, self.depth)
 
-    def __call__(self, given: tuple[WorkPiece, bool, bool], over: Callable[[], bool] | None = None) -> Result:
+    def __call__(
+        self,
+        given: tuple[WorkPiece, bool, bool],
+        over: Callable[[], bool] | None = None,
+        keep: Callable[[Block], Any] = lambda block: block,
+    ) -> Result:
+        """What the steps make of a piece, and of which errors.
+
+        Args:
+          given: the piece, and how its run is to treat errors.
+          over: whether nobody wants the rest.
+          keep: called with each block as soon as it is made; what it returns stands for the block.
+        """
         piece, tolerant, past_damage = given
         steps = self.steps
         run = _PieceRun(steps)
@@ -196,7 +208,7 @@ class PieceTask:
             stream = self.top.open(piece.state, run)
             try:
                 for block, state in stream:
-                    made = self._told(block.error, steps) if type(block) is Failure else self._made(block)
+                    made = self._told(block.error, steps) if type(block) is Failure else keep(self._made(block))
                     items.append((made, self._whole(state, piece)))
                     if over is not None and over():
                         break
