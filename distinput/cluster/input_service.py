@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import socket
 import uuid
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from importlib import import_module
@@ -47,7 +48,7 @@ class InputService(Protocol):
         """Have a function called by a worker. Equal calls are separate calls, but for those with the same `word`.
 
         Of these one is made, as long as somebody holds its future, where the engine can tell: in Dask for all clients of a
-        cluster, with executors in this process.
+        cluster, with Ray and executors in this process.
         """
 
     def gave_up(self, error: BaseException) -> bool:
@@ -226,8 +227,7 @@ class _Ray:
         return self._ray.put(data)
 
     def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
-        made: Future[Any] = self._call.remote(function, *arguments).future()
-        return made
+        return _once(word, lambda: self._call.remote(function, *arguments).future())
 
     def gave_up(self, error: BaseException) -> bool:
         return type(error).__name__ == "WorkerCrashedError"
@@ -245,6 +245,17 @@ def _called(function: Any, *arguments: Any) -> Any:
 
 _SHARED: "WeakValueDictionary[str, Future[Any]]" = WeakValueDictionary()
 _SHARING = Lock()
+
+
+def _once(word: str, submit: "Callable[[], Future[Any]]") -> "Future[Any]":
+    """The call with this word that somebody in this process holds, or a new one."""
+    if not word:
+        return submit()
+    with _SHARING:
+        made = _SHARED.get(word)
+        if made is None or made.cancelled() or (made.done() and made.exception() is not None):
+            made = _SHARED[word] = submit()
+        return made
 
 
 class _OfExecutor:
@@ -267,13 +278,7 @@ class _OfExecutor:
         return data
 
     def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
-        if not word:
-            return self._executor.submit(function, *arguments)
-        with _SHARING:
-            made = _SHARED.get(word)
-            if made is None or made.cancelled() or (made.done() and made.exception() is not None):
-                made = _SHARED[word] = self._executor.submit(function, *arguments)
-            return made
+        return _once(word, lambda: self._executor.submit(function, *arguments))
 
     def gave_up(self, error: BaseException) -> bool:
         return "Broken" in type(error).__name__

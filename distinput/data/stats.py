@@ -190,7 +190,7 @@ def _cure(
     if step is not None and step.op == "on_workers" and counter.workers:
         share = counter.worked / counter.workers / load
         if share < 1 / 2:
-            return f'workers work for {share:.0%} of that, or wait: target_workers="AUTO" keeps cheap work here'
+            return f'workers work for {share:.0%} of that, the rest is the way: target_workers="AUTO" keeps cheap work here'
         return f"one more than {counter.workers} workers would take up to {1 / (counter.workers + 1):.0%} of that away"
     if isinstance(step, Reader):
         source = counters.get(id(step.input))

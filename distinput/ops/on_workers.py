@@ -14,6 +14,7 @@ from distinput.columns.block import MOST_BYTES, Block, Failure, rows_within
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.names.words import seconds_text
 from distinput.ops.filter import Filter, Where
 from distinput.ops.map import FusedMap
 from distinput.ops.map_rows import FusedMapRows
@@ -80,13 +81,13 @@ class OnWorkers(Transparent):
       max_outstanding_requests: how many pieces may be under way or wait to be used; None: four for each worker. Never more
         than hold 256 MiB with their results.
       shared_bytes: of the last results, that other jobs get which send the same pieces to the same Dask cluster or executor:
-        those with the same pipeline, at the same place. 0: none. Elsewhere nothing is shared.
+        those with the same pipeline, at the same place; at Ray to those of the same program. 0: none.
       target_workers: "ANY": all pieces go to workers. "AUTO": those stay here whose way to a worker and back would cost this
         program more than their work, as measured; not where results are shared.
 
     Raises:
-      InvalidArgumentError: `service` names no workers, `max_outstanding_requests` is less than 1, `shared_bytes` is negative,
-        or `target_workers` is neither "ANY" nor "AUTO".
+      InvalidArgumentError: `service` names no workers, `max_outstanding_requests` is less than 1, `shared_bytes` is negative
+        or given with workers that no other job reaches, or `target_workers` is neither "ANY" nor "AUTO".
       TypeError: `service` is nothing of these, or at iteration, a function cannot be sent to a process.
       EngineMissing: at iteration, the package of the cluster is not installed.
       FailedPreconditionError: at iteration, a worker of a cluster has another version of the code.
@@ -113,6 +114,14 @@ class OnWorkers(Transparent):
     def __post_init__(self) -> None:
         _ = self.workers
         normalized(self, "shared_bytes", at_least("on_workers", "shared_bytes", self.shared_bytes, 0))
+        if self.shared_bytes and self.workers[0] != "service":
+            kind, count = self.workers
+            pool = "Thread" if kind == "threads" else "Process"
+            raise InvalidArgumentError(
+                f"on_workers: jobs share what is made at workers that all of them reach, and {self.service!r} has workers for "
+                f"this dataset alone; give all jobs one `concurrent.futures.{pool}PoolExecutor({count})`, or a Dask cluster "
+                "where they are several programs; or leave out shared_bytes, or cross_trainer_cache"
+            )
         if self.target_workers not in ("ANY", "AUTO"):
             raise InvalidArgumentError(
                 f"on_workers: target_workers must be 'AUTO' or 'ANY', got {self.target_workers!r}"
@@ -142,7 +151,8 @@ class OnWorkers(Transparent):
         found = [words for step in walk(self.divided) if isinstance(step, _Divided | _Served) for words in step.served]
         if not found:
             return ("nothing goes to workers: no step below calls a function on single elements",)
-        return ("at workers: " + ", ".join(found),)
+        chosen = [step.chosen for step in walk(self.divided) if isinstance(step, _Divided) and step.chosen]
+        return "at workers: " + ", ".join(found), *chosen
 
     def stream(self, state: State, run: Run) -> Stream:
         if run.run_ahead is not None or run.sampling:  # nothing may be made ahead
@@ -445,6 +455,14 @@ class _Divided(Transparent):
         return [str(step) for step in reversed(self.chain)]
 
     @property
+    def chosen(self) -> str:
+        """What AUTO found out, in words; empty: it does not choose."""
+        if not self.auto or self.sharing is not None:
+            return ""
+        trial = vars(self).get("trial")
+        return "AUTO: no pass has measured yet whether workers pay" if trial is None else f"AUTO: {trial}"
+
+    @property
     def base(self) -> Node:
         """What the chain reads."""
         return self.chain[-1].inputs[0]
@@ -644,9 +662,17 @@ class _WayTrial(ThreadTrial):
 
     Args:
       work: seconds that workers took for the pieces of this trial.
+      way: seconds of this program for each element.
     """
 
     work: float = 0.0
+    way: float = 0.0
+
+    def __str__(self) -> str:
+        if not self.faster and not self.not_before:
+            return "at workers until it is measured whether that pays"
+        where = "at workers" if self.faster else "here for now"
+        return f"{where}, since an element costs {seconds_text(self.alone)}, and by way of workers {seconds_text(self.way)}"
 
     def took(self, rows: int, way: float, work: float) -> None:
         """Count a piece that a worker has made.
@@ -657,7 +683,7 @@ class _WayTrial(ThreadTrial):
           work: seconds that the worker took.
         """
         self.work += work
-        self.alone = self.work / (self._rows + rows)
+        self.alone, self.way = self.work / (self._rows + rows), (self._seconds + way) / (self._rows + rows)
         if self.counted(rows, way) is not None:
             self.work = 0.0
 

@@ -319,6 +319,8 @@ def test_ray() -> None:
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL")
     try:
         assert plain(made("numbers").on_workers("ray")) == plain(made("numbers"))
+        jobs = [iter(made("numbers").on_workers("ray", shared_bytes=1 << 20)) for _ in range(2)]
+        assert [plain(job) for job in jobs] == 2 * [plain(made("numbers"))]
     finally:
         ray.shutdown()
 

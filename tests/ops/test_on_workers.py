@@ -264,7 +264,7 @@ class Late(Executor):
         self.inner, self.seconds, self.calls, self.rows = ThreadPoolExecutor(2), seconds, 0, 0
 
     def submit(self, function: Any, /, *given: Any) -> Any:  # type: ignore[override]
-        self.calls, self.rows = self.calls + 1, self.rows + given[-1].unpacked()[0].rows
+        self.calls, self.rows = self.calls + 1, self.rows + given[-1].content.unpacked()[0].rows
         return self.inner.submit(self._called, function, *given)
 
     def _called(self, function: Any, *given: Any) -> Any:
@@ -286,6 +286,7 @@ def test_functions_that_are_cheaper_than_their_way_stay_here_by_choice() -> None
     chosen = elements.on_workers(far, target_workers="AUTO").batch(9000)
     assert plain(chosen) == plain(chosen) == expected
     assert of_step(chosen)["chose"] == "here: the way to workers cost more than the work"
+    assert "AUTO: here for now, since an element costs" in chosen.explain()
     before = far.calls
     assert plain(chosen) == expected
     assert far.calls - before < 40
@@ -293,8 +294,10 @@ def test_functions_that_are_cheaper_than_their_way_stay_here_by_choice() -> None
 
 def test_functions_that_take_longer_than_their_way_go_to_workers() -> None:
     served = RANGE(400).map(slowly).on_workers(Late(0.0), target_workers="AUTO")
+    assert "AUTO: no pass has measured yet whether workers pay" in served.explain()
     assert [int(x) for x, _ in served] == list(range(400))
     assert of_step(served)["chose"] == "workers"
+    assert "AUTO: at workers" in served.explain()
     assert "one more than 2 workers would take up to 33% of that away" in served.stats().bottleneck
 
 
