@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`on_workers`: what stands below runs on input workers, in pieces; elements, their order and the states are as without it."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import SimpleQueue
@@ -14,6 +15,7 @@ from distinput.columns.block import MOST_BYTES, Block, Failure, rows_within
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.files.source import stamp_of
 from distinput.names.words import seconds_text
 from distinput.ops.filter import Filter, Where
 from distinput.ops.map import FusedMap
@@ -27,7 +29,8 @@ from distinput.ops.piece_lanes import (
     steps_for_service,
     word_of_steps,
 )
-from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece, chain_below, in_place_of
+from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece, chain_below, files_of, in_place_of, numbered
+from distinput.ops.reader import Reader
 from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, normalized
 from distinput.plan.families import Fused, Neighbours, OneForOne, SameElements, Transparent
@@ -67,8 +70,9 @@ class OnWorkers(Transparent):
 
     The steps that call functions, and depend on single elements alone (`map`, `map_rows`, `filter`, `parse_example`), run at
     the workers. Each worker gets pieces: elements of the input of these steps, as columns. What depends on more than one
-    element (`batch`, `shuffle`, `zip`) and what reads the source stays here, and so does what a shuffle fetches by position;
-    `explain` says which steps go to workers. What a killed process had to do is done again by another one. Where nobody knows
+    element (`batch`, `shuffle`, `zip`) stays here, and so does what a shuffle fetches by position. Records of local files that
+    can be fetched by number are read at workers that have the same files, others here; `explain` says which, and which steps go
+    to workers. What a killed process had to do is done again by another one. Where nobody knows
     what a function returns, the first element of a pass is made here, and decides what the others must look like.
 
     Shapes and order: unchanged. State: that of the input: a state that was saved with this step restores without it, and the
@@ -151,8 +155,9 @@ class OnWorkers(Transparent):
         found = [words for step in walk(self.divided) if isinstance(step, _Divided | _Served) for words in step.served]
         if not found:
             return ("nothing goes to workers: no step below calls a function on single elements",)
-        chosen = [step.chosen for step in walk(self.divided) if isinstance(step, _Divided) and step.chosen]
-        return "at workers: " + ", ".join(found), *chosen
+        divided = [step for step in walk(self.divided) if isinstance(step, _Divided)]
+        more = [words for step in divided for words in (step.reading, step.chosen) if words]
+        return "at workers: " + ", ".join(found), *more
 
     def stream(self, state: State, run: Run) -> Stream:
         if run.run_ahead is not None or run.sampling:  # nothing may be made ahead
@@ -455,6 +460,14 @@ class _Divided(Transparent):
         return [str(step) for step in reversed(self.chain)]
 
     @property
+    def reading(self) -> str:
+        """Who reads records of files, in words; empty: there are none, or workers are threads."""
+        readers = [step.op for step in walk(self.base) if step.reads_files]
+        if not readers or self.workers[0] == "threads":
+            return ""
+        return f"{', '.join(readers)}: {'read at workers' if self.numbered else 'read here, and sent to workers'}"
+
+    @property
     def chosen(self) -> str:
         """What AUTO found out, in words; empty: it does not choose."""
         if not self.auto or self.sharing is not None:
@@ -504,7 +517,13 @@ class _Divided(Transparent):
         top = in_place_of(base, known, lookups=files)
         for step in reversed(self.chain):
             top = step.with_inputs((top,)).same_as(step)
-        return PieceTask(top, self.depth, elsewhere=elsewhere)
+        reader = self.numbered[1] if elsewhere and self.numbered else None
+        return PieceTask(top, self.depth, elsewhere=elsewhere, reader=reader)
+
+    @cached_property
+    def numbered(self) -> tuple[Node, Reader] | None:
+        """The base with numbers in the place of records, which workers read; None: they get the records."""
+        return None if self.workers[0] == "threads" or self.shared_bytes else numbered(self.base)
 
     def _inside(self, state: State) -> tuple[State, int] | None:
         """Where the base stands in a state of the chain; None: steps above the last one are in the middle of a block."""
@@ -530,7 +549,12 @@ class _Divided(Transparent):
         place = None if state is None else self._inside(state)
         if place is None:
             return
-        source = _Source(self, *place, run)
+        copy, step = self.numbered[0] if self.numbered else self.base, self.base
+        while copy is not step and not isinstance(step, Reader):
+            run.counters[id(copy)] = run.counter(step)
+            copy, step = copy.inputs[0], step.inputs[0]
+        run.counters[id(copy)] = run.counter(step)
+        source = _Source(self, *place, run, reads_here=run.tolerant)
         try:
             yield from self._first_pieces(source, run)
             with self._lanes(run) as lanes:
@@ -578,15 +602,17 @@ class _Divided(Transparent):
         """Elements made here up to the first one, which decides what the next ones must look like."""
         settled = all(_is_settled(step) for step in self.chain)
         while not settled and (piece := source.next()) is not None:
+            piece = self._read_here(piece, run)
             result = self._alone((piece, run.tolerant, run.past_damage))
             source.took(piece, result)
             settled = any(isinstance(made, Block) and made.size for made, _ in result.items)
-            yield from self._delivered(result, run)
+            yield from self._delivered(result, run, piece.error)
 
     def _pieces(self, source: "_Source", lanes: ThreadLanes | ProcessLanes | ServiceLanes, run: Run) -> Stream:
         counter, auto, trial = run.counter(self), self.auto and self.sharing is None, self.trial
         waiting: deque[tuple[WorkPiece, Any, float]] = deque()
         run.holding.append(waiting)
+        unread = 0  # pieces that workers could not read
         warm = 0  # pieces that workers have made: they import and connect for the first ones
         while True:
             counter.workers = lanes.count
@@ -596,16 +622,20 @@ class _Divided(Transparent):
             if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
                 piece, ticket, way = waiting.popleft()
                 begin = Run.clock()
-                if ticket is None:
+                result = None if ticket is None else counter.waits(lanes.receive, ticket)
+                if result is None or result.unread:
+                    unread += result is not None
+                    source.given_back(piece)
+                    piece = self._read_here(piece, run)
+                    source.given(piece)
                     result = self._alone((piece, run.tolerant, run.past_damage))
                 else:
-                    result = counter.waits(lanes.receive, ticket)
                     counter.worked += result.seconds
                     warm += 1
                     if auto and warm > 2 * lanes.count and piece.rows >= source.size:
                         trial.took(piece.rows, way + Run.clock() - begin, result.seconds)
                 source.took(piece, result)
-                yield from self._delivered(result, run)
+                yield from self._delivered(result, run, piece.error)
             elif full:
                 return
             elif (next_piece := source.next()) is not None:
@@ -615,6 +645,11 @@ class _Divided(Transparent):
                     counter.choice = "here: the way to workers cost more than the work" if cheap else "workers"
                 here = here or any(type(block) is Failure for block, _ in next_piece.blocks)  # an error of the base
                 begin = Run.clock()
+                if unread:
+                    source.given_back(next_piece)
+                    next_piece = self._read_here(next_piece, run)
+                    source.given(next_piece)
+                    here = here or next_piece.error is not None
                 ticket = None if here else lanes.send((next_piece, run.tolerant, run.past_damage))
                 waiting.append((next_piece, ticket, Run.clock() - begin))
 
@@ -622,7 +657,18 @@ class _Divided(Transparent):
     def _alone(self) -> PieceTask:
         return self._task(elsewhere=False)
 
-    def _delivered(self, result: Result, run: Run) -> Stream:
+    def _read_here(self, piece: WorkPiece, run: Run) -> WorkPiece:
+        """A piece with its records; fewer, and the error, where they cannot be read."""
+        if piece.stamps is None:
+            return piece
+        place = self._inside(piece.state)
+        assert place is not None
+        with closing(_Source(self, *place, run, reads_here=True)) as source:
+            source.size, source.seconds = piece.rows, math.inf
+            made = source.next() or WorkPiece(piece.state, [], 0, None)
+            return made._replace(error=source.error)
+
+    def _delivered(self, result: Result, run: Run, behind: Exception | None = None) -> Stream:
         for step, (blocks, rows, seconds) in zip(self.chain, result.counts, strict=True):
             counter = run.counter(step)
             counter.blocks += blocks
@@ -632,6 +678,8 @@ class _Divided(Transparent):
             yield (Failure(self._raised(made)) if isinstance(made, Told) else made), state
         if result.error is not None:
             raise self._raised(result.error)
+        if behind is not None:
+            raise behind
 
     def _raised(self, told: Told) -> Exception:
         """An error of a worker, of which is known what was known there."""
@@ -699,9 +747,12 @@ class _Source:
       most_bytes: of a piece and its results.
     """
 
-    def __init__(self, divided: _Divided, before: State, over: int, run: Run) -> None:
+    def __init__(self, divided: _Divided, before: State, over: int, run: Run, *, reads_here: bool) -> None:
         self._divided, self._before, self._over = divided, before, over
-        self._stream, self._stalls = opened_ahead(divided.base, before, run.by_block(), run.counter(divided))
+        self._reader: Reader | None
+        base, self._reader = (None if reads_here else divided.numbered) or (divided.base, None)
+        self._stamps: dict[str, str] = {}
+        self._stream, self._stalls = opened_ahead(base, before, run.by_block(), run.counter(divided))
         self._block: Block | None = None
         self._after = before
         self._first = 0  # row of the block in hand
@@ -719,8 +770,26 @@ class _Source:
     def next(self) -> WorkPiece | None:
         """The next piece; None at the end."""
         made = self._made()
-        self._under_way += made.rows if made else 0
+        if made is not None and self._reader is not None:
+            made = made._replace(stamps=self._stamps_of(files_of(self._reader, made.blocks)))
+        if made is not None:
+            self.given(made)
         return made
+
+    def given(self, piece: WorkPiece) -> None:
+        """Count what is under way."""
+        self._under_way += piece.rows
+
+    def given_back(self, piece: WorkPiece) -> None:
+        """No longer count it."""
+        self._under_way -= piece.rows
+
+    def _stamps_of(self, paths: list[str]) -> dict[str, str]:
+        for path in paths:
+            if path not in self._stamps:
+                with suppress(Exception):  # told where it is read
+                    self._stamps[path] = stamp_of(path)
+        return {path: self._stamps.get(path, "") for path in paths}
 
     def _made(self) -> WorkPiece | None:
         parts: list[tuple[Block, State | None]] = []

@@ -214,9 +214,9 @@ class ServiceLanes:
 
     def send(self, given: tuple[WorkPiece, bool, bool]) -> _SentPiece:
         """Hand a piece to the service."""
-        piece, *asked = given
+        piece, tolerant, past_damage = given
         blocks = [(packed(block), after) for block, after in piece.blocks]
-        return self._sent((piece._replace(blocks=blocks), *asked))
+        return self._sent((piece._replace(blocks=blocks), tolerant, past_damage))
 
     def _sent(self, given: tuple[WorkPiece, bool, bool], tries: int = 1) -> _SentPiece:
         lent, (piece, *asked) = Lent(), given
@@ -385,7 +385,10 @@ class _Answer:
 
 def _kept(block: Any, lent: Lent) -> Any:
     """A block, or where it is in memory that is lent."""
-    return lent.put(block) if isinstance(block, Block) and block.nbytes >= _LEAST_LENT else block
+    if isinstance(block, Block) and block.nbytes >= _LEAST_LENT:
+        with suppress(OSError):  # there is no room, by a limit of files' sizes for example
+            return lent.put(block)
+    return block
 
 
 def _read(items: list[tuple[Any, Any]], views: list[memoryview]) -> list[tuple[Any, Any]]:

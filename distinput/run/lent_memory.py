@@ -186,7 +186,7 @@ class _Mapping:
         self._header[0] = 1  # before the look at what it is
         if self._header[1] != message:
             raise UnseenError("the memory of another process has another message")
-        array = np.frombuffer(self._mapped, np.uint8)
+        array: Any = np.frombuffer(self._mapped, np.uint8)
         finalize(array, _give_back, self._header, _FORKS[0]).atexit = False
         return memoryview(array)
 

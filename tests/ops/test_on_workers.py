@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -120,6 +121,87 @@ def test_random_pipelines_are_the_same_where_results_are_shared_or_made_here(
 ) -> None:
     with ThreadPoolExecutor(2) as executor:
         check_states(replace(pipeline).build(), pipeline.build().on_workers(executor, **more))
+
+
+FILES: dict[str, Any] = {
+    "npy": lambda names: di.data.NpyDataset([f"{name}.npy" for name in names]),
+    "lines": lambda names: di.data.TextLineDataset([f"{name}.txt" for name in names], index=True),
+    "fixed": lambda names: di.data.FixedLengthRecordDataset([f"{name}.bin" for name in names], 4),
+}
+CHOICES: dict[str, Any] = {
+    "all": lambda ds: ds,
+    "shuffle": lambda ds: ds.shuffle(9, 1, False),
+    "some": lambda ds: ds.shuffle(70, 1, False).repeat(2).skip(3).take(100).shard(2, 1),
+}
+
+
+def named_files(folder: Path, counts: tuple[int, ...] = (30, 0, 41)) -> list[str]:
+    for index, count in enumerate(counts):
+        rows = 100 * index + np.arange(count, dtype=np.int32)
+        np.save(folder / f"{index}.npy", rows)
+        (folder / f"{index}.txt").write_text("".join([f"{row}\n" for row in rows]))
+        (folder / f"{index}.bin").write_bytes(rows.tobytes())
+    return [str(folder / str(index)) for index in range(len(counts))]
+
+
+@pytest.fixture
+def executor() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(2) as made:
+        yield made
+
+
+@pytest.mark.parametrize("choice", list(CHOICES))
+@pytest.mark.parametrize("kind", list(FILES))
+def test_workers_read_records_that_can_be_fetched(
+    kind: str, choice: str, tmp_path: Path, executor: ThreadPoolExecutor
+) -> None:
+    alone = CHOICES[choice](FILES[kind](named_files(tmp_path))).map(by_thread)
+    served = alone.on_workers(executor)
+    assert ": read at workers" in served.explain()
+    expected = [x for x, _ in alone]
+    assert [x for x, _ in served] == expected
+    assert threading.get_ident() not in {int(thread) for _, thread in list(served)[1:]}
+    for saving, restoring in ((alone, served), (served, alone), (served, served)):
+        for taken in (0, 1, 29, 30, 31, 35):
+            with iter(saving) as elements:
+                assert [next(elements)[0] for _ in range(taken)] == expected[:taken]
+                state = json.loads(json.dumps(elements.state()))
+            assert [x for x, _ in restoring.restore(state)] == expected[taken:]
+
+
+@pytest.mark.parametrize("choice", list(CHOICES))
+def test_records_that_workers_have_in_another_version_are_read_here(
+    choice: str, tmp_path: Path, executor: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = CHOICES[choice](FILES["npy"](named_files(tmp_path))).map(by_thread)
+    served = alone.on_workers(executor, 2)
+    monkeypatch.setattr(on_workers, "stamp_of", lambda path: "another")
+    made = list(served)
+    assert [x for x, _ in made] == [x for x, _ in alone]
+    assert threading.get_ident() not in {int(thread) for _, thread in made[-10:]}, "but sent to workers"
+
+
+def test_damage_comes_after_what_was_read_where_workers_read(tmp_path: Path, executor: ThreadPoolExecutor) -> None:
+    path = tmp_path / "a.tfrecord"
+    with di.io.TFRecordWriter(str(path)) as writer:
+        for number in range(50):
+            writer.write(b"%04d" % number)
+    alone = di.data.TFRecordDataset(str(path), index=True).map(by_thread)
+    assert "read at workers" in alone.on_workers(executor).explain()
+    data = bytearray(path.read_bytes())
+    data[20 * 37 + 13] ^= 1  # in record 37; each takes 20 bytes
+    status = path.stat()
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    before, error = until_error(alone)
+    found, same = until_error(alone.on_workers(executor))
+    assert [x for x, _ in found] == [x for x, _ in before]
+    assert len(before) <= 37
+    assert (type(same), str(same).partition("\n")[0]) == (type(error), str(error).partition("\n")[0])
+
+
+def by_thread(x: Any) -> Any:
+    return x, threading.get_ident()
 
 
 def process_id(x: Any) -> Any:
