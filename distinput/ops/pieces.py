@@ -3,6 +3,7 @@
 
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Never, final
@@ -13,6 +14,7 @@ from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, Trou
 from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
+from distinput.errors import DistinputError
 from distinput.files.paths import local_path
 from distinput.files.source import stamp_of
 from distinput.functions.workers import packed, sendable
@@ -248,18 +250,15 @@ def numbered(base: Node) -> tuple[Node, Reader] | None:
     tells.
     """
     if isinstance(base, Reader):
-        if (
-            not isinstance(base.input, Slices)
-            or not base.fetches
-            or not base.counts
-            or base.on_error not in (None, "raise")
-        ):
+        slices = base.input if isinstance(base.input, Slices) and base.format.fetches else None
+        names = [] if slices is None else list(slices.block.elements())
+        if not names or base.on_error not in (None, "raise") or not all(local_path(name.decode()) for name in names):
             return None
-        names, ends = base.counts
-        several = np.flatnonzero(np.diff(ends) > 1).tolist()
-        if not all(map(local_path, names)) or (several and base.format.seek(names[several[0]], 1) is None):
-            return None
-        return RecordNumbers(base, origin=base.origin), base
+        with suppress(DistinputError, OSError):  # of a file that cannot be counted, told where it is read
+            several = [] if base.counts is None else np.flatnonzero(np.diff(base.counts[1]) > 1).tolist()
+            if several and base.format.seek(names[several[0]].decode(), 1) is not None:
+                return RecordNumbers(base, origin=base.origin), base
+        return None
     if len(base.inputs) != 1 or base.keeps or not (base.by_position or base.shuffles):
         return None
     below = numbered(base.inputs[0])

@@ -29,7 +29,7 @@ from tests.depth import cases
 from tests.ops.iterating import until_error
 
 RANGE = di.data.Dataset.range
-INT64 = di.TensorSpec([], "int64")
+INT32, INT64 = di.TensorSpec([], "int32"), di.TensorSpec([], "int64")
 NAMES = ["map", "filter", "map over filter", "batch", "shuffle between", "shuffle by position", "zip", "nothing"]
 SERVICES = ["threads:3", "processes:2"]
 
@@ -179,6 +179,15 @@ def test_records_that_workers_have_in_another_version_are_read_here(
     made = list(served)
     assert [x for x, _ in made] == [x for x, _ in alone]
     assert threading.get_ident() not in {int(thread) for _, thread in made[-10:]}, "but sent to workers"
+
+
+def test_a_file_that_is_missing_comes_after_what_was_read(tmp_path: Path, executor: ThreadPoolExecutor) -> None:
+    names = named_files(tmp_path)
+    alone = FILES["npy"]([names[0], str(tmp_path / "none"), names[2]]).map(by_thread, output_signature=(INT32, INT64))
+    before, error = until_error(alone)
+    found, same = until_error(alone.on_workers(executor))
+    assert [x for x, _ in found] == [x for x, _ in before]
+    assert (type(same), str(same).partition("\n")[0]) == (type(error), str(error).partition("\n")[0])
 
 
 def test_damage_comes_after_what_was_read_where_workers_read(tmp_path: Path, executor: ThreadPoolExecutor) -> None:
