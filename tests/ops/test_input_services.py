@@ -20,6 +20,7 @@ import pytest
 import distinput as di
 from distinput.data.experimental.service import distribute
 from distinput.errors import FailedPreconditionError, UnavailableError
+from distinput.ops import piece_lanes
 from distinput.run import lent_memory
 from tests.ops.iterating import until_error
 from tests.ops.test_on_workers import INT64, RANGE, double, odd, some
@@ -169,6 +170,20 @@ def test_elements_that_are_kept_do_not_change(client: Any) -> None:
     alone = np.arange(40) * 40_001
     for _ in range(2):
         assert [float(x[3]) for x in large_blocks(client)] == alone.tolist()
+
+
+def test_workers_of_a_cluster_read_files(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "a.npy", np.arange(40)[:, None] * np.ones(40_000))
+    alone = di.data.NpyDataset(str(tmp_path / "a.npy")).shuffle(40, 1, False).map(summed)
+    expected = [float(x[3]) for x in alone]
+    sent = []
+    send = piece_lanes.ServiceLanes.send
+    monkeypatch.setattr(
+        piece_lanes.ServiceLanes, "send", lambda lanes, given: (sent.append(given[0]), send(lanes, given))[1]
+    )
+    assert [float(x[3]) for x in alone.on_workers(client)] == expected
+    assert sum(block.nbytes for piece in sent for block, _ in piece.blocks) < 8 * 40 + 1
+    assert all(piece.stamps for piece in sent)
 
 
 @pytest.mark.parametrize("where", ["here", "there"])
