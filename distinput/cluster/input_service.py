@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import socket
 import uuid
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from importlib import import_module
@@ -27,7 +28,12 @@ class InputService(Protocol):
     """What a pipeline asks of an engine.
 
     Calls are futures as `concurrent.futures` has them: `done()`, `result(timeout)` and `cancel()`.
+
+    Attributes:
+      keeps: whether the object that a call returned stays at its worker until its future is dropped.
     """
+
+    keeps: bool
 
     def workers(self) -> int:
         """How many calls it makes at a time, now; 0 while there are no workers."""
@@ -42,7 +48,7 @@ class InputService(Protocol):
         """Have a function called by a worker. Equal calls are separate calls, but for those with the same `word`.
 
         Of these one is made, as long as somebody holds its future, where the engine can tell: in Dask for all clients of a
-        cluster, with executors in this process.
+        cluster, with Ray and executors in this process.
         """
 
     def gave_up(self, error: BaseException) -> bool:
@@ -84,6 +90,9 @@ def _is_dask_client(service: Any) -> bool:
     return hasattr(service, "scheduler_info") and hasattr(service, "submit")
 
 
+_FEW_BYTES = 1 << 16
+"""Of steps that are sent with each call."""
+
 _ASKED_SECONDS, _REACHED_SECONDS = 10.0, 2.0
 """How long an answer is waited for, and a connection."""
 
@@ -98,6 +107,7 @@ class _Dask:
 
     def __init__(self, client: Any, *, owned: bool) -> None:
         self._client, self._owned, self._address = client, owned, client.scheduler.address
+        self.keeps = True
         self._prefix, self._numbers = f"distinput-piece-{uuid.uuid4().hex}", count()
         self._shared = False
         self._calls: WeakKeyDictionary[Future[Any], Any] = WeakKeyDictionary()
@@ -112,6 +122,9 @@ class _Dask:
         return 0  # while the scheduler is away
 
     def shared(self, data: bytes, word: str = "") -> Any:
+        # A few bytes go with each call: of calls that depend on another one, Dask gives the first to the worker that has it.
+        if len(data) <= _FEW_BYTES:
+            return data
         # A call, not `scatter`: what only a lost worker held is made again. The second time is after a loss, under another key:
         # a client believes that the scheduler knows what it has sent.
         known = word or hashlib.sha256(data).hexdigest()
@@ -190,6 +203,8 @@ class _Ray:
       address: "ray://host:10001"; "ray" for the one that the program has connected to, or else one of this machine.
     """
 
+    keeps = False
+
     def __init__(self, address: str) -> None:
         try:
             self._ray = import_module("ray")
@@ -212,8 +227,7 @@ class _Ray:
         return self._ray.put(data)
 
     def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
-        made: Future[Any] = self._call.remote(function, *arguments).future()
-        return made
+        return _once(word, lambda: self._call.remote(function, *arguments).future())
 
     def gave_up(self, error: BaseException) -> bool:
         return type(error).__name__ == "WorkerCrashedError"
@@ -233,12 +247,25 @@ _SHARED: "WeakValueDictionary[str, Future[Any]]" = WeakValueDictionary()
 _SHARING = Lock()
 
 
+def _once(word: str, submit: "Callable[[], Future[Any]]") -> "Future[Any]":
+    """The call with this word that somebody in this process holds, or a new one."""
+    if not word:
+        return submit()
+    with _SHARING:
+        made = _SHARED.get(word)
+        if made is None or made.cancelled() or (made.done() and made.exception() is not None):
+            made = _SHARED[word] = submit()
+        return made
+
+
 class _OfExecutor:
     """An executor of `concurrent.futures`, as mpi4py, loky and Python have them. Nothing that it loses is done again by it.
 
     Args:
       executor: it is not shut down here.
     """
+
+    keeps = False
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -251,13 +278,7 @@ class _OfExecutor:
         return data
 
     def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
-        if not word:
-            return self._executor.submit(function, *arguments)
-        with _SHARING:
-            made = _SHARED.get(word)
-            if made is None or made.cancelled() or (made.done() and made.exception() is not None):
-                made = _SHARED[word] = self._executor.submit(function, *arguments)
-            return made
+        return _once(word, lambda: self._executor.submit(function, *arguments))
 
     def gave_up(self, error: BaseException) -> bool:
         return "Broken" in type(error).__name__

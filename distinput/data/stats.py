@@ -263,7 +263,7 @@ def _cure(
         share = counter.worked / counter.workers / load
         if share < 1 / 2:
             return (
-                f'workers work for {share:.0%} of that, or wait: target_workers="AUTO" keeps cheap work here',
+                f'workers work for {share:.0%} of that, the rest is the way: target_workers="AUTO" keeps cheap work here',
                 _UNKNOWN,
             )
         less = f"{1 / (counter.workers + 1):.0%}"

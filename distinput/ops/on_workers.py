@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`on_workers`: what stands below runs on input workers, in pieces; elements, their order and the states are as without it."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import SimpleQueue
@@ -14,10 +15,13 @@ from distinput.columns.block import MOST_BYTES, Block, Failure, rows_within
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.files.source import stamp_of
+from distinput.names.words import seconds_text
 from distinput.ops.filter import Filter, Where
 from distinput.ops.map import FusedMap
 from distinput.ops.map_rows import FusedMapRows
 from distinput.ops.piece_lanes import (
+    AHEAD,
     ProcessLanes,
     ServiceLanes,
     Sharing,
@@ -25,7 +29,8 @@ from distinput.ops.piece_lanes import (
     steps_for_service,
     word_of_steps,
 )
-from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece, chain_below, in_place_of
+from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece, chain_below, files_of, in_place_of, numbered
+from distinput.ops.reader import Reader
 from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, normalized
 from distinput.plan.families import Fused, Neighbours, OneForOne, SameElements, Transparent
@@ -62,8 +67,9 @@ class OnWorkers(Transparent):
 
     The steps that call functions, and depend on single elements alone (`map`, `map_rows`, `filter`, `parse_example`), run at
     the workers. Each worker gets pieces: elements of the input of these steps, as columns. What depends on more than one
-    element (`batch`, `shuffle`, `zip`) and what reads the source stays here, and so does what a shuffle fetches by position;
-    `explain` says which steps go to workers. What a killed process had to do is done again by another one. Where nobody knows
+    element (`batch`, `shuffle`, `zip`) stays here, and so does what a shuffle fetches by position. Records of local files that
+    can be fetched by number are read at workers that have the same files, others here; `explain` says which, and which steps go
+    to workers. What a killed process had to do is done again by another one. Where nobody knows
     what a function returns, the first element of a pass is made here, and decides what the others must look like.
 
     Shapes and order: unchanged. State: that of the input: a state that was saved with this step restores without it, and the
@@ -73,16 +79,16 @@ class OnWorkers(Transparent):
       service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine. For a running
         cluster, the address of a Dask scheduler ("tcp://host:8786") or of Ray ("ray://host:10001"; "ray" for the one of this
         program), a `distributed.Client`, or a `concurrent.futures.Executor`.
-      max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker. Never more
+      max_outstanding_requests: how many pieces may be under way or wait to be used; None: four for each worker. Never more
         than hold 256 MiB with their results.
       shared_bytes: of the last results, that other jobs get which send the same pieces to the same Dask cluster or executor:
-        those with the same pipeline, at the same place. 0: none. Elsewhere nothing is shared.
+        those with the same pipeline, at the same place; at Ray to those of the same program. 0: none.
       target_workers: "ANY": all pieces go to workers. "AUTO": those stay here whose way to a worker and back would cost this
         program more than their work, as measured; not where results are shared.
 
     Raises:
-      InvalidArgumentError: `service` names no workers, `max_outstanding_requests` is less than 1, `shared_bytes` is negative,
-        or `target_workers` is neither "ANY" nor "AUTO".
+      InvalidArgumentError: `service` names no workers, `max_outstanding_requests` is less than 1, `shared_bytes` is negative
+        or given with workers that no other job reaches, or `target_workers` is neither "ANY" nor "AUTO".
       TypeError: `service` is nothing of these, or at iteration, a function cannot be sent to a process.
       EngineMissing: at iteration, the package of the cluster is not installed.
       FailedPreconditionError: at iteration, a worker of a cluster has another version of the code.
@@ -109,6 +115,14 @@ class OnWorkers(Transparent):
     def __post_init__(self) -> None:
         _ = self.workers
         normalized(self, "shared_bytes", at_least("on_workers", "shared_bytes", self.shared_bytes, 0))
+        if self.shared_bytes and self.workers[0] != "service":
+            kind, count = self.workers
+            pool = "Thread" if kind == "threads" else "Process"
+            raise InvalidArgumentError(
+                f"on_workers: jobs share what is made at workers that all of them reach, and {self.service!r} has workers for "
+                f"this dataset alone; give all jobs one `concurrent.futures.{pool}PoolExecutor({count})`, or a Dask cluster "
+                "where they are several programs; or leave out shared_bytes, or cross_trainer_cache"
+            )
         if self.target_workers not in ("ANY", "AUTO"):
             raise InvalidArgumentError(
                 f"on_workers: target_workers must be 'AUTO' or 'ANY', got {self.target_workers!r}"
@@ -138,7 +152,9 @@ class OnWorkers(Transparent):
         found = [words for step in walk(self.divided) if isinstance(step, _Divided | _Served) for words in step.served]
         if not found:
             return ("nothing goes to workers: no step below calls a function on single elements",)
-        return ("at workers: " + ", ".join(found),)
+        divided = [step for step in walk(self.divided) if isinstance(step, _Divided)]
+        more = [words for step in divided for words in (step.reading, step.chosen) if words]
+        return "at workers: " + ", ".join(found), *more
 
     def stream(self, state: State, run: Run) -> Stream:
         if run.run_ahead is not None or run.sampling:  # nothing may be made ahead
@@ -441,6 +457,22 @@ class _Divided(Transparent):
         return [str(step) for step in reversed(self.chain)]
 
     @property
+    def reading(self) -> str:
+        """Who reads records of files, in words; empty: there are none, or workers are threads."""
+        readers = [step.op for step in walk(self.base) if step.reads_files]
+        if not readers or self.workers[0] == "threads":
+            return ""
+        return f"{', '.join(readers)}: {'read at workers' if self.numbered else 'read here, and sent to workers'}"
+
+    @property
+    def chosen(self) -> str:
+        """What AUTO found out, in words; empty: it does not choose."""
+        if not self.auto or self.sharing is not None:
+            return ""
+        trial = vars(self).get("trial")
+        return "AUTO: no pass has measured yet whether workers pay" if trial is None else f"AUTO: {trial}"
+
+    @property
     def base(self) -> Node:
         """What the chain reads."""
         return self.chain[-1].inputs[0]
@@ -482,7 +514,13 @@ class _Divided(Transparent):
         top = in_place_of(base, known, lookups=files)
         for step in reversed(self.chain):
             top = step.with_inputs((top,)).same_as(step)
-        return PieceTask(top, self.depth, elsewhere=elsewhere)
+        reader = self.numbered[1] if elsewhere and self.numbered else None
+        return PieceTask(top, self.depth, elsewhere=elsewhere, reader=reader)
+
+    @cached_property
+    def numbered(self) -> tuple[Node, Reader] | None:
+        """The base with numbers in the place of records, which workers read; None: they get the records."""
+        return None if self.workers[0] == "threads" or self.shared_bytes else numbered(self.base)
 
     def _inside(self, state: State) -> tuple[State, int] | None:
         """Where the base stands in a state of the chain; None: steps above the last one are in the middle of a block."""
@@ -508,7 +546,12 @@ class _Divided(Transparent):
         place = None if state is None else self._inside(state)
         if place is None:
             return
-        source = _Source(self, *place, run)
+        copy, step = self.numbered[0] if self.numbered else self.base, self.base
+        while copy is not step and not isinstance(step, Reader):
+            run.counters[id(copy)] = run.counter(step)
+            copy, step = copy.inputs[0], step.inputs[0]
+        run.counters[id(copy)] = run.counter(step)
+        source = _Source(self, *place, run, reads_here=run.tolerant)
         try:
             yield from self._first_pieces(source, run)
             with self._lanes(run) as lanes:
@@ -556,34 +599,40 @@ class _Divided(Transparent):
         """Elements made here up to the first one, which decides what the next ones must look like."""
         settled = all(_is_settled(step) for step in self.chain)
         while not settled and (piece := source.next()) is not None:
+            piece = self._read_here(piece, run)
             result = self._alone((piece, run.tolerant, run.past_damage))
             source.took(piece, result)
             settled = any(isinstance(made, Block) and made.size for made, _ in result.items)
-            yield from self._delivered(result, run)
+            yield from self._delivered(result, run, piece.error)
 
     def _pieces(self, source: "_Source", lanes: ThreadLanes | ProcessLanes | ServiceLanes, run: Run) -> Stream:
         counter, auto, trial = run.counter(self), self.auto and self.sharing is None, self.trial
         waiting: deque[tuple[WorkPiece, Any, float]] = deque()
         run.holding.append(waiting)
+        unread = 0  # pieces that workers could not read
         warm = 0  # pieces that workers have made: they import and connect for the first ones
         while True:
             counter.workers = lanes.count
             source.seconds, source.most_bytes = lanes.piece_seconds, lanes.most_bytes
-            full = len(waiting) >= (self.most or 2 * lanes.count) or source.full or source.ended
+            full = len(waiting) >= (self.most or AHEAD * lanes.count) or source.full or source.ended
             full = full or bool(waiting and source.may_stall())
             if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
                 piece, ticket, way = waiting.popleft()
                 begin = Run.clock()
-                if ticket is None:
+                result = None if ticket is None else counter.waits(lanes.receive, ticket)
+                if result is None or result.unread:
+                    unread += result is not None
+                    source.given_back(piece)
+                    piece = self._read_here(piece, run)
+                    source.given(piece)
                     result = self._alone((piece, run.tolerant, run.past_damage))
                 else:
-                    result = counter.waits(lanes.receive, ticket)
                     counter.worked += result.seconds
                     warm += 1
                     if auto and warm > 2 * lanes.count and piece.rows >= source.size:
                         trial.took(piece.rows, way + Run.clock() - begin, result.seconds)
                 source.took(piece, result)
-                yield from self._delivered(result, run)
+                yield from self._delivered(result, run, piece.error)
             elif full:
                 return
             elif (next_piece := source.next()) is not None:
@@ -593,6 +642,11 @@ class _Divided(Transparent):
                     counter.choice = "here: the way to workers cost more than the work" if cheap else "workers"
                 here = here or any(type(block) is Failure for block, _ in next_piece.blocks)  # an error of the base
                 begin = Run.clock()
+                if unread:
+                    source.given_back(next_piece)
+                    next_piece = self._read_here(next_piece, run)
+                    source.given(next_piece)
+                    here = here or next_piece.error is not None
                 ticket = None if here else lanes.send((next_piece, run.tolerant, run.past_damage))
                 waiting.append((next_piece, ticket, Run.clock() - begin))
 
@@ -600,7 +654,18 @@ class _Divided(Transparent):
     def _alone(self) -> PieceTask:
         return self._task(elsewhere=False)
 
-    def _delivered(self, result: Result, run: Run) -> Stream:
+    def _read_here(self, piece: WorkPiece, run: Run) -> WorkPiece:
+        """A piece with its records; fewer, and the error, where they cannot be read."""
+        if piece.stamps is None:
+            return piece
+        place = self._inside(piece.state)
+        assert place is not None
+        with closing(_Source(self, *place, run, reads_here=True)) as source:
+            source.size, source.seconds = piece.rows, math.inf
+            made = source.next() or WorkPiece(piece.state, [], 0, None)
+            return made._replace(error=source.error)
+
+    def _delivered(self, result: Result, run: Run, behind: Exception | None = None) -> Stream:
         for step, (blocks, rows, seconds) in zip(self.chain, result.counts, strict=True):
             counter = run.counter(step)
             counter.blocks += blocks
@@ -610,6 +675,8 @@ class _Divided(Transparent):
             yield (Failure(self._raised(made)) if isinstance(made, Told) else made), state
         if result.error is not None:
             raise self._raised(result.error)
+        if behind is not None:
+            raise behind
 
     def _raised(self, told: Told) -> Exception:
         """An error of a worker, of which is known what was known there."""
@@ -640,9 +707,17 @@ class _WayTrial(ThreadTrial):
 
     Args:
       work: seconds that workers took for the pieces of this trial.
+      way: seconds of this program for each element.
     """
 
     work: float = 0.0
+    way: float = 0.0
+
+    def __str__(self) -> str:
+        if not self.faster and not self.not_before:
+            return "at workers until it is measured whether that pays"
+        where = "at workers" if self.faster else "here for now"
+        return f"{where}, since an element costs {seconds_text(self.alone)}, and by way of workers {seconds_text(self.way)}"
 
     def took(self, rows: int, way: float, work: float) -> None:
         """Count a piece that a worker has made.
@@ -653,7 +728,7 @@ class _WayTrial(ThreadTrial):
           work: seconds that the worker took.
         """
         self.work += work
-        self.alone = self.work / (self._rows + rows)
+        self.alone, self.way = self.work / (self._rows + rows), (self._seconds + way) / (self._rows + rows)
         if self.counted(rows, way) is not None:
             self.work = 0.0
 
@@ -669,9 +744,12 @@ class _Source:
       most_bytes: of a piece and its results.
     """
 
-    def __init__(self, divided: _Divided, before: State, over: int, run: Run) -> None:
+    def __init__(self, divided: _Divided, before: State, over: int, run: Run, *, reads_here: bool) -> None:
         self._divided, self._before, self._over = divided, before, over
-        self._stream, self._stalls = opened_ahead(divided.base, before, run.by_block(), run.counter(divided))
+        self._reader: Reader | None
+        base, self._reader = (None if reads_here else divided.numbered) or (divided.base, None)
+        self._stamps: dict[str, str] = {}
+        self._stream, self._stalls = opened_ahead(base, before, run.by_block(), run.counter(divided))
         self._block: Block | None = None
         self._after = before
         self._first = 0  # row of the block in hand
@@ -689,8 +767,26 @@ class _Source:
     def next(self) -> WorkPiece | None:
         """The next piece; None at the end."""
         made = self._made()
-        self._under_way += made.rows if made else 0
+        if made is not None and self._reader is not None:
+            made = made._replace(stamps=self._stamps_of(files_of(self._reader, made.blocks)))
+        if made is not None:
+            self.given(made)
         return made
+
+    def given(self, piece: WorkPiece) -> None:
+        """Count what is under way."""
+        self._under_way += piece.rows
+
+    def given_back(self, piece: WorkPiece) -> None:
+        """No longer count it."""
+        self._under_way -= piece.rows
+
+    def _stamps_of(self, paths: list[str]) -> dict[str, str]:
+        for path in paths:
+            if path not in self._stamps:
+                with suppress(Exception):  # told where it is read
+                    self._stamps[path] = stamp_of(path)
+        return {path: self._stamps.get(path, "") for path in paths}
 
     def _made(self) -> WorkPiece | None:
         parts: list[tuple[Block, State | None]] = []

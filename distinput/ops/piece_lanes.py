@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from distinput.cluster.input_service import InputService
-from distinput.columns.block import MOST_BYTES
+from distinput.columns.block import MOST_BYTES, Block
 from distinput.columns.state import Digest
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
@@ -25,12 +25,17 @@ from distinput.plan.code import PYTHON
 from distinput.plan.fingerprint import fingerprint
 from distinput.plan.node import Node
 from distinput.plan.reach import ReachedCode
+from distinput.run.lent_memory import Borrower, Lent, Stored, UnseenError, machine, value_of
 from distinput.run.processes import Processes, pickled
 from distinput.run.run import Run
 from distinput.run.segments import Closed, Packed, dumps_with_buffers
 
 _PIECE_SECONDS = 0.02
 """Work that a piece should be."""
+
+
+AHEAD = 4
+"""Pieces under way for each worker: one it has, one waits for it, and two may wait for an earlier one of another worker."""
 
 
 class ThreadLanes:
@@ -125,6 +130,9 @@ _PIECES_A_SECOND = 100
 _MOST_PIECE_BYTES, _MOST_HERE = 8 * MOST_BYTES, 64 * MOST_BYTES
 """Bytes of one piece, and of those that are under way."""
 
+_LEAST_LENT, _MOST_MAPPED = 1 << 17, 64
+"""Bytes of a block that another process of this machine may be lent, and how many of its rooms stay mapped."""
+
 _LOOK_SECONDS = 0.2
 """How often a wait looks whether the iteration was closed."""
 
@@ -142,9 +150,9 @@ _NOBODY_SECONDS = 300.0
 class _SentPiece:
     """A piece at a service."""
 
-    content: Packed
-    elements: int
+    given: tuple[WorkPiece, bool, bool]
     future: "Future[Any]"
+    lent: Lent
     tries: int = 1
 
 
@@ -176,6 +184,10 @@ class ServiceLanes:
     ) -> None:
         self._service, self._run, self._chain, self._data, self._sharing = service, run, chain, steps, sharing
         self._steps = service.shared(steps, sharing.word if sharing else "")
+        self._begun = Run.clock()
+        self._borrower = Borrower(_MOST_MAPPED)
+        self._machine = machine() if service.keeps and sharing is None else ""
+        self._near = False  # whether the last worker that answered was at this machine
         self._under_way: set[Future[Any]] = set()
         self._kept: deque[tuple[Future[Any], int]] = deque()
         self._kept_bytes = 0
@@ -190,20 +202,30 @@ class ServiceLanes:
 
     @property
     def piece_seconds(self) -> float:
-        """Work that a piece should be: a scheduler and the consumer need some milliseconds for each."""
-        return max(0.05, self.count / _PIECES_A_SECOND)
+        """Work that a piece should be: each costs a scheduler and the consumer milliseconds. Long passes have longer ones."""
+        return max(0.05, self.count / _PIECES_A_SECOND, min(0.2, (Run.clock() - self._begun) / 8))
 
     @property
     def most_bytes(self) -> int:
-        """Of a piece: as many as two for each worker may have here together, but neither few nor very many."""
-        return max(MOST_BYTES, min(_MOST_PIECE_BYTES, _MOST_HERE // (2 * self.count)))
+        """Of a piece: as many as all under way may have here together, but neither few nor very many."""
+        return max(MOST_BYTES, min(_MOST_PIECE_BYTES, _MOST_HERE // (AHEAD * self.count)))
 
     def send(self, given: tuple[WorkPiece, bool, bool]) -> _SentPiece:
         """Hand a piece to the service."""
-        piece, *asked = given
+        piece, tolerant, past_damage = given
         blocks = [(packed(block), after) for block, after in piece.blocks]
-        content = _as_packed((piece._replace(blocks=blocks), *asked))
-        return _SentPiece(content, piece.rows, self._submitted(content, self._word(content)))
+        return self._sent((piece._replace(blocks=blocks), tolerant, past_damage))
+
+    def _sent(self, given: tuple[WorkPiece, bool, bool], tries: int = 1) -> _SentPiece:
+        lent, (piece, *asked) = Lent(), given
+        if self._near:
+            blocks = [(_kept(block, lent), after) for block, after in piece.blocks]
+            piece = piece._replace(blocks=blocks)
+        content = _as_packed((piece, *asked))
+        message = _Message(content, self._machine and (self._machine, os.getpid()), lent or None)
+        return _SentPiece(
+            given, self._submitted(message, "" if tries > 1 else self._word(content), again=tries > 1), lent, tries
+        )
 
     def _word(self, content: Packed) -> str:
         """What only a piece with the same steps, place and elements has; empty: none is needed."""
@@ -231,26 +253,33 @@ class ServiceLanes:
         while True:
             try:
                 answer: _Answer = self._awaited(sent)
+                views = self._borrower.taken(answer.lent) if answer.lent else []
             except (Closed, UnavailableError, KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as lost:  # Dask's for a call that it forgot is no Exception
                 self._under_way.discard(sent.future)
                 if sent.tries >= _TRIES or self._service.gave_up(lost):
                     raise UnavailableError(
-                        f"on_workers: the workers were lost again and again while they had the same {sent.elements} elements "
-                        f"of {self._chain}, the last time with {type(lost).__name__}: {lost}; the function may end its worker, "
-                        "or need more memory than there is"
+                        "on_workers: the workers were lost again and again while they had the same "
+                        f"{sent.given[0].rows} elements of {self._chain}, the last time with {type(lost).__name__}: {lost}; "
+                        "the function may end its worker, or need more memory than there is"
                     ) from lost
-                sent.tries += 1
-                sent.future = self._submitted(sent.content, again=True)
+                if isinstance(lost, UnseenError):
+                    self._machine, self._near = "", False  # all memory is sent
+                vars(sent).update(vars(self._sent(sent.given, sent.tries + 1)))
                 continue
             self._under_way.discard(sent.future)
+            if answer.unseen:
+                self._machine, self._near = "", False
+                vars(sent).update(vars(self._sent(sent.given, sent.tries)))
+                continue
+            self._near = answer.near and bool(self._machine)
             if self._sharing is not None and answer.content is not None:
                 self._keep(sent.future, answer.content.nbytes, self._sharing.most_bytes)
                 answer = replace(
                     answer, content=Packed(answer.content.data, answer.content.buffers)
                 )  # others have it too
-            return self._opened(answer)
+            return self._opened(answer, views)
 
     def _keep(self, future: "Future[Any]", nbytes: int, most: int) -> None:
         """Hold the last results, so that jobs which are behind this one get them."""
@@ -267,11 +296,11 @@ class ServiceLanes:
         self._kept.clear()
         self._service.close()
 
-    def _submitted(self, content: Packed, word: str = "", *, again: bool = False) -> "Future[Any]":
+    def _submitted(self, message: "_Message", word: str = "", *, again: bool = False) -> "Future[Any]":
         try:
             if again:  # the steps may be lost, too
                 self._steps = self._service.shared(self._data)
-            future = self._service.submit(_answered, self._steps, content, word=word)
+            future = self._service.submit(_answered, self._steps, message, word=word)
         except Exception as error:
             raise UnavailableError(
                 f"on_workers: the service takes no more work ({type(error).__name__}: {error}); start it again, and go on from "
@@ -302,14 +331,31 @@ class ServiceLanes:
                     "`dask worker SCHEDULER`, and go on from the last state that was saved"
                 )
 
-    def _opened(self, answer: "_Answer") -> Result:
+    def _opened(self, answer: "_Answer", views: list[memoryview]) -> Result:
         if answer.refused:
             raise FailedPreconditionError(f"on_workers: {answer.refused}; the work was that of {self._chain}")
         if answer.content is None:
             raise RuntimeError(f"on_workers: a worker of the service on {answer.worker} failed:\n{answer.trace}")
         result: Result = answer.content.unpacked()
+        if views:
+            result = result._replace(items=_read(result.items, views))
         _note_traces(result, f"in a worker of the service, {answer.worker}")
         return result
+
+
+@dataclass(eq=False)
+class _Message:
+    """What a worker of a service gets.
+
+    Args:
+      content: a piece.
+      consumer: the machine and the number of the process that sends it; empty: none that can be lent memory.
+      lent: where large blocks are that are not in `content`; None: all of them are.
+    """
+
+    content: Packed
+    consumer: tuple[str, int] | str
+    lent: Any
 
 
 @dataclass(eq=False)
@@ -321,12 +367,30 @@ class _Answer:
       content: a result; None: there is none.
       refused: why the worker took no work.
       trace: of an error that no function raised.
+      near: whether it is another process of the consumer's machine.
+      unseen: whether the memory that it was lent is not to be seen there.
+      lent: where large blocks are that are not in `content`; None: all of them are.
     """
 
     worker: str
     content: Packed | None = None
     refused: str = ""
     trace: str = ""
+    near: bool = False
+    unseen: bool = False
+    lent: Any = None
+
+
+def _kept(block: Any, lent: Lent) -> Any:
+    """A block, or where it is in memory that is lent."""
+    if isinstance(block, Block) and block.nbytes >= _LEAST_LENT:
+        with suppress(OSError):  # there is no room, by a limit of files' sizes for example
+            return lent.put(block)
+    return block
+
+
+def _read(items: list[tuple[Any, Any]], views: list[memoryview]) -> list[tuple[Any, Any]]:
+    return [(value_of(made, views) if type(made) is Stored else made, state) for made, state in items]
 
 
 def steps_for_service(task: PieceTask) -> bytes:
@@ -357,7 +421,7 @@ def _words_of(task: PieceTask) -> list[dict[str, Any]]:
 _CODE = ("step", "code", "held")
 
 
-def _answered(steps: bytes, content: Packed) -> _Answer:
+def _answered(steps: bytes, message: _Message) -> _Answer:
     """What a worker of a service does with a piece."""
     worker = f"process {os.getpid()} on {platform.node()}"
     try:
@@ -368,12 +432,23 @@ def _answered(steps: bytes, content: Packed) -> _Answer:
             task = _task_of(steps)
     except _RefusedError as refusal:
         return _Answer(worker, refused=f"{worker} {refusal}")
+    near, lent = message.consumer[:1] == (machine(),) and message.consumer[1] != os.getpid(), Lent()
     try:
-        result = _as_packed(task(content.unpacked()))
+        piece, *asked = message.content.unpacked()
+        if message.lent:
+            piece = piece._replace(blocks=_read(piece.blocks, _BORROWER.taken(message.lent)))
+        result = task((piece, *asked), keep=(lambda block: _kept(block, lent)) if near else lambda block: block)
+        content = _as_packed(result)
+    except UnseenError:
+        return _Answer(worker, unseen=True)
     except Exception:  # noqa: BLE001 - told to the consumer
         return _Answer(worker, trace=traceback.format_exc().rstrip())
     idle.put(task)
-    return _Answer(worker, result)
+    return _Answer(worker, content, near=near, lent=lent or None)
+
+
+_BORROWER = Borrower(16)
+"""Of a worker."""
 
 
 def _as_packed(value: Any) -> Packed:

@@ -3,15 +3,26 @@
 
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Never, final
 
-from distinput.columns.block import Block, Failure, Trouble, is_defect_within, trouble_of
+import numpy as np
+
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, Trouble, is_defect_within, trouble_of
+from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
+from distinput.errors import DistinputError
+from distinput.files.paths import local_path
+from distinput.files.source import stamp_of
 from distinput.functions.workers import packed, sendable
+from distinput.ops.reader import Reader
+from distinput.ops.slices import Slices
 from distinput.plan.node import Node
 from distinput.run.run import Run
+from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
 
@@ -23,12 +34,16 @@ class WorkPiece(NamedTuple):
       blocks: of the base, each with the state after it; None: not all of the last block is in the piece.
       over: rows of the first block that are not sent: they stand before the mark.
       cut: the mark behind the last row, if the last block is not whole.
+      stamps: of the files that hold the records, where the blocks are of their numbers; None: they are of the records.
+      error: what ended the base behind these elements.
     """
 
     state: State
     blocks: list[tuple[Block, State | None]]
     over: int
     cut: State | None
+    stamps: dict[str, str] | None = None
+    error: Exception | None = None
 
     @property
     def rows(self) -> int:
@@ -60,12 +75,14 @@ class Result(NamedTuple):
       error: what ended the stream.
       seconds: of work.
       counts: blocks, rows and seconds of each step of the chain.
+      unread: whether the records could not be read there, or are of another version.
     """
 
     items: list[tuple[Block | Told, State]]
     error: Told | None
     seconds: float
     counts: list[tuple[int, int, float]]
+    unread: bool = False
 
 
 @final
@@ -161,6 +178,95 @@ def in_place_of(base: Node, known: Spec, *, lookups: bool) -> Node:
 _CUT: State = {"cut": True}
 
 
+# ----------------------------------------------------------------------------
+# Records that are read where they are needed: the base gives their numbers.
+# ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RecordNumbers(Node):
+    """The numbers of the records of a reader that fetches, with the states that it has.
+
+    Shapes: scalars. State: that of the reader.
+
+    Args:
+      input: the reader, over names in memory.
+    """
+
+    harmless: ClassVar[bool] = True
+    input: Reader
+
+    @cached_property
+    def spec(self) -> Spec:
+        return Spec.leaf((), np.int64)
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        return self.input.start_at(row, epoch)
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return ColumnBlock(LEAF, [Dense(np.asarray(rows, np.int64))], len(rows))
+
+    def stream(self, state: State, run: Run) -> Stream:
+        assert self.input.counts is not None
+        _, ends = self.input.counts
+        file = state["input"]["row"] + state["skip"]
+        row = int(ends[file]) + (state["position"] or {"row": 0})["row"] if file < len(ends) - 1 else int(ends[-1])
+        while row < ends[-1]:
+            numbers = np.arange(row, min(row + MOST_ROWS, int(ends[-1])))
+            row += len(numbers)
+            after = self.input.start_at(row, 0)
+            assert after is not None
+            yield self.fetch(numbers, 0), after
+
+
+def numbered(base: Node) -> tuple[Node, Reader] | None:
+    """A base that gives numbers of records in the place of records, and their reader; None: it cannot.
+
+    Between them stand only steps that choose by position. The files are local: where a name is another file, or none, its stamp
+    tells.
+    """
+    if isinstance(base, Reader):
+        slices = base.input if isinstance(base.input, Slices) and base.format.fetches else None
+        names = [] if slices is None else list(slices.block.elements())
+        if not names or base.on_error not in (None, "raise") or not all(local_path(name.decode()) for name in names):
+            return None
+        with suppress(DistinputError, OSError):  # of a file that cannot be counted, told where it is read
+            several = [] if base.counts is None else np.flatnonzero(np.diff(base.counts[1]) > 1).tolist()
+            if several and base.format.seek(names[several[0]].decode(), 1) is not None:
+                return RecordNumbers(base, origin=base.origin), base
+        return None
+    if len(base.inputs) != 1 or base.keeps or not (base.by_position or base.shuffles):
+        return None
+    below = numbered(base.inputs[0])
+    return None if below is None else (base.with_inputs((below[0],)), below[1])
+
+
+def files_of(reader: Reader, blocks: list[tuple[Block, State | None]]) -> list[str]:
+    """The files that hold the records with some numbers."""
+    assert reader.counts is not None
+    names, ends = reader.counts
+    return [
+        names[file] for block, _ in blocks for file in np.unique(np.searchsorted(ends, _numbers(block), "right") - 1)
+    ]
+
+
+def _numbers(block: Block) -> Ints:
+    (column,) = block.columnar().columns
+    assert isinstance(column, Dense)
+    return column.array
+
+
 class PieceTask:
     """What a worker does with pieces.
 
@@ -168,10 +274,12 @@ class PieceTask:
       top: the first step of a chain, over what `in_place_of` gave.
       depth: how many steps it has.
       elsewhere: whether results go to another process.
+      reader: of the records of which pieces have the numbers.
     """
 
-    def __init__(self, top: Node, depth: int, *, elsewhere: bool) -> None:
-        self.top, self.depth, self.elsewhere = top, depth, elsewhere
+    def __init__(self, top: Node, depth: int, *, elsewhere: bool, reader: Reader | None = None) -> None:
+        self.top, self.depth, self.elsewhere, self.reader = top, depth, elsewhere, reader
+        self.counts = None if reader is None else reader.counts  # which no worker has to find out
 
     def __repr__(self) -> str:
         return ", ".join(map(str, self.steps))
@@ -181,7 +289,19 @@ class PieceTask:
         """The chain, its first step first."""
         return chain_below(self.top, self.depth)
 
-    def __call__(self, given: tuple[WorkPiece, bool, bool], over: Callable[[], bool] | None = None) -> Result:
+    def __call__(
+        self,
+        given: tuple[WorkPiece, bool, bool],
+        over: Callable[[], bool] | None = None,
+        keep: Callable[[Block], Any] = lambda block: block,
+    ) -> Result:
+        """What the steps make of a piece, and of which errors.
+
+        Args:
+          given: the piece, and how its run is to treat errors.
+          over: whether nobody wants the rest.
+          keep: called with each block as soon as it is made; what it returns stands for the block.
+        """
         piece, tolerant, past_damage = given
         steps = self.steps
         run = _PieceRun(steps)
@@ -190,11 +310,16 @@ class PieceTask:
         items: list[tuple[Block | Told, State]] = []
         last_error: Told | None = None
         begin = Run.clock()
+        if piece.stamps is not None:
+            try:
+                run.piece = piece = self._read(piece)
+            except Exception:  # noqa: BLE001 - the consumer reads them, and finds out where that fails
+                return Result([], None, 0.0, [], unread=True)
         with run:
             stream = self.top.open(piece.state, run)
             try:
                 for block, state in stream:
-                    made = self._told(block.error, steps) if type(block) is Failure else self._made(block)
+                    made = self._told(block.error, steps) if type(block) is Failure else keep(self._made(block))
                     items.append((made, self._whole(state, piece)))
                     if over is not None and over():
                         break
@@ -204,6 +329,14 @@ class PieceTask:
                 stream.close()  # type: ignore[attr-defined]
         counters = [run.counter(step) for step in steps]
         return Result(items, last_error, Run.clock() - begin, [(c.blocks, c.rows, c.own) for c in counters])
+
+    def _read(self, piece: WorkPiece) -> WorkPiece:
+        assert self.reader is not None
+        assert piece.stamps is not None
+        vars(self.reader)["counts"] = self.counts
+        if any(stamp_of(path) != stamp for path, stamp in piece.stamps.items()):
+            raise LookupError("another version of a file")
+        return piece._replace(blocks=[(self.reader.fetch(_numbers(block), 0), after) for block, after in piece.blocks])
 
     def _made(self, block: Block) -> Block:
         return packed(block) if self.elsewhere else block.materialize()

@@ -183,7 +183,7 @@ class _Segment:
         return not alone(self._memory)
 
 
-def _memory_file(size: int) -> int:
+def memory_file(size: int) -> int:
     """A descriptor of `size` bytes that have no name."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("distinput", os.MFD_CLOEXEC)
@@ -192,7 +192,11 @@ def _memory_file(size: int) -> int:
 
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
-    os.ftruncate(descriptor, size)
+    try:
+        os.ftruncate(descriptor, size)
+    except OSError:
+        os.close(descriptor)
+        raise
     return descriptor
 
 
@@ -314,25 +318,25 @@ class SegmentConnection:
         many = len(self._theirs) >= _MOST_HELD and sum(other.held for other in self._theirs.values()) >= _MOST_HELD
         copies = many or not self._gives_views
         (count,) = struct.unpack_from("<q", segment.room, 0)
-        place = _aligned(8 + 8 * count)
+        place = aligned(8 + 8 * count)
         parts: list[Any] = []
         for length in struct.unpack_from(f"<{count}q", segment.room, 8):
             part = segment.memory[place : place + length]
             parts.append(part.copy() if copies else part)
-            place += _aligned(length)
+            place += aligned(length)
         return parts
 
     def _written(self, parts: list[memoryview]) -> tuple[_Segment, int | None]:
         """A segment that holds the parts, and its descriptor if the other process does not have it yet."""
         lengths = [part.nbytes for part in parts]
-        place = _aligned(8 + 8 * len(parts))
-        segment, descriptor = self._room(place + sum(map(_aligned, lengths)))
+        place = aligned(8 + 8 * len(parts))
+        segment, descriptor = self._room(place + sum(map(aligned, lengths)))
         segment.sent = self._sent + 1
         room = segment.room
         struct.pack_into(f"<{1 + len(parts)}q", room, 0, len(parts), *lengths)
         for part, length in zip(parts, lengths, strict=True):
             room[place : place + length] = part
-            place += _aligned(length)
+            place += aligned(length)
         return segment, descriptor
 
     def _room(self, size: int) -> tuple[_Segment, int | None]:
@@ -344,7 +348,7 @@ class SegmentConnection:
         # One that is free and too small is replaced, by the other process as well when it is told of the new one.
         number = free[0].number if free else len(self._mine)
         capacity = max(_LEAST, 1 << (size - 1).bit_length())
-        descriptor = _memory_file(capacity)
+        descriptor = memory_file(capacity)
         segment = _Segment(number, descriptor, capacity)
         if number == len(self._mine):
             self._mine.append(segment)
@@ -353,5 +357,6 @@ class SegmentConnection:
         return segment, descriptor
 
 
-def _aligned(size: int) -> int:
+def aligned(size: int) -> int:
+    """The next size at which an array may begin."""
     return -(-size // _ALIGN) * _ALIGN

@@ -66,3 +66,10 @@ def test_jax_loop(processes: int, devices: int, tmp_path: Path) -> None:
     assert f"{processes * devices} devices, every record exactly once in each of 3 epochs: True" in text
     assert re.findall(r", (\d+) steps$", text, re.MULTILINE) == ["16"] * 3
     assert losses(text) == pytest.approx([1.562643, 0.000001, 0.0], abs=2e-6)
+
+
+@pytest.mark.needs("distributed")
+def test_input_workers(tmp_path: Path) -> None:
+    text = output("dask", tmp_path, "input_workers.py", 1)
+    assert "at workers: map(map_func=features)" in text
+    assert "96 images, 96 of them different" in text

@@ -4,6 +4,7 @@
 import importlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -19,6 +20,8 @@ import pytest
 import distinput as di
 from distinput.data.experimental.service import distribute
 from distinput.errors import FailedPreconditionError, UnavailableError
+from distinput.ops import piece_lanes
+from distinput.run import lent_memory
 from tests.ops.iterating import until_error
 from tests.ops.test_on_workers import INT64, RANGE, double, odd, some
 
@@ -49,6 +52,14 @@ def of_version(text: str, folder: Path) -> Any:
     sys.modules.pop("input_code", None)
     importlib.invalidate_caches()
     return importlib.import_module("input_code").answer
+
+
+def large(x: Any) -> Any:
+    return np.full(50_000, x)
+
+
+def summed(x: Any) -> Any:
+    return x + x.sum()
 
 
 class Losing(Executor):
@@ -143,6 +154,78 @@ def test_killed_workers_lose_nothing(client: Any) -> None:
             killed += 1
     assert seen == list(range(600))
     assert killed == 2
+
+
+def large_blocks(client: Any) -> di.data.Dataset[Any]:
+    """Pieces and results of which each is lent to another process of this machine."""
+    rows = np.arange(40)[:, None] * np.ones(40_000)
+    return di.data.Dataset.from_tensor_slices(rows).map(summed).on_workers(client)
+
+
+def test_elements_that_are_kept_do_not_change(client: Any) -> None:
+    kept = [(x, int(x[0])) for _ in range(3) for x in RANGE(60).map(large).on_workers(client)]
+    assert [number for _, number in kept] == 3 * list(range(60))
+    kept[5][0][:] = 77
+    assert [int(x.sum()) // 50_000 for x, _ in kept] == [*range(5), 77, *range(6, 60), *range(60), *range(60)]
+    alone = np.arange(40) * 40_001
+    for _ in range(2):
+        assert [float(x[3]) for x in large_blocks(client)] == alone.tolist()
+
+
+def test_workers_of_a_cluster_read_files(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "a.npy", np.arange(40)[:, None] * np.ones(40_000))
+    alone = di.data.NpyDataset(str(tmp_path / "a.npy")).shuffle(40, 1, False).map(summed)
+    expected = [float(x[3]) for x in alone]
+    sent = []
+    send = piece_lanes.ServiceLanes.send
+    monkeypatch.setattr(
+        piece_lanes.ServiceLanes, "send", lambda lanes, given: (sent.append(given[0]), send(lanes, given))[1]
+    )
+    assert [float(x[3]) for x in alone.on_workers(client)] == expected
+    assert sum(block.nbytes for piece in sent for block, _ in piece.blocks) < 8 * 40 + 1
+    assert all(piece.stamps for piece in sent)
+
+
+@pytest.mark.parametrize("where", ["here", "there"])
+def test_memory_that_is_not_to_be_seen_is_sent(where: str, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def nothing(*_: Any) -> Any:
+        asked.append(where)
+        if where == "here":
+            raise lent_memory.UnseenError("no")
+        return [(lent_memory.Place(1, 999_999, 0, 0, 1 << 22), 1)]
+
+    if where == "here":
+        monkeypatch.setattr(lent_memory.Borrower, "taken", nothing)
+    else:
+        monkeypatch.setattr(lent_memory.Lent, "places", property(nothing))
+    assert [float(x[3]) for x in large_blocks(client)] == (np.arange(40) * 40_001).tolist()
+    assert asked or not lent_memory.machine()
+
+
+@pytest.mark.skipif(not lent_memory.machine(), reason="processes of this system cannot open each other's memory")
+def test_memory_is_written_again_when_nobody_reads_it() -> None:
+    borrower = lent_memory.Borrower(4)
+
+    def lend(number: int) -> tuple[Any, Any, Any]:
+        lent = lent_memory.Lent()
+        stored = lent.put(np.full(1000, number))
+        return lent, stored, pickle.loads(pickle.dumps(lent))
+
+    lent, stored, sent = lend(1)
+    array = lent_memory.value_of(stored, borrower.taken(sent))
+    part = array[5:9]
+    del array, lent
+    another, _, _ = lend(2)
+    assert another.places[0][0] != sent.places[0][0], "somebody reads it"
+    assert part.tolist() == [1] * 4
+    del part, another
+    rooms = {lent_memory.Place(*place) for place, _ in sent.places}
+    again = [lend(number) for number in range(3, 20)]
+    assert rooms & {lent.places[0][0] for lent, *_ in again}
+    with pytest.raises(lent_memory.UnseenError, match="another message"):
+        borrower.taken(sent)
 
 
 def test_a_function_that_ends_its_worker_is_named(client: Any) -> None:
@@ -251,6 +334,8 @@ def test_ray() -> None:
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL")
     try:
         assert plain(made("numbers").on_workers("ray")) == plain(made("numbers"))
+        jobs = [iter(made("numbers").on_workers("ray", shared_bytes=1 << 20)) for _ in range(2)]
+        assert [plain(job) for job in jobs] == 2 * [plain(made("numbers"))]
     finally:
         ray.shutdown()
 

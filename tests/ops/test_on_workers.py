@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -28,7 +29,7 @@ from tests.depth import cases
 from tests.ops.iterating import until_error
 
 RANGE = di.data.Dataset.range
-INT64 = di.TensorSpec([], "int64")
+INT32, INT64 = di.TensorSpec([], "int32"), di.TensorSpec([], "int64")
 NAMES = ["map", "filter", "map over filter", "batch", "shuffle between", "shuffle by position", "zip", "nothing"]
 SERVICES = ["threads:3", "processes:2"]
 
@@ -120,6 +121,96 @@ def test_random_pipelines_are_the_same_where_results_are_shared_or_made_here(
 ) -> None:
     with ThreadPoolExecutor(2) as executor:
         check_states(replace(pipeline).build(), pipeline.build().on_workers(executor, **more))
+
+
+FILES: dict[str, Any] = {
+    "npy": lambda names: di.data.NpyDataset([f"{name}.npy" for name in names]),
+    "lines": lambda names: di.data.TextLineDataset([f"{name}.txt" for name in names], index=True),
+    "fixed": lambda names: di.data.FixedLengthRecordDataset([f"{name}.bin" for name in names], 4),
+}
+CHOICES: dict[str, Any] = {
+    "all": lambda ds: ds,
+    "shuffle": lambda ds: ds.shuffle(9, 1, False),
+    "some": lambda ds: ds.shuffle(70, 1, False).repeat(2).skip(3).take(100).shard(2, 1),
+}
+
+
+def named_files(folder: Path, counts: tuple[int, ...] = (30, 0, 41)) -> list[str]:
+    for index, count in enumerate(counts):
+        rows = 100 * index + np.arange(count, dtype=np.int32)
+        np.save(folder / f"{index}.npy", rows)
+        (folder / f"{index}.txt").write_text("".join([f"{row}\n" for row in rows]))
+        (folder / f"{index}.bin").write_bytes(rows.tobytes())
+    return [str(folder / str(index)) for index in range(len(counts))]
+
+
+@pytest.fixture
+def executor() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(2) as made:
+        yield made
+
+
+@pytest.mark.parametrize("choice", list(CHOICES))
+@pytest.mark.parametrize("kind", list(FILES))
+def test_workers_read_records_that_can_be_fetched(
+    kind: str, choice: str, tmp_path: Path, executor: ThreadPoolExecutor
+) -> None:
+    alone = CHOICES[choice](FILES[kind](named_files(tmp_path))).map(by_thread)
+    served = alone.on_workers(executor)
+    assert ": read at workers" in served.explain()
+    expected = [x for x, _ in alone]
+    assert [x for x, _ in served] == expected
+    assert threading.get_ident() not in {int(thread) for _, thread in list(served)[1:]}
+    for saving, restoring in ((alone, served), (served, alone), (served, served)):
+        for taken in (0, 1, 29, 30, 31, 35):
+            with iter(saving) as elements:
+                assert [next(elements)[0] for _ in range(taken)] == expected[:taken]
+                state = json.loads(json.dumps(elements.state()))
+            assert [x for x, _ in restoring.restore(state)] == expected[taken:]
+
+
+@pytest.mark.parametrize("choice", list(CHOICES))
+def test_records_that_workers_have_in_another_version_are_read_here(
+    choice: str, tmp_path: Path, executor: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = CHOICES[choice](FILES["npy"](named_files(tmp_path))).map(by_thread)
+    served = alone.on_workers(executor, 2)
+    monkeypatch.setattr(on_workers, "stamp_of", lambda path: "another")
+    made = list(served)
+    assert [x for x, _ in made] == [x for x, _ in alone]
+    assert threading.get_ident() not in {int(thread) for _, thread in made[-10:]}, "but sent to workers"
+
+
+def test_a_file_that_is_missing_comes_after_what_was_read(tmp_path: Path, executor: ThreadPoolExecutor) -> None:
+    names = named_files(tmp_path)
+    alone = FILES["npy"]([names[0], str(tmp_path / "none"), names[2]]).map(by_thread, output_signature=(INT32, INT64))
+    before, error = until_error(alone)
+    found, same = until_error(alone.on_workers(executor))
+    assert [x for x, _ in found] == [x for x, _ in before]
+    assert (type(same), str(same).partition("\n")[0]) == (type(error), str(error).partition("\n")[0])
+
+
+def test_damage_comes_after_what_was_read_where_workers_read(tmp_path: Path, executor: ThreadPoolExecutor) -> None:
+    path = tmp_path / "a.tfrecord"
+    with di.io.TFRecordWriter(str(path)) as writer:
+        for number in range(50):
+            writer.write(b"%04d" % number)
+    alone = di.data.TFRecordDataset(str(path), index=True).map(by_thread)
+    assert "read at workers" in alone.on_workers(executor).explain()
+    data = bytearray(path.read_bytes())
+    data[20 * 37 + 13] ^= 1  # in record 37; each takes 20 bytes
+    status = path.stat()
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    before, error = until_error(alone)
+    found, same = until_error(alone.on_workers(executor))
+    assert [x for x, _ in found] == [x for x, _ in before]
+    assert len(before) <= 37
+    assert (type(same), str(same).partition("\n")[0]) == (type(error), str(error).partition("\n")[0])
+
+
+def by_thread(x: Any) -> Any:
+    return x, threading.get_ident()
 
 
 def process_id(x: Any) -> Any:
@@ -264,7 +355,7 @@ class Late(Executor):
         self.inner, self.seconds, self.calls, self.rows = ThreadPoolExecutor(2), seconds, 0, 0
 
     def submit(self, function: Any, /, *given: Any) -> Any:  # type: ignore[override]
-        self.calls, self.rows = self.calls + 1, self.rows + given[-1].unpacked()[0].rows
+        self.calls, self.rows = self.calls + 1, self.rows + given[-1].content.unpacked()[0].rows
         return self.inner.submit(self._called, function, *given)
 
     def _called(self, function: Any, *given: Any) -> Any:
@@ -286,6 +377,7 @@ def test_functions_that_are_cheaper_than_their_way_stay_here_by_choice() -> None
     chosen = elements.on_workers(far, target_workers="AUTO").batch(9000)
     assert plain(chosen) == plain(chosen) == expected
     assert of_step(chosen)["chose"] == "here: the way to workers cost more than the work"
+    assert "AUTO: here for now, since an element costs" in chosen.explain()
     before = far.calls
     assert plain(chosen) == expected
     assert far.calls - before < 40
@@ -293,8 +385,10 @@ def test_functions_that_are_cheaper_than_their_way_stay_here_by_choice() -> None
 
 def test_functions_that_take_longer_than_their_way_go_to_workers() -> None:
     served = RANGE(400).map(slowly).on_workers(Late(0.0), target_workers="AUTO")
+    assert "AUTO: no pass has measured yet whether workers pay" in served.explain()
     assert [int(x) for x, _ in served] == list(range(400))
     assert of_step(served)["chose"] == "workers"
+    assert "AUTO: at workers" in served.explain()
     assert "one more than 2 workers would take up to 33% of that away" in served.stats().bottleneck
 
 

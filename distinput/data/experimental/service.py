@@ -5,6 +5,7 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
+from distinput.cluster.input_service import is_service
 from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from distinput.names.lazy import lazy
@@ -85,11 +86,12 @@ def distribute(
       max_outstanding_requests: as for `on_workers`; -1 is None.
       data_transfer_protocol: changes nothing: the cluster's is used.
       compression: changes nothing: "AUTO", "SNAPPY" or None.
-      cross_trainer_cache: a `CrossTrainerCache`: jobs share what was made.
+      cross_trainer_cache: a `CrossTrainerCache`: jobs share what was made, at a cluster or executor that all of them name.
       target_workers: as for `on_workers`.
 
     Raises:
-      InvalidArgumentError: an argument has none of these values, or `service` names no workers.
+      InvalidArgumentError: an argument has none of these values, `service` names no workers, or jobs are to share what is made
+        by "threads:N" or "processes:N".
       FailedPreconditionError: consumers are to take turns with a dataset that may end.
       UnimplementedError: `job_name` is given alone, or `target_workers` is "LOCAL". The message says what to write.
 
@@ -130,16 +132,17 @@ def distribute(
         raise InvalidArgumentError(
             f"distribute: cross_trainer_cache must be a CrossTrainerCache or None, got {cross_trainer_cache!r}"
         )
-    if turns and cross_trainer_cache is None:
-        cross_trainer_cache = CrossTrainerCache(job_name)
-    if job_name is not None and cross_trainer_cache is None:
+    if job_name is not None and cross_trainer_cache is None and not turns:
         raise UnimplementedError(
-            f"distribute: job_name={job_name!r} lets programs share the elements of a job, and here each program gets all of "
-            "them; leave it out where one program reads; where several do, give consumer_index and num_consumers, let a "
-            "strategy divide the dataset, or write dataset.shard(num_shards, index)"
+            f"distribute: job_name={job_name!r} lets programs share the elements of a job, first come, first served, so that "
+            "no state could tell what is left; here each program gets all of them; leave it out where one program reads; where "
+            "several do, give consumer_index and num_consumers, let a strategy divide the dataset, or write "
+            "dataset.shard(num_shards, index)"
         )
     named = "://".join(service) if isinstance(service, tuple) and all(isinstance(x, str) for x in service) else service
     most = None if max_outstanding_requests == -1 else max_outstanding_requests
+    if turns and cross_trainer_cache is None and is_service(named):
+        cross_trainer_cache = CrossTrainerCache(job_name)
     shared = 0 if cross_trainer_cache is None else cross_trainer_cache.max_bytes
     return lambda dataset: _distributed(dataset, policy, turns, named, most, shared, target_workers)
 

@@ -81,6 +81,9 @@ def run(process: SeatProcess) -> Never:
             # Nothing of ours runs as a Dask task, so there is nothing for the sampling profiler to see.
             "distributed.worker.profile.enabled": False,
             "distributed.worker.daemon": False,
+            # Looks at the loop and at the machine, fifty and two times a second, for a dashboard that there is not.
+            "distributed.admin.tick.interval": "2s",
+            "distributed.admin.system-monitor.interval": "5s",
         }
     ):
         status = asyncio.run(_work(process))

@@ -372,6 +372,11 @@ def test_a_cluster_of_dask_is_named_by_its_client_address_or_protocol() -> None:
             "Number of shards must be greater",
         ),
         ({"cross_trainer_cache": object()}, InvalidArgumentError, "must be a CrossTrainerCache"),
+        (
+            {"cross_trainer_cache": service.CrossTrainerCache("x")},
+            InvalidArgumentError,
+            "Executor\\(2\\)`, or a Dask cluster",
+        ),
         ({"target_workers": "LOCAL"}, UnimplementedError, "service='threads:4'"),
         ({"target_workers": "x"}, InvalidArgumentError, "target_workers must be 'AUTO' or 'ANY', got 'x'"),
         ({"compression": "GZIP"}, InvalidArgumentError, "compression must be .* got 'GZIP'"),

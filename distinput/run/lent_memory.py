@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays for another process of this machine that is reached through a cluster: it maps the memory in which they lie.
+
+One process writes values into rooms, and whoever gets the news of them, however it travels, opens the rooms through `/proc`. A
+room has no name and ends with the processes that have it, so nothing stays of one that was killed. A room that nobody reads
+any more is written again: new memory costs ten times what a copy into used memory does.
+"""
+
+import mmap
+import os
+import pickle
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from weakref import finalize
+
+import numpy as np
+
+from distinput.run.segments import aligned, dumps_with_buffers, memory_file
+
+__all__ = ["Borrower", "Lent", "Place", "Stored", "UnseenError", "machine", "value_of"]
+
+
+_ROOM, _MOST_KEPT = 4 << 20, 64 << 20
+"""Bytes of a room unless an array needs more, and of those that are kept to be written again."""
+
+_HEADER = 64
+"""Bytes: whether somebody reads the room, and how often it was written, each a number of eight."""
+
+_FORKS = [0]
+"""How often this process was forked: a child has the views of its parent, which nobody counts."""
+
+
+class UnseenError(LookupError):
+    """Memory of another process is gone, or is not to be seen here."""
+
+
+class Stored(NamedTuple):
+    """A value in rooms.
+
+    Args:
+      data: its pickle.
+      parts: number of the room, offset and length of each of its arrays.
+    """
+
+    data: bytes
+    parts: list[tuple[int, int, int]]
+
+
+class Place(NamedTuple):
+    """Where a room is found."""
+
+    process: int
+    descriptor: int
+    device: int
+    inode: int
+    size: int
+
+
+@cache
+def machine() -> str:
+    """What processes have in common that can lend each other memory; empty where none can."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')} {os.getuid()}" if hasattr(os, "memfd_create") else ""
+    except OSError:
+        return ""
+
+
+class _Room:
+    """Memory that this process writes."""
+
+    def __init__(self, size: int) -> None:
+        self._descriptor = memory_file(size)
+        status = os.fstat(self._descriptor)
+        self.place = Place(os.getpid(), self._descriptor, status.st_dev, status.st_ino, size)
+        self._mapped = mmap.mmap(self._descriptor, size)
+        self.memory = memoryview(self._mapped)
+        self.header = np.frombuffer(self._mapped, np.int64, 2)
+
+    def is_begun(self) -> bool:
+        """Begin another message, unless somebody reads the last one."""
+        if self.header[0]:
+            return False
+        self.header[1] += 1  # first: who comes for the last message now finds another one
+        return not self.header[0]
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+
+_KEPT: deque[_Room] = deque()
+
+
+def _room_for(size: int) -> _Room:
+    for _ in range(len(_KEPT)):
+        try:
+            room = _KEPT.popleft()
+        except IndexError:
+            break
+        if room.place.size >= size and room.is_begun():
+            return room
+        _KEPT.append(room)
+    room = _Room(max(_ROOM, 1 << (size - 1).bit_length()))
+    room.is_begun()
+    return room
+
+
+class Lent:
+    """Rooms with values, for whom it was sent to by pickle. They are written again when nobody has this, or views of them."""
+
+    def __init__(self) -> None:
+        self._rooms: list[_Room] = []
+        self._end = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._rooms)
+
+    def put(self, value: Any) -> Stored:
+        """Write the arrays of a value.
+
+        Raises:
+          Exception: whatever pickling raises.
+        """
+        data, buffers = dumps_with_buffers(value)
+        parts = []
+        for buffer in buffers:
+            part = buffer.raw()
+            if not self._rooms or self._end + part.nbytes > self._rooms[-1].place.size:
+                self._rooms.append(_room_for(_HEADER + part.nbytes))
+                self._end = _HEADER
+            self._rooms[-1].memory[self._end : self._end + part.nbytes] = part
+            parts.append((len(self._rooms) - 1, self._end, part.nbytes))
+            self._end += aligned(part.nbytes)
+        return Stored(data, parts)
+
+    @property
+    def places(self) -> list[tuple[Place, int]]:
+        """Each room, and the number of its message."""
+        return [(room.place, int(room.header[1])) for room in self._rooms]
+
+    def __reduce__(self) -> Any:
+        return _Borrowed, (self.places,)
+
+    def __del__(self) -> None:
+        _KEPT.extend([room for room in self._rooms if room.place.process == os.getpid()])
+        while sum([room.place.size for room in list(_KEPT)]) > _MOST_KEPT:
+            try:
+                _KEPT.popleft()
+            except IndexError:
+                break
+
+
+class _Borrowed:
+    """What a `Lent` is at another process."""
+
+    def __init__(self, places: list[tuple[Place, int]]) -> None:
+        self.places = places
+
+    def __bool__(self) -> bool:
+        return bool(self.places)
+
+
+class _Mapping:
+    """A room of another process."""
+
+    def __init__(self, place: Place) -> None:
+        try:
+            descriptor = os.open(f"/proc/{place.process}/fd/{place.descriptor}", os.O_RDWR)
+            try:
+                status = os.fstat(descriptor)
+                if (status.st_dev, status.st_ino, status.st_size) != place[2:]:
+                    raise UnseenError("the memory of another process is gone")
+                self._mapped = mmap.mmap(descriptor, place.size)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise UnseenError(f"the memory of another process cannot be opened: {error}") from error
+        self._header = np.frombuffer(self._mapped, np.int64, 2)
+
+    def taken(self, message: int) -> memoryview:
+        """A message, which stays as long as somebody has a view of it."""
+        self._header[0] = 1  # before the look at what it is
+        if self._header[1] != message:
+            raise UnseenError("the memory of another process has another message")
+        array: Any = np.frombuffer(self._mapped, np.uint8)
+        finalize(array, _give_back, self._header, _FORKS[0]).atexit = False
+        return memoryview(array)
+
+
+def _give_back(header: Any, forks: int) -> None:
+    if forks == _FORKS[0]:
+        header[0] = 0
+
+
+class Borrower:
+    """Rooms of other processes that are mapped here, the last ones.
+
+    Args:
+      most: so many; the memory of others stays as long as somebody has a view of it.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._known = most, OrderedDict[Place, _Mapping]()
+
+    def taken(self, lent: Any) -> "list[memoryview]":
+        """The rooms of a `Lent` that was sent here.
+
+        Raises:
+          UnseenError: its process has ended, is elsewhere, or has written something else there.
+        """
+        views = []
+        for place, message in lent.places:
+            mapping = self._known.pop(place, None) or _Mapping(place)
+            self._known[place] = mapping
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+            views.append(mapping.taken(message))
+        return views
+
+
+def value_of(stored: Stored, views: Sequence[memoryview]) -> Any:
+    """A value in rooms; its arrays are views of them."""
+    buffers = [views[room][begin : begin + length] for room, begin, length in stored.parts]
+    return pickle.loads(stored.data, buffers=buffers)
+
+
+def _before_fork() -> None:
+    _FORKS[0] += 1
+
+
+if hasattr(os, "register_at_fork"):  # there is none on Windows, nor a fork
+    os.register_at_fork(before=_before_fork, after_in_child=_KEPT.clear)
