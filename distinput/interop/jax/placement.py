@@ -297,6 +297,13 @@ class Placement:
     def _put(self, hosts: Sequence[Sequence[Array]], shardings: Sequence[Any]) -> list[Any]:
         if self.on_host:
             hosts = [[_aligned(part) for part in parts] for parts in hosts]
+        if self._whole and self.on_host:
+            # `device_put` does the same, and takes half as long again.
+            joined = map(_joined, hosts)
+            return [
+                jax.make_array_from_callback(array.shape, sharding, array.__getitem__, dtype=array.dtype)
+                for array, sharding in zip(joined, shardings, strict=True)
+            ]
         if self._whole:
             if len(hosts) == 1:
                 return [jax.device_put(_joined(hosts[0]), shardings[0])]
