@@ -223,7 +223,7 @@ def _check_leaves(spec: Spec) -> None:
         if not isinstance(leaf, TensorSpec) or leaf.dtype.kind not in "biufcV":
             raise ValueError(
                 f"{_WHO}: {component(path)} is {'text' if isinstance(leaf, TensorSpec) else 'a dataset'}, which no JAX array "
-                "can hold; leave it out or turn it into numbers with map"
+                "can hold; leave it out, or turn it into numbers with as_uint8 or map"
             )
         if leaf.shape is None:
             raise ValueError(
