@@ -281,7 +281,7 @@ MAPPING: tuple[Ingredient, ...] = (
     Ingredient(
         "as_uint8",
         (AsUint8,),
-        lambda ds, _: ds.map(_listed).as_uint8().select(["k", "rows.t"]),
+        lambda ds, _: ds.map(_listed).as_uint8(["rows.t"]).select(["k", "rows.t"]),
         lambda p, _: [
             {"k": row["k"], "rows": {"t": RaggedTensor.from_list([[120], [121]], np.uint8)}}
             for row in (applied(_listed, element) for element in p.elements)
