@@ -5,6 +5,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ of JAX lie on all devices with a `NamedSharding`; `device_put` alone is the limi
 already, of a few bytes, so that nothing but the call is measured.
 """
 BATCH, WIDTH, FILES = 256, 64, 4
+TEXTS = 2048
 DEVICES, ROWS = 8, 8192
 """8192 rows of 256 float32 are 8 MiB."""
 FLAG = "--xla_force_host_platform_device_count"
@@ -90,6 +92,14 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 Contender("distinput, 2 workers", "peer", lambda: _torch(partial(_slices, records), 2), TORCH),
                 Contender("DataLoader, TensorDataset", "peer", lambda: _tensors(records), TORCH, 5.0),
                 Contender("DataLoader, 2 workers", "peer", lambda: _tensors(records, 2), TORCH, 5.0),
+            ],
+        ),
+        Case(
+            "PyTorch, text",
+            units,
+            [
+                Contender("distinput", "ours", lambda: _texts(records)),
+                Contender("bytes objects, joined by hand", "peer", lambda: _joined_texts(records), TORCH, 2.0),
             ],
         ),
         Case(
@@ -171,6 +181,44 @@ def _slices(count: int) -> Any:
 
     features, labels = _rows(count)
     return di.data.Dataset.from_tensor_slices({"x": features, "y": labels}).batch(BATCH)
+
+
+def _texts(count: int) -> Work:
+    import distinput as di
+
+    dataset = di.data.Dataset.from_tensor_slices(_words(count)).batch(TEXTS).as_uint8()
+    loader = di.interop.torch.Loader(dataset, rank=0, world_size=1)
+    return delivering(lambda: loader, plain=_parts)
+
+
+def _parts(texts: Any) -> Any:
+    return texts.values(), texts.offsets()
+
+
+def _joined_texts(count: int) -> Work:
+    """What a program does that gets the bytes objects of a batch."""
+    import torch
+
+    import distinput as di
+
+    batches: Any = di.data.Dataset.from_tensor_slices(_words(count)).batch(TEXTS)
+
+    def tensors() -> Iterator[Any]:
+        for batch in batches:
+            texts = batch.tolist()
+            offsets = torch.tensor([0, *accumulate(map(len, texts))])
+            numbers = torch.frombuffer(bytearray(b"".join(texts)), dtype=torch.uint8)
+            yield torch.nested.nested_tensor_from_jagged(numbers, offsets)
+
+    return delivering(tensors, plain=_parts)
+
+
+def _words(count: int) -> Any:
+    """Texts of 0 to 200 letters, in a column of Arrow."""
+    import pyarrow as pa
+
+    sizes = np.random.default_rng(SEED).integers(0, 200, count)
+    return pa.array([b"x" * size for size in sizes.tolist()], pa.binary())
 
 
 def _loader(dataset: Any, workers: int = 0) -> Work:

@@ -960,6 +960,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     if not TYPE_CHECKING:
         as_rows = transformation(lambda: ops.as_python.AsRows)
         as_text = transformation(lambda: ops.as_python.AsText)
+        as_uint8 = transformation(lambda: ops.as_python.AsUint8)
         batch = transformation(lambda: ops.batch.Batch)
         batch_by_tokens = transformation(lambda: ops.batch_by_tokens.BatchByTokens)
         bucket_by_sequence_length = transformation(lambda: ops.group_by_window.BucketBySequenceLength)

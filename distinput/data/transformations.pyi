@@ -83,6 +83,29 @@ class Transformations(Generic[T_co]):
         Source: distinput's own.
         """
 
+    def as_uint8(self, columns: Sequence[str] | None = None, name: str | None = None) -> Dataset[T_co]:
+        """Hand out text as arrays of its bytes: no object of Python is made for any of them, and PyTorch and JAX have such arrays.
+
+        Behind `batch` a batch of text is a `RaggedTensor`: the bytes of all texts, and where each begins and ends. That is a nested
+        tensor of PyTorch, and a pair of values and row splits for JAX. `bytes(row)` is the text again.
+
+        Shapes: text is `[length]`, arrays of text `[n]` are ragged tensors `[n, length]`, of uint8; the rest is unchanged.
+        Order: unchanged. State: that of the input.
+
+        Args:
+          columns: names of components, with dots in them for those of inner dicts; all text when None.
+
+        Raises:
+          InvalidArgumentError: a column is not there or is no text, is part of a sparse tensor, or of rows that `as_rows` makes.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.from_tensor_slices({"name": ["Ada", "Zoë"], "age": [30, 41]})
+        >>> next(iter(ds.batch(2).as_uint8()))["name"]
+        RaggedTensor([[65, 100, 97], [90, 111, 195, 171]], dtype=uint8)
+
+        Source: distinput's own; `tf.io.decode_raw` is for texts of one length.
+        """
+
     @overload
     def batch(
         self: Dataset[Never],

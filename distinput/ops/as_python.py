@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`as_text` and `as_rows`: elements with Python's `str` and lists of dicts, which are made when they are handed out."""
+"""`as_text`, `as_rows`, `as_uint8`: text and rows of Python, made when they are handed out; text as arrays of its bytes."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from distinput.columns.column import Column, Dense, Strings
+from distinput.columns.ragged import Arrays, Objects, Ragged, RaggedBatches, batches_of
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
 from distinput.plan.families import Restructured
@@ -16,7 +18,7 @@ from distinput.values.leaves import STRING
 from distinput.values.nest import Structure, flatten
 from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import RaggedTensor
-from distinput.values.spec import Spec, TensorSpec
+from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 # ----------------------------------------------------------------------------
 # What a structure makes of the leaves of an element; of specs, names and columns it makes what it would without.
@@ -122,18 +124,39 @@ def _sizes(lists: Any) -> Iterator[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _AsPython(Restructured):
-    @abstractmethod
-    def _structure(self) -> Structure:
-        """What makes the elements."""
+class _OfText(Restructured):
+    """What is done with text, all or that of some columns."""
 
-    @cached_property
-    def spec(self) -> Spec:
-        return replace(self.input.spec, structure=self._structure())
+    columns: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        normalized(self, "columns", _names(self.op, self.columns))
+
+    def _found(self, mapping: Callable[[Any], Any] | None) -> tuple[Structure, list[int]]:
+        """The structure, in which this makes the text of elements, and the places of the leaves that are this text."""
+        spec, left, places = self.input.spec, dict.fromkeys(self.columns or ()), []
+        leaves = enumerate(spec.leaves)
+
+        def walk(at: Structure, path: tuple[str, ...]) -> Structure:
+            if at.kind == "leaf":
+                (place, leaf), name = next(leaves), ".".join(path)
+                if not isinstance(leaf, TensorSpec) or leaf.dtype != STRING or (self.columns and name not in left):
+                    return at
+                left.pop(name, None)
+                places.append(place)
+                return replace(at, mapping=mapping)
+            return _with_children(at, path, walk)
+
+        made = walk(spec.structure, ())
+        if left:
+            raise InvalidArgumentError(
+                f"{self.op}: {next(iter(left))!r} is no component of text; elements are {spec.nest}"
+            )
+        return made, places
 
 
 @dataclass(frozen=True, eq=False)
-class AsText(_AsPython):
+class AsText(_OfText):
     """Hand out text as `str`; arrays of it, in batches and lists, are of `np.dtypes.StringDType`.
 
     Inside, and in `element_spec`, text stays bytes: it is decoded where an element is handed out, to a loop or to a function.
@@ -157,34 +180,88 @@ class AsText(_AsPython):
     Source: distinput's own.
     """
 
-    columns: Sequence[str] | None = None
-
-    def __post_init__(self) -> None:
-        normalized(self, "columns", _names("as_text", self.columns))
-
-    def _structure(self) -> Structure:
-        spec, left = self.input.spec, dict.fromkeys(self.columns or ())
-        leaves = iter(spec.leaves)
-
-        def walk(at: Structure, path: tuple[str, ...]) -> Structure:
-            if at.kind == "leaf":
-                leaf, name = next(leaves), ".".join(path)
-                if not isinstance(leaf, TensorSpec) or leaf.dtype != STRING or (self.columns and name not in left):
-                    return at
-                left.pop(name, None)
-                return replace(at, mapping=as_str)
-            return _with_children(at, path, walk)
-
-        made = walk(spec.structure, ())
-        if left:
-            raise InvalidArgumentError(
-                f"as_text: {next(iter(left))!r} is no component of text; elements are {spec.nest}"
-            )
-        return made
+    @cached_property
+    def spec(self) -> Spec:
+        return replace(self.input.spec, structure=self._found(as_str)[0])
 
 
 @dataclass(frozen=True, eq=False)
-class AsRows(_AsPython):
+class AsUint8(_OfText):
+    """Hand out text as arrays of its bytes: no object of Python is made for any of them, and PyTorch and JAX have such arrays.
+
+    Behind `batch` a batch of text is a `RaggedTensor`: the bytes of all texts, and where each begins and ends. That is a nested
+    tensor of PyTorch, and a pair of values and row splits for JAX. `bytes(row)` is the text again.
+
+    Shapes: text is `[length]`, arrays of text `[n]` are ragged tensors `[n, length]`, of uint8; the rest is unchanged.
+    Order: unchanged. State: that of the input.
+
+    Args:
+      columns: names of components, with dots in them for those of inner dicts; all text when None.
+
+    Raises:
+      InvalidArgumentError: a column is not there or is no text, is part of a sparse tensor, or of rows that `as_rows` makes.
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.from_tensor_slices({"name": ["Ada", "Zoë"], "age": [30, 41]})
+    >>> next(iter(ds.batch(2).as_uint8()))["name"]
+    RaggedTensor([[65, 100, 97], [90, 111, 195, 171]], dtype=uint8)
+
+    Source: distinput's own; `tf.io.decode_raw` is for texts of one length.
+    """
+
+    @cached_property
+    def _chosen(self) -> tuple[Structure, list[int]]:
+        structure, places = self._found(None)
+        if _has_rows(structure) or {first + 1 for first in structure.sparse} & set(places):
+            raise InvalidArgumentError(
+                "as_uint8: text of sparse tensors or of as_rows has no arrays; call it before as_rows"
+            )
+        return structure, places
+
+    @cached_property
+    def spec(self) -> Spec:
+        structure, places = self._chosen
+        leaves = list(self.input.spec.leaves)
+        for place in places:
+            shape = leaves[place].shape
+            if shape is None:
+                raise InvalidArgumentError(
+                    "as_uint8: text must have a known number of dimensions; give it with ensure_shape"
+                )
+            leaves[place] = RaggedTensorSpec((*shape, None), np.uint8) if shape else TensorSpec([None], np.uint8)
+        return Spec(structure, tuple(leaves))
+
+    def _kept(self, columns: Sequence[Column]) -> Sequence[Column]:
+        chosen = set(self._chosen[1])
+        return [_bytes_of(column) if place in chosen else column for place, column in enumerate(columns)]
+
+
+def _has_rows(at: Structure) -> bool:
+    return isinstance(at.mapping, RowDicts) or any(map(_has_rows, at.children))
+
+
+def _bytes_of(column: Column) -> Ragged | RaggedBatches:
+    """Text as arrays of its bytes, which are not moved."""
+    column = column.materialize()
+    if isinstance(column, Objects) and all(isinstance(item, bytes) for item in column.items):
+        column = Strings.of(column.items)
+    if isinstance(column, Arrays):
+        column = column.joined()
+    if isinstance(column, Ragged | RaggedBatches):
+        return RaggedBatches(_bytes_of(column.flat), column.starts, column.sizes)
+    if not isinstance(column, Strings):
+        raise InvalidArgumentError("as_uint8: arrays of text must differ in their first dimension alone")
+    data = column.data.view()
+    data.flags.writeable = False  # other texts may be the same memory
+    count, *inner = column.starts.shape
+    rows: Any = Ragged(Dense(data), column.starts.reshape(-1), column.sizes.reshape(-1), loose=bool(inner))
+    for place in reversed(range(len(inner))):
+        rows = batches_of(rows, np.full(count * prod(inner[:place]), inner[place], np.int64))
+    return rows  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, eq=False)
+class AsRows(Restructured):
     """Hand out lists of structs as lists of dicts, as Hugging Face has them: for templates of chats and tokenizers.
 
     A list of objects in a file, such as the messages of a chat, is a dict of lists. It stays that inside and in `element_spec`.
@@ -216,7 +293,8 @@ class AsRows(_AsPython):
         if not self.columns:
             raise InvalidArgumentError("as_rows: columns must be at least one name")
 
-    def _structure(self) -> Structure:
+    @cached_property
+    def spec(self) -> Spec:
         spec, left = self.input.spec, dict.fromkeys(self.columns)
         leaves = iter(spec.leaves)
 
@@ -241,7 +319,7 @@ class AsRows(_AsPython):
         made = walk(spec.structure, ())
         if left:
             raise InvalidArgumentError(f"as_rows: {next(iter(left))!r} is no dict of lists; elements are {spec.nest}")
-        return made
+        return replace(spec, structure=made)
 
 
 def _names(op: str, columns: Any) -> tuple[str, ...] | None:

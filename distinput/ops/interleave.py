@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, Failure, concat_blocks
-from distinput.columns.column import Column, Strings
+from distinput.columns.column import Column, Ints, Strings
 from distinput.columns.ragged import Objects
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
@@ -43,6 +43,9 @@ _SLOW_SECONDS, _SLOW_FILES = 0.005, 3
 
 _LONG_BYTES = 4096
 """From this mean size on, byte strings are long."""
+
+_FEW_FILES = 8
+"""So many small files are read together, also where fewer may be open."""
 
 _THREADS_OF_ONE = 3
 """TensorFlow's ratio of threads to open datasets where it chooses both numbers."""
@@ -211,14 +214,21 @@ class _Slot:
 
     Attributes:
       requested: set once the last bytes that its thread reads have been requested.
+      whole: all rows of a file and the state after them, if they were read at once.
     """
 
-    __slots__ = ("buffer", "counted", "mark", "number", "requested", "rows")
+    __slots__ = ("buffer", "counted", "mark", "number", "requested", "rows", "whole")
 
     def __init__(
-        self, stream: Stream, made: "_Made", inner: Mark, buffer: Buffer | None, requested: Event | None
+        self,
+        stream: Stream,
+        made: "_Made",
+        inner: Mark,
+        buffer: Buffer | None,
+        requested: Event | None,
+        whole: tuple[Block, State] | None = None,
     ) -> None:
-        self.mark, self.number, self.buffer = made.mark, made.number, buffer
+        self.mark, self.number, self.buffer, self.whole = made.mark, made.number, buffer, whole
         self.requested, self.counted = requested, False
         self.rows = RowQueue(stream, inner)
 
@@ -226,6 +236,14 @@ class _Slot:
         """Where its element stands, which dataset of the pass it is, and where its next row stands."""
         made = {"element": self.mark, "inner": self.rows.mark()}
         return made if self.number is None else {**made, "number": self.number}
+
+    def taken_whole(self) -> "_Whole | None":
+        """The file, of which all rows were read at once, and how many of them were taken."""
+        if self.whole is None:
+            return None
+        self.rows.fill(1)
+        block, after = self.whole
+        return _Whole(self.mark, block, after, block.size - self.rows.size)
 
     @property
     def nearly_read(self) -> bool:
@@ -242,6 +260,21 @@ class _Made(NamedTuple):
     given: Any
     mark: Mark
     number: int | None
+
+
+@dataclass
+class _Whole:
+    """A small file that was read at once: the mark of its name, its rows, the state after them, and how many were taken."""
+
+    mark: Mark
+    rows: Block
+    after: State
+    taken: int = 0
+
+    @property
+    def left(self) -> int:
+        """Rows that were not taken."""
+        return self.rows.size - self.taken
 
 
 class _Next(NamedTuple):
@@ -276,7 +309,7 @@ class _Cycle:
         self.room = self.cycle  # how many more may be opened
         self.begun = False  # whether one was opened, whose first element comes before those of others
         self.like: Reader | None = None  # reads a file as all others are read that an element names
-        self.uneven = False  # whether some of them were not of equally many elements
+        self.apart = False  # whether some of them cannot be read together
         self.number = op.first_number(state, begins=not state["slots"])  # of the next dataset
         for index, slot in enumerate(state["slots"]):
             if slot is not None:
@@ -319,20 +352,35 @@ class _Cycle:
             stream = run.watch(ahead, buffered(rows, buffer, run, run.counter(ahead), at_once=True), state)
         return self._slot(stream or node.open(state, run), made, inner, buffer, requested)
 
-    def _slot(self, stream: Stream, made: _Made, inner: Mark, buffer: Buffer | None, requested: Event | None) -> _Slot:
+    def _slot(
+        self,
+        stream: Stream,
+        made: _Made,
+        inner: Mark,
+        buffer: Buffer | None = None,
+        requested: Event | None = None,
+        whole: tuple[Block, State] | None = None,
+    ) -> _Slot:
         op, self.begun, self.room = self.op, True, self.room - 1
         checked = alike("interleave", stream, op.claim, lambda: op.spec, made.given, tolerant=self.run.tolerant)
-        return _Slot(checked, made, inner, buffer, requested)
+        return _Slot(checked, made, inner, buffer, requested, whole)
 
     def _file(self, index: int) -> _Slot | None:
         """The next file, if it is small and read in turn as one before it was: its own dataset costs more than it."""
-        like, op, name = self.like, self.op, self._small_next(index)
+        like, name = self.like, self._small_next(index)
         if like is None or name is None:
             return None
         made, state = _Made(like, name, self.queue.mark(), None), like.start(0)
         self.queue.skip(1)
-        stream = self.run.watch(like, op.pace.timed(self._records(like, name)), state)
-        return self._slot(stream, made, {"input": state, "skip": 0}, None, None)
+        found: list[tuple[Block, State]] = []
+        with suppress(Exception):  # raised behind the records before it
+            found = list(self._timed(like, self._records(like, name))) if self._whole else []
+        stream = iter(found) if found else self._timed(like, self._records(like, name))
+        whole = found[0] if len(found) == 1 else None
+        return self._slot(stream, made, {"input": state, "skip": 0}, whole=whole)
+
+    def _timed(self, like: Reader, stream: Stream, files: int = 1) -> Stream:
+        return self.run.watch(like, self.op.pace.timed(stream, files))
 
     def _small_next(self, index: int) -> bytes | None:
         """The name of the next file, if it is read in this place in turn, because it is small."""
@@ -435,27 +483,86 @@ class _Cycle:
                 self._pass_on()
 
     def _files_together(self) -> Block | None:
-        """All elements of the next files, as many as may be open, if they are small, equally long and read in turn."""
-        like, names, cycle = self.like, self.queue, self.cycle
-        if self.turn or like is None or self.uneven or self.waiting or any(self.slots) or names.size < cycle:
-            return None
-        if not (self._whole and self._in_turn(cycle - 1)):
-            return None
-        for block, _ in list(self.run.watch(like, self.op.pace.timed(self._even_files(like), cycle), None)):
-            names.skip(cycle)
-            return block
-        self.uneven = True
-        return None
+        """The elements of the next files, at least as many as may be open, if they are small and read in turn.
 
-    def _even_files(self, like: Reader) -> Stream:
+        Their turns are counted, and their elements put in order at once. Files that are not used up stay open.
+        """
+        like, names = self.like, self.queue
+        if like is None or self.apart or self.done or self.waiting or names.size < self.cycle:
+            return None
+        if not (self._whole and self._in_turn(self.cycle - 1)):
+            return None
+        if any(slot is not None and slot.whole is None for slot in self.slots):
+            return None
+        count = min(names.size, max(self.cycle, _FEW_FILES))
+        together = list(self._timed(like, self._read_together(like, list(names.peek(count).elements())), count))
+        self.apart = not together
+        return together[0][0] if together else None
+
+    def _read_together(self, like: Reader, names: list[bytes]) -> Stream:
         """See `_files_together`; nothing where files must be read one by one, or where one cannot be read."""
-        parts: list[Block] = []
-        for number, name in enumerate(self.queue.peek(self.cycle).elements(), 1):
+        blocks: list[tuple[Block, State]] = []
+        for number, name in enumerate(names, 1):
             with suppress(Exception):  # said where it is read alone
-                parts += [self._handed(block) for block, _ in self._records(like, name)] if _is_small(name) else []
-            if len(parts) != number or parts[-1].size != parts[0].size or parts[0].size % self.block_length:
+                blocks += (
+                    [(self._handed(block), after) for block, after in self._records(like, name)]
+                    if _is_small(name)
+                    else []
+                )
+            if len(blocks) != number:
                 return
-        yield self._braided(parts, parts[0].size // self.block_length), {}
+        opened = [None if slot is None else slot.taken_whole() for slot in self.slots]
+        self.room += sum([slot is not None and not slot.counted for slot in self.slots])
+        files = [file for file in opened if file is not None]
+        following = []
+        for block, after in blocks:
+            following.append(_Whole(self.queue.mark(), block, after))
+            self.queue.skip(1)
+        files += following
+        starts = np.cumsum([0, *[file.rows.size for file in files]]).tolist()
+        order = self._turns(opened, following, {id(file): start for file, start in zip(files, starts, strict=False)})
+        self.slots = [None if file is None else self._kept(like, file) for file in opened]
+        self.moved.update(range(len(self.slots)))
+        yield concat_blocks([file.rows for file in files]).take(np.concatenate(order)), {}
+
+    def _turns(self, opened: "list[_Whole | None]", following: "list[_Whole]", starts: dict[int, int]) -> list[Ints]:
+        """The numbers of the rows in the order of their turns, until a file would be opened that is not there.
+
+        Args:
+          opened: the files that are open, which change.
+          following: those that are opened next.
+          starts: the number of the first row of each, by its id.
+        """
+        order, length = [np.empty(0, np.int64)], self.block_length
+        while True:
+            if self.turn == len(opened):
+                opened.append(None)
+            file = opened[self.turn]
+            if file is None:
+                if not following:
+                    return order
+                file = opened[self.turn] = following.pop(0)
+            rounds = min([each.left if each else 0 for each in opened]) // length if len(opened) == self.cycle else 0
+            if rounds:
+                turns = [each for each in opened[self.turn :] + opened[: self.turn] if each is not None]
+                firsts = np.array([starts[id(each)] + each.taken for each in turns])
+                each_round = np.add.outer(firsts, np.arange(length)).reshape(-1)  # [slot, place in the turn]
+                order.append(np.add.outer(np.arange(0, rounds * length, length), each_round).reshape(-1))
+                for each in turns:
+                    each.taken += rounds * length
+                continue
+            size = min(length, file.left)
+            if size:
+                order.append(np.arange(size) + starts[id(file)] + file.taken)
+                file.taken += size
+            if size < length:
+                opened[self.turn] = None
+            self._pass_on()
+
+    def _kept(self, like: Reader, file: "_Whole") -> _Slot:
+        """A file that stays open."""
+        inner, whole = {"input": like.start(0), "skip": file.taken}, (file.rows, file.after)
+        return self._slot(iter([whole]), _Made(like, None, file.mark, None), inner, whole=whole)
 
     def _records(self, like: Reader, name: bytes) -> Stream:
         """The records of a small file."""

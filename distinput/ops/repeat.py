@@ -7,16 +7,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block
+from distinput.arrow.adopt import frozen
+from distinput.columns.block import Block, concat_blocks
 from distinput.columns.column import Ints
 from distinput.columns.picked import put_in_order
-from distinput.columns.rows import Stream
+from distinput.columns.rows import Stream, chunked
 from distinput.columns.state import State
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
-from distinput.plan.families import SameElements
+from distinput.plan.families import InMemory, SameElements
 from distinput.plan.node import INFINITE, Needs, Node
 from distinput.run.run import Run
+
+_MOST_ROWS, _MOST_BYTES, _FEW_BYTES = 512, 1 << 23, 1 << 16
+"""Short passes over rows in memory are sent together, up to this many rows and bytes; few bytes are copied side by side."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +92,18 @@ class Repeat(SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         epoch, number, upstream, any_row = state["epoch"], state["pass"], state["input"], state["any"]
+        short = isinstance(self.input, InMemory) and self.passes not in (0, 1)
+        together: Block | None = None
         while self.passes == INFINITE or number < self.passes:
             for block, after in self.input.open(upstream, run):
                 any_row = any_row or block.size > 0
+                if short and not upstream["row"] and 0 < block.size == self.input.cardinality:
+                    # Each pass over these is the same, and as a block of its own costs more than its rows.
+                    if together is None:
+                        together = _together(block)
+                    left = _MOST_ROWS if self.passes == INFINITE else self.passes - number
+                    number += min(together.size // block.size, left) - 1
+                    block = together.rows(0, left * block.size)
                 yield block, {"epoch": epoch, "pass": number, "input": after, "any": any_row}
             if not any_row and self.passes == INFINITE:
                 return
@@ -112,6 +125,16 @@ class Repeat(SameElements):
             self.input.fetch(rests[place], epoch_of(epoch, int(n))) for place, n in zip(places, found, strict=True)
         ]
         return put_in_order(parts, places)
+
+
+def _together(rows: Block) -> Block:
+    """The rows again and again, as often as one block has room for."""
+    times = min(_MOST_ROWS // rows.size, _MOST_BYTES // max(1, rows.nbytes))
+    if times < 2:
+        return rows
+    if rows.nbytes * times <= _FEW_BYTES:
+        return frozen(concat_blocks([rows] * times))
+    return chunked([rows] * times, 0, rows.size * times) or rows
 
 
 def epoch_of(epoch: int, number: int) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.testing import check_dataset
 
@@ -107,3 +108,55 @@ def test_lists_of_several_lengths_are_no_rows() -> None:
     same = di.data.Dataset.from_tensor_slices({"s": {"a": [[1, 2]]}}).as_rows(["s"])
     with pytest.raises(InvalidArgumentError, match=r"select: 's.a' is a part of what as_rows makes"):
         same.select(["s.a"]).to_list()
+
+
+def _numbers(value: Any) -> Any:
+    """What is expected of `as_uint8`, of the same value with its text as bytes."""
+    return list(value) if isinstance(value, bytes) else [_numbers(part) for part in value]
+
+
+WORDS = [b"Ada", b"", "Zoë".encode(), b"x" * 5000, b"\xff\0"]
+PAIRS = np.array(WORDS[:4], object).reshape(2, 2)
+OF_TEXT: dict[str, Any] = {
+    "text": lambda: di.data.Dataset.from_tensor_slices(WORDS),
+    "batches": lambda: di.data.Dataset.from_tensor_slices(WORDS).batch(2),
+    "batches of batches": lambda: di.data.Dataset.from_tensor_slices(WORDS * 4).batch(2).batch(3),
+    "in another order": lambda: di.data.Dataset.from_tensor_slices(WORDS).shuffle(5, seed=1).batch(4),
+    "arrays": lambda: di.data.Dataset.from_tensor_slices(PAIRS),
+    "ragged": lambda: di.data.Dataset.from_tensor_slices(di.RaggedTensor.from_list([WORDS[:3], [], WORDS[3:]])),
+    "ragged batches": lambda: OF_TEXT["ragged"]().ragged_batch(2),
+    "of a function": lambda: di.data.Dataset.range(4).map(lambda n: WORDS[int(n)], vectorize=False).batch(3),
+    "of a generator": lambda: di.data.Dataset.from_generator(
+        lambda: iter(WORDS), output_signature=di.TensorSpec([], "string")
+    ),
+}
+
+
+@pytest.mark.parametrize("make", OF_TEXT.values(), ids=OF_TEXT)
+def test_bytes_as_numbers_are_those_of_the_text(make: Any) -> None:
+    given, found = make(), make().as_uint8()
+    assert [_numbers(each) for each in given.to_list()] == found.to_list()
+    assert all(found.element_spec.is_compatible_with(each) for each in found)
+    check_dataset(lambda: found, leave_out=["distributed"])
+
+
+def test_bytes_as_numbers_of_some_columns() -> None:
+    assert TEXTS.as_uint8(["t"]).batch(1).to_list()[0] == {"t": [[97]], "n": [1], "w": [[b"x", b"y"]]}
+    assert TEXTS.as_text().as_uint8(["t"]).to_list()[2] == {"t": [99], "n": 3, "w": ["x", "y"]}
+    with pytest.raises(InvalidArgumentError, match="as_uint8: 'n' is no component of text"):
+        TEXTS.as_uint8(["n"]).to_list()
+    with pytest.raises(ValueError, match="read-only"):
+        next(iter(TEXTS.as_uint8()))["t"][0] = 1
+    sparse = di.SparseTensor([[0, 0]], [b"a"], [1, 1])
+    with pytest.raises(InvalidArgumentError, match="as_uint8: text of sparse tensors or of as_rows has no arrays"):
+        di.data.Dataset.from_tensors(sparse).as_uint8().to_list()
+
+
+def test_bytes_as_numbers_make_no_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"line {number}\n" for number in range(1000)))
+    made: list[int] = []
+    objects = Strings.objects
+    monkeypatch.setattr(Strings, "objects", lambda texts: made.append(texts.starts.size) or objects(texts))  # type: ignore[func-returns-value]
+    lines = di.data.TextLineDataset(str(tmp_path / "a.txt")).shuffle(100, seed=1).batch(50).as_uint8()
+    assert sum(len(batch.flat_values) for batch in lines) == sum(len(f"line {number}") for number in range(1000))
+    assert set(made) <= {1}  # the name of the file

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import random
 import threading
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -379,3 +381,26 @@ def test_long_strings_come_as_short_ones_do(tmp_path: Path, then: str) -> None:
         each.tolist() if then == "batches" else each.to_list() if then == "ragged" else each for each in made
     ] == wanted
     check_restart(made)
+
+
+@pytest.mark.parametrize("block", [1, 3])
+@pytest.mark.parametrize("cycle", [1, 2, 5])
+@pytest.mark.parametrize("long", [False, True])
+def test_files_of_any_length_are_read_together(tmp_path: Path, cycle: int, block: int, long: bool) -> None:
+    """The same elements as those of files read one by one, in few blocks, and behind each state what follows it."""
+    chance, names = random.Random(cycle * block), [f"{tmp_path}/{file:02}" for file in range(30)]
+    for name in names:
+        with di.io.TFRecordWriter(name) as writer:
+            for record in range(chance.randint(1, 12)):
+                writer.write(f"{name[-2:]} {record}".encode() * (700 if long else 1))
+    together: Any = di.data.TFRecordDataset(names, num_parallel_reads=cycle).node
+    both = [Dataset(replace(together, block_length=block, num_parallel_calls=calls)) for calls in (None, cycle)]
+    wanted = list(both[0])
+    with iter(both[1]) as it:
+        found = [(element, it.state()) for element in it]
+    assert [element for element, _ in found] == wanted
+    for place in range(0, len(wanted), 17):
+        for dataset in both:
+            assert list(dataset.restore(found[place][1])) == wanted[place + 1 :]
+    with both[1].iter_blocks() as blocks:
+        assert len(list(blocks)) < 30 + 10 * cycle

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
@@ -50,3 +52,52 @@ def test_a_restart_goes_on_in_the_pass_that_was_saved() -> None:
 def test_a_place_in_no_pass_at_all_is_the_beginning(row: int) -> None:
     node = RANGE(2).repeat(0).node
     assert node.start_at(row, 0) == node.start(0)
+
+
+SOURCES = {
+    "few bytes": np.arange(6).reshape(3, 2),
+    "many bytes": np.arange(30_000.0).reshape(3, 10_000),
+    "text": [b"a", b"", b"ccc"],
+    "several": {"x": np.arange(3), "y": (["u", "v", "w"], np.ones((3, 20_000)))},
+    "ragged": di.RaggedTensor.from_list([[1, 2], [], [3]]),
+}
+
+
+@pytest.mark.parametrize("rows", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("count", [2, 700, None])
+def test_short_passes_that_are_sent_together_are_those_that_are_sent_alone(rows: Any, count: int | None) -> None:
+    source = di.data.Dataset.from_tensor_slices(rows)
+    one = list(source)
+    dataset = source.repeat(count)
+    for place in (0, 1, 4, 5, 400, 1535, 1536, 1540, 2098):
+        rest = itertools.islice(dataset.restore(moved_to(dataset, place)), 7)
+        there = [(place + ahead) % 3 for ahead in range(7) if count is None or place + ahead < 3 * count]
+        assert texts(rest) == texts(one[at] for at in there)
+    batches = (
+        source.repeat(count).ragged_batch(5).take(300) if rows is SOURCES["ragged"] else dataset.batch(5).take(300)
+    )
+    assert texts(batches.unbatch()) == texts(one[at % 3] for at in range(min(1500, 3 * (count or 500))))
+
+
+def moved_to(dataset: di.data.Dataset, place: int) -> Any:
+    """The state after so many elements, as a loop over all of them meets it."""
+    it = iter(dataset)
+    for _ in itertools.islice(it, place):
+        pass
+    return it.state()
+
+
+def texts(elements: Any) -> list[str]:
+    """What can be compared."""
+    return [repr(element) for element in elements]
+
+
+def test_short_passes_cost_less_than_a_block_each() -> None:
+    with di.data.Dataset.from_tensors(np.zeros(1024)).repeat(2000).iter_blocks() as found:
+        blocks = list(found)
+    assert len(blocks) == 4
+
+
+def test_large_rows_are_not_copied_to_be_sent_together() -> None:
+    rows = di.data.Dataset.from_tensors(np.zeros(1 << 18)).repeat(100)
+    assert len({element.ctypes.data for element in rows}) == 1

@@ -176,7 +176,8 @@ class StepsAhead:
         if self._seconds is None:
             self._seconds = 0.0
         else:
-            self._seconds += _SHARE_OF_ONE * (perf_counter() - begin - self._seconds)
+            # One step that the system interrupted says nothing of the others, so it counts as twice a quick one at most.
+            self._seconds += _SHARE_OF_ONE * (min(perf_counter() - begin, 2 * self._quick) - self._seconds)
 
     @property
     def partial(self) -> bool:

@@ -320,6 +320,13 @@ class Placement:
     def _put(self, hosts: Sequence[Sequence[Array]], shardings: Sequence[Any]) -> list[Any]:
         if self.on_host:
             hosts = [[_aligned(part) for part in parts] for parts in hosts]
+        if self._whole and self.on_host:
+            # `device_put` does the same, and takes half as long again.
+            joined = map(_joined, hosts)
+            return [
+                jax.make_array_from_callback(array.shape, sharding, array.__getitem__, dtype=array.dtype)
+                for array, sharding in zip(joined, shardings, strict=True)
+            ]
         if self._whole:
             if len(hosts) == 1:
                 return [jax.device_put(_joined(hosts[0]), shardings[0])]
@@ -579,7 +586,7 @@ def _check_leaves(spec: Spec) -> None:
         if not isinstance(leaf, TensorSpec) or leaf.dtype.kind not in "biufcV":
             raise ValueError(
                 f"{_WHO}: {component(path)} is {'text' if isinstance(leaf, TensorSpec) else 'a dataset'}, which no JAX array "
-                "can hold; leave it out or turn it into numbers with map"
+                "can hold; leave it out, or turn it into numbers with as_uint8 or map"
             )
         if leaf.shape is None:
             raise ValueError(

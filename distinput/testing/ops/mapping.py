@@ -11,7 +11,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.experimental import assert_cardinality
 from distinput.formats.example_encoding import encode_example, encode_sequence_example
 from distinput.formats.features import Feature, FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
-from distinput.ops.as_python import AsRows, AsText
+from distinput.ops.as_python import AsRows, AsText, AsUint8
 from distinput.ops.cache import Cache
 from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter, TakeWhile
@@ -256,6 +256,17 @@ MAPPING: tuple[Ingredient, ...] = (
         lambda ds, _: ds.map(_listed).as_rows(["rows"]).as_text(["rows.t"]).map(_of_rows),
         lambda p, _: [
             {"k": row["k"], "a": row["rows"]["a"], "t": b"xy"}
+            for row in (applied(_listed, element) for element in p.elements)
+        ],
+        nothing,
+        tensors,
+    ),
+    Ingredient(
+        "as_uint8",
+        (AsUint8,),
+        lambda ds, _: ds.map(_listed).as_uint8(["rows.t"]).select(["k", "rows.t"]),
+        lambda p, _: [
+            {"k": row["k"], "rows": {"t": RaggedTensor.from_list([[120], [121]], np.uint8)}}
             for row in (applied(_listed, element) for element in p.elements)
         ],
         nothing,

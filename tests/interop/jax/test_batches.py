@@ -349,3 +349,15 @@ def test_a_feed_divides_sequences_and_goes_on_on_another_mesh() -> None:
     for axes in ((8, 1, 1), (1, 2, 4), (2, 1, 4)):
         rest = list(feed(axes).restore(saved))
         assert [np.asarray(b["tokens"])[np.asarray(m)].tolist() for b, m in rest] == whole[1:]
+
+
+def test_bytes_of_text_are_values_and_row_splits() -> None:
+    texts = di.data.Dataset.from_tensor_slices(["Ada", "", "Zoë"]).batch(3)
+    ((values, splits),) = di.interop.jax.batches(texts.as_uint8(), over(axes=(1,)), tail="drop")
+    assert [bytes(np.asarray(values[a:b])).decode() for a, b in pairwise(splits.tolist())] == [
+        "Ada",
+        "",
+        "Zoë",
+    ]
+    with pytest.raises(ValueError, match="turn it into numbers with as_uint8 or map"):
+        di.interop.jax.batches(texts, over(axes=(1,)))

@@ -106,3 +106,17 @@ def test_rows_and_sequences_are_divided_along_the_axes_of_one_mesh(spec: tuple[A
     for shard in made.addressable_shards:
         assert np.array_equal(shard.data, whole[shard.index])
     assert np.array_equal(made, whole)
+
+
+@pytest.mark.parametrize("spec", [(), ("data",), (None, "model"), ("data", "model")])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, bool])
+def test_arrays_are_what_device_put_makes(spec: tuple[Any, ...], dtype: Any) -> None:
+    sharding, batch = over(*spec, axes=(4, 2)), np.arange(64).reshape(8, 8).astype(dtype)
+    made = Placement("test", Spec.of(TensorSpec([8, 8], dtype)), [sharding], pieces_of([(0, 8)], 8), masked=False)(
+        batch
+    )
+    wanted = jax.device_put(batch, sharding)
+    assert (made.aval, made.sharding, made.committed) == (wanted.aval, sharding, True)
+    for mine, theirs in zip(made.addressable_shards, wanted.addressable_shards, strict=True):
+        assert mine.device == theirs.device
+        np.testing.assert_array_equal(mine.data, theirs.data)

@@ -189,3 +189,8 @@ def test_text_of_python_is_lists_of_str_and_rows_are_as_they_are() -> None:
     (batch,) = Loader(ds.batch(2))
     assert batch["t"] == ["p", "q"]
     assert batch["m"][0] == [{"a": 1, "t": "x"}, {"a": 2, "t": "y"}]
+
+
+def test_bytes_of_text_are_nested_tensors() -> None:
+    (batch,) = Loader(di.data.Dataset.from_tensor_slices(["Ada", "", "Zoë"]).batch(3).as_uint8(), 0, 1)
+    assert [bytes(text.numpy()).decode() for text in batch.unbind()] == ["Ada", "", "Zoë"]
