@@ -798,8 +798,9 @@ class Transformations(Generic[T_co]):
 
         The steps that call functions, and depend on single elements alone (`map`, `map_rows`, `filter`, `parse_example`), run at
         the workers. Each worker gets pieces: elements of the input of these steps, as columns. What depends on more than one
-        element (`batch`, `shuffle`, `zip`) and what reads the source stays here, and so does what a shuffle fetches by position;
-        `explain` says which steps go to workers. What a killed process had to do is done again by another one. Where nobody knows
+        element (`batch`, `shuffle`, `zip`) stays here, and so does what a shuffle fetches by position. Records of local files that
+        can be fetched by number are read at workers that have the same files, others here; `explain` says which, and which steps go
+        to workers. What a killed process had to do is done again by another one. Where nobody knows
         what a function returns, the first element of a pass is made here, and decides what the others must look like.
 
         Shapes and order: unchanged. State: that of the input: a state that was saved with this step restores without it, and the
@@ -809,16 +810,16 @@ class Transformations(Generic[T_co]):
           service: "threads:4" for threads of this process, "processes:4" for worker processes of this machine. For a running
             cluster, the address of a Dask scheduler ("tcp://host:8786") or of Ray ("ray://host:10001"; "ray" for the one of this
             program), a `distributed.Client`, or a `concurrent.futures.Executor`.
-          max_outstanding_requests: how many pieces may be under way or wait to be used; None: two for each worker. Never more
+          max_outstanding_requests: how many pieces may be under way or wait to be used; None: four for each worker. Never more
             than hold 256 MiB with their results.
           shared_bytes: of the last results, that other jobs get which send the same pieces to the same Dask cluster or executor:
-            those with the same pipeline, at the same place. 0: none. Elsewhere nothing is shared.
+            those with the same pipeline, at the same place; at Ray to those of the same program. 0: none.
           target_workers: "ANY": all pieces go to workers. "AUTO": those stay here whose way to a worker and back would cost this
             program more than their work, as measured; not where results are shared.
 
         Raises:
-          InvalidArgumentError: `service` names no workers, `max_outstanding_requests` is less than 1, `shared_bytes` is negative,
-            or `target_workers` is neither "ANY" nor "AUTO".
+          InvalidArgumentError: `service` names no workers, `max_outstanding_requests` is less than 1, `shared_bytes` is negative
+            or given with workers that no other job reaches, or `target_workers` is neither "ANY" nor "AUTO".
           TypeError: `service` is nothing of these, or at iteration, a function cannot be sent to a process.
           EngineMissing: at iteration, the package of the cluster is not installed.
           FailedPreconditionError: at iteration, a worker of a cluster has another version of the code.
