@@ -121,11 +121,11 @@ def stats_of(node: Node, counters: Mapping[Hashable, OpCounters]) -> Stats:
     cores = last.used or (None if last.began is None else Run.cores() - last.began)
     told = _Pace(load, rest, max(0.0, wall - pace), wall, cores)
     if slowest == "consumer":
-        said, brings = _of_loop(steps[-1], told, last)
-        sentence = f"The loop that takes the elements is the slowest part, with {share}; {said}"
+        cure, brings = _of_loop(steps[-1], told, last)
+        sentence = f"The loop that takes the elements is the slowest part, with {share}; {cure}"
     else:
-        said, brings = _cure(nodes.get(slowest), by_step[slowest], counters, last, told)
-        sentence = f"{where[slowest]}, is the slowest step, with {share}; {said}"
+        cure, brings = _cure(nodes.get(slowest), by_step[slowest], counters, last, told)
+        sentence = f"{where[slowest]}, is the slowest step, with {share}; {cure}"
     sentence = f"{sentence}. {brings}".rstrip()
     return Stats(entries, slowest, sentence, outside)
 
@@ -220,10 +220,10 @@ def _of_loop(step: Node, pace: _Pace, last: OpCounters) -> tuple[str, str]:
             "prefetch(2) at the end makes elements meanwhile",
             f"By what was measured that is {times:.2g} times as fast.",
         )
-    said = "the dataset waits for it, and a faster pipeline would not help"
+    cure = "the dataset waits for it, and a faster pipeline would not help"
     if most > _WORTH_IT:
-        said = "a faster pipeline helps little"
-    return said, f"One that takes no time would make this pass {most:.3g} times as fast."
+        cure = "a faster pipeline helps little"
+    return cure, f"One that takes no time would make this pass {most:.3g} times as fast."
 
 
 def _cure(
@@ -240,8 +240,8 @@ def _cure(
             turns = f"its {counter.workers} threads take turns in Python, one at a time"
             return f"{turns}: processes=True has them compute at once", _UNTRIED
         if in_threads and pace.waits and cores is not None and cores.seconds > _IDLE * load:
-            said = f"its {counter.workers} threads wait for something, or for their turn in Python"
-            return f"{said}: more of them would help, or processes=True", _UNTRIED
+            cure = f"its {counter.workers} threads wait for something, or for their turn in Python"
+            return f"{cure}: more of them would help, or processes=True", _UNTRIED
         if counter.workers and pace.waits:
             more = 2 * counter.workers
             return f"{more} workers would help, since they wait more than they compute", pace.at_once(0, 2)
@@ -249,8 +249,8 @@ def _cure(
             return f"more than {counter.workers} workers would help, if there are cores for them", _UNTRIED
         if pace.waits:
             calls = min(MANY_CALLS, max(2, counter.rows))
-            said = f"it waits more than it computes: num_parallel_calls={calls} lets so many calls wait at once"
-            return said, pace.at_once(counter.rows, calls)
+            cure = f"it waits more than it computes: num_parallel_calls={calls} lets so many calls wait at once"
+            return cure, pace.at_once(counter.rows, calls)
         if counter.rows and load / counter.rows < _QUICK:
             each = f"a call takes {seconds_text(load / counter.rows)}, which no thread makes up for"
             return (
@@ -270,16 +270,16 @@ def _cure(
         return f"one more than {counter.workers} workers would take up to {less} of that away", ""
     if isinstance(step, Reader):
         source = counters.get(id(step.input))
-        cure = _of_files(step, source.rows if source is not None else 0, counter.rows, pace)
-        if cure is not None:
-            return cure
+        of_files = _of_files(step, source.rows if source is not None else 0, counter.rows, pace)
+        if of_files is not None:
+            return of_files
     if counter.workers:
         return f"more than {counter.workers} workers would help, if there are cores for them", _UNKNOWN
     if counter.thread == last.thread and last.outside > 0.1 * load and cores is not None:
         times = pace.times(last.seconds, last.outside)
         if times > _WORTH_IT:
-            said = "prefetch after it would let it run beside the loop"
-            return said, f"By what was measured that is {times:.2g} times as fast."
+            cure = "prefetch after it would let it run beside the loop"
+            return cure, f"By what was measured that is {times:.2g} times as fast."
     return "the other steps wait for it", ""
 
 
@@ -288,16 +288,16 @@ def _of_files(step: Reader, files: int, records: int, pace: _Pace) -> tuple[str,
     if pace.waits:
         if files > 1:
             most = min(MANY_READS, files)
-            said = f"it waits for the storage of {files:,} files: num_parallel_reads={most} waits for so many at a time"
-            return said, pace.at_once(files, most)
+            cure = f"it waits for the storage of {files:,} files: num_parallel_reads={most} waits for so many at a time"
+            return cure, pace.at_once(files, most)
         return (
             "it waits for the storage: a copy nearby (cache_remote, cache) or several files are read faster",
             _UNTRIED,
         )
     if getattr(step.format, "compression", None):
         more = f"num_parallel_reads={MANY_READS} undoes several files at a time, and " if files > 1 else ""
-        said = f"its files are compressed as a whole: {more}Parquet, or files without compression, are read faster"
-        return said, _UNTRIED
+        cure = f"its files are compressed as a whole: {more}Parquet, or files without compression, are read faster"
+        return cure, _UNTRIED
     if files >= _MANY_FILES and records < _FEW_RECORDS * files:
         each = f"{files:,} files have {number_text(records / files)} records each"
         return f"{each}: fewer and larger files (Dataset.write) are opened less often", _UNTRIED

@@ -179,18 +179,18 @@ def _size(leaf: Any) -> int:
 
 def _changes(dataset: Dataset[Any], stats: Stats) -> list[str]:
     """What could be changed, the step that the others wait for first."""
-    found = (
+    advice = (
         [stats.bottleneck]
         if stats.slowest and (stats.slowest != "consumer" or "larger batches" in stats.bottleneck)
         else []
     )
     steps = list(walk(dataset._runs().node))
     if not any(isinstance(step, Prefetch) for step in steps) and stats.slowest != "consumer":
-        found.append(
+        advice.append(
             "There is no prefetch: a loop that trains waits for each element. prefetch(2) at the end makes them meanwhile. "
             "What that brings depends on your loop, which was not measured."
         )
-    return found + [text for step in steps for text in _of_calls(step, stats)]
+    return advice + [text for step in steps for text in _of_calls(step, stats)]
 
 
 def _of_calls(step: Node, stats: Stats) -> list[str]:
