@@ -109,6 +109,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     ),
     "keras": ("distinput/interop/keras.py",),
     "lance": ("distinput/interop/tables.py", "distinput/testing/judge/loaders/*"),
+    "lancedb": ("distinput/testing/judge/loaders/*",),
+    "litdata": ("distinput/testing/judge/loaders/*",),
     "llvmlite": ("distinput/kernels/*",),  # numba's own compiler, for the errors and names numba does not wrap
     "mpi4py": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
     "numba": ("distinput/kernels/*",),
