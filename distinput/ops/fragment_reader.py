@@ -2,7 +2,7 @@
 """`fragments` and `fragment_reader`: the records of fragments, which are parts of files."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -106,6 +106,10 @@ class FragmentReader(Node):
     def names(self) -> NamesFingerprint:
         """The files of the fragments, as they were listed."""
         return NamesFingerprint(self.fragments.files.names, self.fragments.files)
+
+    def reading_as(self, format: Format) -> "FragmentReader":
+        """The same, with files read in another way."""
+        return replace(self, format=format)
 
     @property
     def spec_from_file(self) -> bool:

@@ -259,6 +259,10 @@ class Reader(Node):
         """How a file is read."""
         return self.given.argument_of_states if isinstance(self.given, LaterFormat) else self.given
 
+    def reading_as(self, format: Format) -> "Reader":
+        """The same, with files read in another way."""
+        return replace(self, given=format)
+
     @property
     def known(self) -> Format:
         """The format as far as it is known without opening a file; facts of formats are those of its class."""

@@ -40,8 +40,8 @@ def select_in_files(node: Node) -> Node | None:
         case Select(Reader() | FragmentReader() as reader, columns):
             chosen = reader.format.with_columns(node.whole)
             if chosen is None or node.whole == columns:
-                return None if chosen is None else replace(reader, given=chosen)
-            return replace(node, input=replace(reader, given=chosen)) if _fewer(node.whole, reader) else None
+                return None if chosen is None else reader.reading_as(chosen)
+            return replace(node, input=reader.reading_as(chosen)) if _fewer(node.whole, reader) else None
     return None
 
 
@@ -125,7 +125,7 @@ def filter_in_files(node: Node) -> Node | None:
         case Where(Reader() as reader) if node.term is not None:
             pruned = reader.format.where(node.term)
             if pruned is not None:
-                return replace(node, input=replace(reader, given=pruned).same_as(reader))
+                return replace(node, input=reader.reading_as(pruned).same_as(reader))
     return None
 
 

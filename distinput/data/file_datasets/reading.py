@@ -124,7 +124,8 @@ def reading(
         paths = list(_paths(names))
         file_format = partitioned(decompressing(file_format, paths), paths, partitioning)
     if type(file_format).held is not Format.held:
-        file_format = LaterFormat(file_format, partial(_paths, names))
+        later: Any = LaterFormat(file_format, partial(_paths, names))
+        file_format = later
     if num_parallel_reads is None:
         return guarded(Reader(names, file_format, table, on_error=on_error, name=name), on_error)
 
