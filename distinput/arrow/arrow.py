@@ -35,7 +35,7 @@ __all__ = [
     "names_of",
     "nested",
     "schema_spec",
-    "takeable",
+    "taken",
     "to_column",
     "to_columns",
     "with_offsets",
@@ -339,7 +339,16 @@ def without_rows(schema: Any) -> Any:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
-def takeable(table: Any) -> Any:
+def taken(table: Any, rows: Ints) -> Any:
+    """The rows of a table with these numbers, in this order."""
+    import pyarrow as pa
+
+    # Given an array of NumPy, pyarrow loads pandas where it is installed, which takes 50 MB.
+    numbers = np.ascontiguousarray(rows, np.int64)
+    return _takeable(table).take(pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)]))
+
+
+def _takeable(table: Any) -> Any:
     """A table with offsets in the place of views, at any depth, so that rows of it can be taken; others as they are."""
     import pyarrow as pa
 

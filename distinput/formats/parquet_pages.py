@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distinput.arrow.arrow import takeable
+from distinput.arrow.arrow import taken
 from distinput.columns.column import Ints
 from distinput.errors import DataLossError
 from distinput.files.paths import local_path
@@ -152,7 +152,7 @@ def taken_rows(reader: ParquetReader, group: int, columns: Sequence[str] | None,
 
 def _pays(pages: Pages, rows: Ints) -> bool:
     """Whether much is saved by reading only the pages of these rows."""
-    hit = np.unique(np.searchsorted(pages.rows, rows, "right") - 1)
+    hit = np.diff(np.searchsorted(rows, pages.rows)) > 0
     return bool(2 * pages.sizes[hit].sum() < pages.sizes.sum())
 
 
@@ -163,7 +163,7 @@ def _whole(reader: ParquetReader, group: int, names: list[str] | None, rows: Int
     path, stamp, part = reader.path, reader.stamp, f"row group {group}"
     if nbytes <= _WHOLE_BYTES or names == []:
         with reading(path, group):
-            yield takeable(checked_batch(path, part, reader.row_group(group, names))).take(rows)
+            yield taken(checked_batch(path, part, reader.row_group(group, names)), rows)
         return
     count, done = footer_of(path, stamp).row_group(group).num_rows, 0
     with opened(path, stamp, at_once=False) as slices, reading(path, group):
@@ -171,7 +171,7 @@ def _whole(reader: ParquetReader, group: int, names: list[str] | None, rows: Int
             first, last = np.searchsorted(rows, [done, done + batch.num_rows])
             if last > first:
                 table = checked_batch(path, part, pa.Table.from_batches([batch]))
-                yield takeable(table).take(rows[first:last] - done)
+                yield taken(table, rows[first:last] - done)
             done += batch.num_rows
     if done != count:
         raise DataLossError(f"{path}: {part} should have {count} rows, but has {done}")
@@ -270,7 +270,7 @@ _NONE = Pages(np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64
 _PAGES: LruCache[Pages] = LruCache(_PAGES_BYTES)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _described(path: str, stamp: str) -> list[list[_Described | None]]:
     """What is said of each leaf in each row group; None where values are encrypted."""
     content = footer_bytes(path, stamp)
@@ -294,7 +294,7 @@ def _described_leaf(column: Any) -> _Described | None:
     )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _leaves(path: str, stamp: str) -> dict[str, _Leaf]:
     """The columns of a file that have a single leaf, by name."""
     content = footer_bytes(path, stamp)
@@ -330,12 +330,12 @@ def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows:
     from pyarrow.parquet import ParquetFile
 
     path, stamp, part = reader.path, reader.stamp, f"row group {group}"
-    page_of_row = np.searchsorted(pages.rows, rows, "right") - 1
-    hit = np.unique(page_of_row)
+    begins = np.searchsorted(rows, pages.rows)  # of each page, among the rows
+    hit = np.flatnonzero(np.diff(begins))
     estimate = groups_of(path, stamp, (column,))[group].nbytes / pages.rows[-1]
     decoded = np.maximum(pages.sizes[hit], np.diff(pages.rows)[hit] * estimate)
     lots = (np.cumsum(decoded) - decoded) // _LOT_BYTES
-    for lot in np.unique(lots):
+    for lot in dict.fromkeys(lots.tolist()):
         numbers = hit[lots == lot]
         counts = np.diff(pages.rows)[numbers]
         starts, sizes = pages.starts[numbers], pages.sizes[numbers]
@@ -353,9 +353,8 @@ def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows:
                 f"{table.num_rows}"
             )
         table = checked_batch(path, part, table)
-        held = (page_of_row >= numbers[0]) & (page_of_row <= numbers[-1])
-        place = np.searchsorted(numbers, page_of_row[held])
-        yield takeable(table).take(rows[held] - pages.rows[page_of_row[held]] + (np.cumsum(counts) - counts)[place])
+        before = np.repeat(pages.rows[numbers] - (np.cumsum(counts) - counts), np.diff(begins)[numbers])
+        yield taken(table, rows[begins[numbers[0]] : begins[numbers[-1] + 1]] - before)
 
 
 def _read(reader: ParquetReader, starts: Ints, sizes: Ints) -> memoryview:

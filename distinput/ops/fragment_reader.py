@@ -98,7 +98,7 @@ class FragmentReader(FileReader):
             raise NotFoundError(f"{self.format.name}: there is no file that shows what its records look like")
         return self.format.spec(path)
 
-    def with_format(self, changed: Format) -> "FragmentReader":
+    def reading_as(self, changed: Format) -> "FragmentReader":
         return replace(self, format=changed)
 
     @cached_property

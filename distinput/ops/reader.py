@@ -234,7 +234,7 @@ class FileReader(Node):
     format: Format
 
     @abstractmethod
-    def with_format(self, changed: Format) -> "FileReader":
+    def reading_as(self, changed: Format) -> "FileReader":
         """This reader with another format, of the same files."""
 
     @abstractmethod
@@ -322,7 +322,7 @@ class Reader(FileReader):
         if not spec.structure.is_leaf or spec.leaves[0] != _NAME:
             raise TypeError(f"{self.op}: filenames must be strings, got {spec.nest}")
 
-    def with_format(self, changed: Format) -> "Reader":
+    def reading_as(self, changed: Format) -> "Reader":
         return replace(self, given=changed)
 
     @cached_property

@@ -16,7 +16,7 @@ from distinput.arrow.arrow import (
     NullsError,
     UnsupportedTypeError,
     columns_of,
-    takeable,
+    taken,
     to_column,
     without_rows,
     without_views,
@@ -419,8 +419,6 @@ def rows_of_table(table: Any, reading: Reading, order: Ints | None = None) -> No
 
 def _looked_at(table: Any, reading: Reading, order: Ints | None) -> Sequence[Any]:
     """The batches in which nulls are looked for: those of the rows that are given, if others have some."""
-    import pyarrow as pa
-
     batches: Sequence[Any] = table.to_batches()
     if (
         order is None
@@ -428,7 +426,7 @@ def _looked_at(table: Any, reading: Reading, order: Ints | None) -> Sequence[Any
         or not any(_has_nulls(column) for batch in batches for column in batch.columns)
     ):
         return batches
-    return takeable(table).take(pa.array(order)).to_batches() if len(order) else ()
+    return taken(table, order).to_batches() if len(order) else ()
 
 
 def _check_nulls(batches: Sequence[Any], spec: Spec, reading: Reading) -> None:

@@ -284,8 +284,8 @@ def select_in_files(node: Node) -> Node | None:
         case ops.select.Select(reader, columns) if _reads(reader):
             chosen = reader.format.with_columns(node.whole)
             if chosen is None or node.whole == columns:
-                return None if chosen is None else reader.with_format(chosen)
-            return replace(node, input=reader.with_format(chosen)) if _fewer(node.whole, reader) else None
+                return None if chosen is None else reader.reading_as(chosen)
+            return replace(node, input=reader.reading_as(chosen)) if _fewer(node.whole, reader) else None
     return None
 
 
@@ -390,7 +390,7 @@ def filter_in_files(node: Node) -> Node | None:
         case ops.filter.Where(ops.reader.Reader() as reader) if node.term is not None:
             pruned = reader.format.where(node.term)
             if pruned is not None:
-                return replace(node, input=reader.with_format(pruned).same_as(reader))
+                return replace(node, input=reader.reading_as(pruned).same_as(reader))
     return None
 
 

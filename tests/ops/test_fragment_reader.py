@@ -11,8 +11,10 @@ from distinput.errors import NotFoundError
 from distinput.files.manifest import FileTable
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import END, Fragments
+from distinput.formats.parquet import Parquet
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.slices import rows_node
+from distinput.rewrite.rules import rewrite
 from distinput.testing import check_restart, check_spec
 from distinput.values.nest import LEAF
 
@@ -69,3 +71,15 @@ def test_a_file_that_has_gone_is_named(tmp_path: Path) -> None:
 
 def test_numbers_are_printed_as_the_parts_they_stand_for(tmp_path: Path) -> None:
     assert str(FragmentNumbers.of(fragments(tmp_path))).startswith("fragments(parts=3 parts of 2 files #")
+
+
+def test_columns_that_nobody_wants_are_not_read(tmp_path: Path) -> None:
+    di.io.write_parquet(str(tmp_path / "a.parquet"), {"x": np.arange(4), "y": np.arange(4)})
+    table = FileTable.of([str(tmp_path / "a.parquet")])
+    one = [np.array([each], np.int64) for each in (0, 1, 3)]
+    parts = Fragments(table, *one, np.full(1, 2), np.ones(1, np.int64))
+    node = FragmentReader(FragmentNumbers.of(parts), parts, Parquet())
+    chosen = di.data.Dataset(node).select(["y"])
+    assert chosen.to_list() == [{"y": 1}, {"y": 2}]
+    running, fired = rewrite(chosen.node)
+    assert (str(fired), running.format.columns) == ("['select_in_files']", ("y",))

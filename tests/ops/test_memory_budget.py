@@ -3,6 +3,8 @@
 
 import io
 import json
+import subprocess
+import sys
 import tarfile
 import threading
 from collections.abc import Callable
@@ -156,3 +158,16 @@ def test_readers_of_a_mixture_share_their_threads(folder: Path) -> None:
 def test_a_budget_is_a_number_of_bytes() -> None:
     with pytest.raises(ValueError, match="option 'memory_budget' must be at least 1, got 0"):
         within(0)
+
+
+def test_rows_of_pages_do_not_load_pandas(tmp_path: Path) -> None:
+    """Pyarrow loads it for an array of NumPy, which takes 50 MB and half a second."""
+    di.io.write_parquet(str(tmp_path / "a.parquet"), {"x": np.arange(400_000.0)})
+    program = (
+        "import sys, distinput as di\n"
+        "sources = [di.data.ParquetDataset(sys.argv[1]) for _ in range(6)]\n"
+        "mixed = di.data.Dataset.sample_from_datasets(sources, seed=1)\n"
+        "assert len(mixed.take(100).to_list()) == 100\n"
+        "assert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "a.parquet")], check=True, timeout=300)
