@@ -6,7 +6,7 @@ import importlib.util
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[object]:
+def pytest_collection() -> Generator[None, object, object]:
     """Collect tests without collecting garbage: what is made now stays, and each look through all of it takes a second."""
     gc.disable()
     try:
@@ -87,7 +87,7 @@ def pytest_collection() -> Iterator[object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path) -> Iterator[list[pytest.Collector]]:
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Look for examples in the package, and in files of tests that have some: to look takes as long as to collect tests."""
     made = yield
     if file_path.is_relative_to(_TESTS) and b">>> " not in file_path.read_bytes():
