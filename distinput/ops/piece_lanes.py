@@ -432,19 +432,19 @@ def _answered(steps: bytes, message: _Message) -> _Answer:
             task = _task_of(steps)
     except _RefusedError as refusal:
         return _Answer(worker, refused=f"{worker} {refusal}")
-    near, lent = message.consumer[:1] == (machine(),) and message.consumer[1] != os.getpid(), Lent()
+    near, rooms = message.consumer[:1] == (machine(),) and message.consumer[1] != os.getpid(), Lent()
     try:
         piece, *asked = message.content.unpacked()
         if message.lent:
             piece = piece._replace(blocks=_read(piece.blocks, _BORROWER.taken(message.lent)))
-        result = task((piece, *asked), keep=(lambda block: _kept(block, lent)) if near else lambda block: block)
+        result = task((piece, *asked), keep=(lambda block: _kept(block, rooms)) if near else lambda block: block)
         content = _as_packed(result)
     except UnseenError:
         return _Answer(worker, unseen=True)
     except Exception:  # noqa: BLE001 - told to the consumer
         return _Answer(worker, trace=traceback.format_exc().rstrip())
     idle.put(task)
-    return _Answer(worker, content, near=near, lent=lent or None)
+    return _Answer(worker, content, near=near, lent=rooms or None)
 
 
 _BORROWER = Borrower(16)

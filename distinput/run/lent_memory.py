@@ -20,7 +20,7 @@ import numpy as np
 
 from distinput.run.segments import aligned, dumps_with_buffers, memory_file
 
-__all__ = ["Borrower", "Lent", "Place", "Stored", "UnseenError", "machine", "value_of"]
+__all__ = ["Borrower", "Lent", "RoomPlace", "Stored", "UnseenError", "machine", "value_of"]
 
 
 _ROOM, _MOST_KEPT = 4 << 20, 64 << 20
@@ -49,7 +49,7 @@ class Stored(NamedTuple):
     parts: list[tuple[int, int, int]]
 
 
-class Place(NamedTuple):
+class RoomPlace(NamedTuple):
     """Where a room is found."""
 
     process: int
@@ -75,7 +75,7 @@ class _Room:
     def __init__(self, size: int) -> None:
         self._descriptor = memory_file(size)
         status = os.fstat(self._descriptor)
-        self.place = Place(os.getpid(), self._descriptor, status.st_dev, status.st_ino, size)
+        self.place = RoomPlace(os.getpid(), self._descriptor, status.st_dev, status.st_ino, size)
         self._mapped = mmap.mmap(self._descriptor, size)
         self.memory = memoryview(self._mapped)
         self.header = np.frombuffer(self._mapped, np.int64, 2)
@@ -138,7 +138,7 @@ class Lent:
         return Stored(data, parts)
 
     @property
-    def places(self) -> list[tuple[Place, int]]:
+    def places(self) -> list[tuple[RoomPlace, int]]:
         """Each room, and the number of its message."""
         return [(room.place, int(room.header[1])) for room in self._rooms]
 
@@ -157,7 +157,7 @@ class Lent:
 class _Borrowed:
     """What a `Lent` is at another process."""
 
-    def __init__(self, places: list[tuple[Place, int]]) -> None:
+    def __init__(self, places: list[tuple[RoomPlace, int]]) -> None:
         self.places = places
 
     def __bool__(self) -> bool:
@@ -167,7 +167,7 @@ class _Borrowed:
 class _Mapping:
     """A room of another process."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: RoomPlace) -> None:
         try:
             descriptor = os.open(f"/proc/{place.process}/fd/{place.descriptor}", os.O_RDWR)
             try:
@@ -204,7 +204,7 @@ class Borrower:
     """
 
     def __init__(self, most: int) -> None:
-        self._most, self._known = most, OrderedDict[Place, _Mapping]()
+        self._most, self._known = most, OrderedDict[RoomPlace, _Mapping]()
 
     def taken(self, lent: Any) -> "list[memoryview]":
         """The rooms of a `Lent` that was sent here.

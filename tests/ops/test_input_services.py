@@ -194,7 +194,7 @@ def test_memory_that_is_not_to_be_seen_is_sent(where: str, client: Any, monkeypa
         asked.append(where)
         if where == "here":
             raise lent_memory.UnseenError("no")
-        return [(lent_memory.Place(1, 999_999, 0, 0, 1 << 22), 1)]
+        return [(lent_memory.RoomPlace(1, 999_999, 0, 0, 1 << 22), 1)]
 
     if where == "here":
         monkeypatch.setattr(lent_memory.Borrower, "taken", nothing)
@@ -221,7 +221,7 @@ def test_memory_is_written_again_when_nobody_reads_it() -> None:
     assert another.places[0][0] != sent.places[0][0], "somebody reads it"
     assert part.tolist() == [1] * 4
     del part, another
-    rooms = {lent_memory.Place(*place) for place, _ in sent.places}
+    rooms = {lent_memory.RoomPlace(*place) for place, _ in sent.places}
     again = [lend(number) for number in range(3, 20)]
     assert rooms & {lent.places[0][0] for lent, *_ in again}
     with pytest.raises(lent_memory.UnseenError, match="another message"):
