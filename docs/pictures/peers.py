@@ -19,6 +19,7 @@ WORDS = {
     "rebatch": "batches of another size",
     "distribute": "cutting batches for 8 replicas",
     "lockstep": "agreeing on the next step",
+    "outside": "cases of TensorFlow's benchmarks",
     "tfrecord_example": "TFRecord files, parsed",
     "shuffle": "shuffling",
     "shuffle_memory": "shuffling a million elements",
