@@ -20,9 +20,6 @@ import numpy as np
 
 from distinput.run.segments import aligned, dumps_with_buffers, memory_file
 
-__all__ = ["Borrower", "Lent", "RoomPlace", "Stored", "UnseenError", "machine", "value_of"]
-
-
 _ROOM, _MOST_KEPT = 4 << 20, 64 << 20
 """Bytes of a room unless an array needs more, and of those that are kept to be written again."""
 

@@ -8,6 +8,7 @@ PACKAGE = Path(__file__).parents[2] / "distinput"
 
 FROM = {
     "run/segments.py": "memory that a process of this program shares; a member of the cluster, through its own connection",
+    "run/lent_memory.py": "memory of a process of the same user, whose place the consumer or a worker of the service has sent",
     "run/processes.py": "the process that started this one",
     "distribute/seats/links.py": "a connection whose other end has proved that it knows the secret of the cluster",
     "distribute/seats/packing.py": "the same",
