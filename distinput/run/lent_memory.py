@@ -13,6 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 from weakref import finalize
 
@@ -24,7 +25,10 @@ _ROOM, _MOST_KEPT = 4 << 20, 64 << 20
 """Bytes of a room unless an array needs more, and of those that are kept to be written again."""
 
 _HEADER = 64
-"""Bytes: whether somebody reads the room, and how often it was written, each a number of eight."""
+"""Bytes: whether somebody reads the room, and how many messages have ended, each a number of eight."""
+
+_SETTLED = 0.01
+"""Seconds after which all processors have seen what one has written."""
 
 _FORKS = [0]
 """How often this process was forked: a child has the views of its parent, which nobody counts."""
@@ -76,13 +80,21 @@ class _Room:
         self._mapped = mmap.mmap(self._descriptor, size)
         self.memory = memoryview(self._mapped)
         self.header = np.frombuffer(self._mapped, np.int64, 2)
+        self.retired = 0.0
 
-    def is_begun(self) -> bool:
-        """Begin another message, unless somebody reads the last one."""
-        if self.header[0]:
-            return False
-        self.header[1] += 1  # first: who comes for the last message now finds another one
-        return not self.header[0]
+    def retire(self) -> None:
+        """End a message: who comes for it from now on finds another one."""
+        self.header[1] += 1
+        self.retired = monotonic()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody reads the last message, and nobody can begin to.
+
+        Who came for it at the moment when it ended may have found it, and his mark may not be seen here yet, since processors
+        delay what they write. That is over long before the time that is waited for.
+        """
+        return not self.header[0] and monotonic() > self.retired + _SETTLED
 
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):
@@ -98,12 +110,10 @@ def _room_for(size: int) -> _Room:
             room = _KEPT.popleft()
         except IndexError:
             break
-        if room.place.size >= size and room.is_begun():
+        if room.place.size >= size and room.is_free:
             return room
         _KEPT.append(room)
-    room = _Room(max(_ROOM, 1 << (size - 1).bit_length()))
-    room.is_begun()
-    return room
+    return _Room(max(_ROOM, 1 << (size - 1).bit_length()))
 
 
 class Lent:
@@ -143,7 +153,10 @@ class Lent:
         return _Borrowed, (self.places,)
 
     def __del__(self) -> None:
-        _KEPT.extend([room for room in self._rooms if room.place.process == os.getpid()])
+        own = [room for room in self._rooms if room.place.process == os.getpid()]
+        for room in own:
+            room.retire()
+        _KEPT.extend(own)
         while sum([room.place.size for room in list(_KEPT)]) > _MOST_KEPT:
             try:
                 _KEPT.popleft()
