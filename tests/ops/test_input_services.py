@@ -4,7 +4,6 @@
 import importlib
 import json
 import os
-import pickle
 import subprocess
 import sys
 import time
@@ -202,30 +201,6 @@ def test_memory_that_is_not_to_be_seen_is_sent(where: str, client: Any, monkeypa
         monkeypatch.setattr(lent_memory.Lent, "places", property(nothing))
     assert [float(x[3]) for x in large_blocks(client)] == (np.arange(40) * 40_001).tolist()
     assert asked or not lent_memory.machine()
-
-
-@pytest.mark.skipif(not lent_memory.machine(), reason="processes of this system cannot open each other's memory")
-def test_memory_is_written_again_when_nobody_reads_it() -> None:
-    borrower = lent_memory.Borrower(4)
-
-    def lend(number: int) -> tuple[Any, Any, Any]:
-        lent = lent_memory.Lent()
-        stored = lent.put(np.full(1000, number))
-        return lent, stored, pickle.loads(pickle.dumps(lent))
-
-    lent, stored, sent = lend(1)
-    array = lent_memory.value_of(stored, borrower.taken(sent))
-    part = array[5:9]
-    del array, lent
-    another, _, _ = lend(2)
-    assert another.places[0][0] != sent.places[0][0], "somebody reads it"
-    assert part.tolist() == [1] * 4
-    del part, another
-    rooms = {lent_memory.RoomPlace(*place) for place, _ in sent.places}
-    again = [lend(number) for number in range(3, 20)]
-    assert rooms & {lent.places[0][0] for lent, *_ in again}
-    with pytest.raises(lent_memory.UnseenError, match="another message"):
-        borrower.taken(sent)
 
 
 def test_a_function_that_ends_its_worker_is_named(client: Any) -> None:
