@@ -95,7 +95,7 @@ def _words(path: Path) -> list[str]:
 # ----------------------------------------------------------------------------
 
 
-_OF_DEVELOPERS = frozenset({"bench", "dev", "docs", "engines", "lint", "neighbours", "proofs", "test"})
+_OF_DEVELOPERS = frozenset({"bench", "dev", "docs", "engines", "lint", "neighbours", "outside", "proofs", "test"})
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[^]]*\])?(?P<limits>[^;]*)(?:;(?P<when>.*))?")
 _EXTRA = re.compile(r"""extra == ['"](?P<extra>[\w-]+)['"]""")
 _LEAST = re.compile(r">=\s*(?P<least>[\d.]+)")

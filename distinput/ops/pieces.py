@@ -184,7 +184,7 @@ _CUT: State = {"cut": True}
 
 
 @dataclass(frozen=True, eq=False)
-class NumbersInPlace(Node):
+class _NumbersInPlace(Node):
     """The numbers of the records of a reader that fetches, with the states that it has.
 
     Shapes: scalars. State: that of the reader.
@@ -244,7 +244,7 @@ def numbered(base: Node) -> tuple[Node, Reader] | None:
         with suppress(DistinputError, OSError):  # of a file that cannot be counted, told where it is read
             several = [] if base.counts is None else np.flatnonzero(np.diff(base.counts[1]) > 1).tolist()
             if several and base.format.seek(names[several[0]].decode(), 1) is not None:
-                return NumbersInPlace(base, origin=base.origin), base
+                return _NumbersInPlace(base, origin=base.origin), base
         return None
     if len(base.inputs) != 1 or base.keeps or not (base.by_position or base.shuffles):
         return None

@@ -47,19 +47,7 @@ _Name = tuple[str, str]
 
 @dataclass
 class ReachedCode:
-    """What the arguments of steps reach.
-
-    >>> class Scale:
-    ...     def factor(self):
-    ...         return 2
-    ...
-    ...     def __call__(self, x):
-    ...         return x * self.factor()
-    >>> before = ReachedCode.of([Scale()]).code_word
-    >>> Scale.factor = lambda self: 3
-    >>> ReachedCode.of([Scale()]).code_word == before
-    False
-    """
+    """What the arguments of steps reach."""
 
     _codes: set[str] = field(default_factory=set)
     _data: set[tuple[_Name, str]] = field(default_factory=set)

@@ -160,7 +160,7 @@ def shares_of_steps(proof: Any, S: Any, i: Any, W: Any, w: Any, k: Any) -> Any:
 def shares(proof: Any, S: Any, i: Any, k: Any) -> Any:
     """`shard_batches`: piece k is piece i of batch k."""
     proof.given(S >= 2, i >= 0, i < S, k >= 0)
-    assignment = asked_for(proof, "own_shares", S, i)
+    assignment = asked_for(proof, "own_steps", S, i, 0, 1)
     return assignment is not None and all_of(assignment.pieces == S, number(assignment, k) == k * S + i)
 
 

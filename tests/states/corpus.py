@@ -315,6 +315,7 @@ PIPELINES: dict[str, Callable[[], Any]] = {
         .map(lambda row: row["m"][1]["a"] + len(row["t"]))
         .batch(3)
     ),
+    "as_uint8": lambda: Dataset.range(20).map(pairs_of).select(["t"]).as_uint8().ragged_batch(3),
     "map_rows": lambda: Dataset.range(20).map_rows(plus_one),
     "pack": lambda: Dataset.range(1, 20).map(full).pack(7, window=3),
     "padded_batch": lambda: Dataset.range(1, 20).map(full).padded_batch(3),

@@ -97,6 +97,7 @@ def test_a_pass_over_remote_files_asks_for_each_once(folder: str, monkeypatch: p
     for number, path in enumerate(paths):
         di.io.write_parquet(path, {"x": np.arange(100) + 100 * number}, row_group_size=30)
     rows = di.data.ParquetDataset(paths)
+    assert list(rows.element_spec) == ["x"]  # it looks at the first file
     system = type(fsspec.filesystem("memory"))
     asked: list[str] = []
     ukey = system.ukey

@@ -120,13 +120,14 @@ def reading(
     if isinstance(names, Slices):  # others may be of any number, and their names made only as they are read
         paths = list(_paths(names))
         file_format = partitioned(decompressing(file_format, paths), paths, partitioning)
-    infers = type(file_format).held is not Format.held
-    given = LaterFormat(file_format, partial(_paths, names)) if infers else file_format
+    if type(file_format).held is not Format.held:
+        later: Any = LaterFormat(file_format, partial(_paths, names))
+        file_format = later  # the name by which saved states know what `reader` reads from outside
     if num_parallel_reads is None:
-        return guarded(Reader(names, given, table, on_error=on_error, name=name), on_error)
+        return guarded(Reader(names, file_format, table, on_error=on_error, name=name), on_error)
 
     def reader(path: bytes) -> Node:
-        return Reader(_names(path), given, table)
+        return Reader(_names(path), file_format, table)
 
     reader.__qualname__ = "_reading.<locals>.reader"  # the name by which saved states know it
     reader.on_error = on_error  # type: ignore[attr-defined]  # for options that are set later
