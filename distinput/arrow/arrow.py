@@ -401,7 +401,13 @@ def with_offsets(array: Any) -> Any:
     if types.is_list_view(kind) or types.is_large_list_view(kind):
         sizes = array.value_lengths().fill_null(0).to_numpy()
         offsets = np.append(0, np.cumsum(sizes, dtype=np.int64))
-        return pa.LargeListArray.from_arrays(pa.array(offsets), with_offsets(array.flatten()), mask=_mask(array))
+        starts = array.offsets.to_numpy().astype(np.int64)
+        places = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+        first, last = (int(places.min()), int(places.max()) + 1) if len(places) else (0, 0)
+        values = with_offsets(array.values.slice(first, last - first))
+        # Not `flatten`, which puts slices together: of no slices it cannot make all types.
+        values = values.take(pa.array(places - first)) if len(places) else values
+        return pa.LargeListArray.from_arrays(pa.array(offsets), values, mask=_mask(array))
     if types.is_map(kind):
         offsets = np.append(array.offsets.to_numpy(), []).astype(np.int32)
         pairs = with_offsets(array.keys), with_offsets(array.items)

@@ -279,7 +279,7 @@ def _zeros_at_nulls(part: Any, whole: Any, marked: bool) -> Any:
 
     if isinstance(part, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(part.type, _zeros_at_nulls(part.storage, whole, marked))
-    part = _stored(part)
+    part = _plain(_stored(part))
     if pa.types.is_null(part.type):
         return part if marked else pa.repeat(pa.scalar(b""), len(part))
     if not whole.null_count:
@@ -289,6 +289,29 @@ def _zeros_at_nulls(part: Any, whole: Any, marked: bool) -> Any:
     return pa.concat_arrays([part, _zeros(part.type)]).take(pa.array(places))
 
 
+def _plain(array: Any) -> Any:
+    """Values without dictionaries, and as they are stored, also inside structs and lists of one size.
+
+    Arrow puts arrays of other types together only where their dictionaries hold no nulls, and makes none of some types.
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    if isinstance(array, pa.ExtensionArray) and not isinstance(array.type, pa.FixedShapeTensorType):
+        return _plain(array.storage)
+    if types.is_dictionary(array.type):
+        return _plain(array.dictionary.take(array.indices))
+    nulls = array.is_null() if array.null_count else None
+    if types.is_struct(array.type) and array.type.num_fields:
+        parts = [_plain(array.field(place)) for place in range(array.type.num_fields)]
+        return pa.StructArray.from_arrays(parts, [field.name for field in array.type], mask=nulls)
+    if types.is_fixed_size_list(array.type) and array.type.list_size:
+        size = array.type.list_size
+        items = _plain(array.values.slice(array.offset * size, len(array) * size))
+        return pa.FixedSizeListArray.from_arrays(items, size, mask=nulls)
+    return array
+
+
 def _fixed(items: Any, size: int, valid: np.ndarray[Any, Any], nulls: Any) -> Any:
     """Lists of one size of the items of those that are valid; the others hold zeros."""
     import pyarrow as pa
@@ -296,7 +319,8 @@ def _fixed(items: Any, size: int, valid: np.ndarray[Any, Any], nulls: Any) -> An
 
     if not valid.all():
         places = np.full((len(valid), size), len(items), np.int64)
-        places[valid] = np.arange(len(items)).reshape(-1, size)
+        places[valid] = np.arange(len(items)).reshape(np.count_nonzero(valid), size)
+        items = _plain(items)
         items = pa.concat_arrays([items, _zeros(items.type)]).take(pa.array(places.reshape(-1)))
     if size:
         return pa.FixedSizeListArray.from_arrays(items, size, mask=nulls)

@@ -376,3 +376,54 @@ def test_trees_of_jax_and_torch_reach_into_it() -> None:
     assert type(jax.tree.map(lambda leaf: leaf, batch)["x"]) is di.data.Nullable
     trees = pytest.importorskip("torch.utils._pytree")
     assert trees.tree_map(lambda leaf: leaf.shape, batch) == {"x": {"value": (2,), "valid": (2,)}}
+
+
+def _uuids(*values: bytes) -> Any:
+    return pa.ExtensionArray.from_storage(pa.uuid(), pa.array([value * 16 for value in values], pa.binary(16)))
+
+
+_HALVES = pa.DictionaryArray.from_arrays(
+    pa.array([0, 1], pa.int8()), pa.array([1.0, 2.0], pa.float32()).cast("float16")
+)
+_HOLES = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(["a", None]))
+
+
+@pytest.mark.parametrize(
+    "array, expected",
+    [
+        (pa.array([[], None], pa.list_(pa.int64(), 0)), [[], None]),
+        (pa.array([[[]], [None]], pa.list_(pa.list_(pa.int64(), 0), 1)), [[[]], [None]]),
+        (
+            pa.ListViewArray.from_arrays(
+                pa.array([0, 0], pa.int32()), pa.array([0, 0], pa.int32()),
+                pa.FixedSizeListArray.from_arrays(_uuids(b"a", b"b"), 1), mask=pa.array([False, True]),
+            ),
+            [[], None],
+        ),
+        (
+            pa.StructArray.from_arrays(
+                [pa.FixedSizeListArray.from_arrays(_HALVES, 1)], ["h"], mask=pa.array([False, True])
+            ),
+            [{"h": [1.0]}, None],
+        ),
+        (
+            pa.StructArray.from_arrays(
+                [pa.FixedSizeListArray.from_arrays(_HOLES, 1)], ["h"], mask=pa.array([True, False])
+            ),
+            [None, {"h": [None]}],
+        ),
+        (
+            pa.StructArray.from_arrays(
+                [pa.FixedSizeListArray.from_arrays(_uuids(b"a", b"b"), 1)], ["u"], mask=pa.array([False, True])
+            ),
+            [{"u": [b"a" * 16]}, None],
+        ),
+    ],
+    ids=["lists of none", "lists of lists of none", "empty views", "halves", "holes", "uuids"],
+)  # fmt: skip
+def test_nulls_of_odd_types_are_told_in_place(array: Any, expected: list[Any], tmp_path: Path) -> None:
+    path = str(tmp_path / "a.arrow")
+    table = pa.table({"x": array})
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert di.data.ArrowDataset(path).to_arrow()["x"].to_pylist() == expected
