@@ -14,6 +14,7 @@ from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.values.buffers import empty
 from distinput.values.nest import Structure
 from distinput.values.nullable import Nullable
+from distinput.values.ragged_tensor import lists_of_size
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 __all__ = [
@@ -397,7 +398,7 @@ def with_offsets(array: Any) -> Any:
     if types.is_fixed_size_list(kind):
         size = kind.list_size
         values = with_offsets(array.values.slice(array.offset * size, len(array) * size))
-        return pa.FixedSizeListArray.from_arrays(values, size, mask=_mask(array))
+        return lists_of_size(values, size, len(array), _mask(array))
     if types.is_list_view(kind) or types.is_large_list_view(kind):
         sizes = array.value_lengths().fill_null(0).to_numpy()
         offsets = np.append(0, np.cumsum(sizes, dtype=np.int64))

@@ -54,7 +54,7 @@ def column_to_arrow(column: Column) -> Any:
     if isinstance(column, Dense):
         return arrow_rows(column.array)
     if isinstance(column, Strings):
-        return fixed_size_lists(_binary(column), column.starts.shape[1:])
+        return fixed_size_lists(_binary(column), column.starts.shape)
     if isinstance(column, Ragged | RaggedBatches):
         starts, sizes = column.starts, column.sizes
         flat = column.flat
@@ -314,7 +314,10 @@ def _leaf_array(column: Column, kind: Any, name: str) -> Any:
             return _of_ragged(column, kind)
         if isinstance(column, RaggedBatches):
             array = column_to_arrow(column)
-            return array if array.type == kind else array.cast(kind)
+            if array.type == kind:
+                return array
+            # Of lists of no items, which have no values below them, Arrow casts none.
+            return pa.array(array.to_pylist(), kind) if "[0]" in str(array.type) else array.cast(kind)
         parts = [_of_value(value, kind) for value in column.values()]
         return pa.concat_arrays(parts) if parts else pa.nulls(0, kind)
     except pa.ArrowInvalid as error:

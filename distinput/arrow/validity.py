@@ -23,6 +23,7 @@ from distinput.arrow.arrow import (
     without_rows,
 )
 from distinput.arrow.record_batches import nulls_of
+from distinput.values.ragged_tensor import lists_of_size
 
 __all__ = ["as_marks", "default_marks", "marked", "marked_schema", "marks_in_place", "null_paths", "zero_of"]
 
@@ -315,17 +316,13 @@ def _plain(array: Any) -> Any:
 def _fixed(items: Any, size: int, valid: np.ndarray[Any, Any], nulls: Any) -> Any:
     """Lists of one size of the items of those that are valid; the others hold zeros."""
     import pyarrow as pa
-    from pyarrow import compute
 
     if not valid.all():
         places = np.full((len(valid), size), len(items), np.int64)
         places[valid] = np.arange(len(items)).reshape(np.count_nonzero(valid), size)
         items = _plain(items)
         items = pa.concat_arrays([items, _zeros(items.type)]).take(pa.array(places.reshape(-1)))
-    if size:
-        return pa.FixedSizeListArray.from_arrays(items, size, mask=nulls)
-    bits = None if nulls is None else compute.invert(nulls).buffers()[1]
-    return pa.Array.from_buffers(pa.list_(items.type, 0), len(valid), [bits], children=[items])
+    return lists_of_size(items, size, len(valid), nulls)
 
 
 def _zeros(kind: Any) -> Any:

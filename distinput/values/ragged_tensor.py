@@ -26,7 +26,15 @@ from distinput.values.ragged_rows import (
 )
 from distinput.values.sparse_tensor import SparseTensor
 
-__all__ = ["RaggedTensor", "arrow_rows", "counts_over", "fixed_size_lists", "sums_over", "without_rows"]
+__all__ = [
+    "RaggedTensor",
+    "arrow_rows",
+    "counts_over",
+    "fixed_size_lists",
+    "lists_of_size",
+    "sums_over",
+    "without_rows",
+]
 
 Values = Any
 """An array [m, ...], or a `RaggedTensor` of m rows."""
@@ -866,13 +874,29 @@ def arrow_rows(values: Array) -> Any:
         flat = pa.array(values.reshape(-1).tolist(), pa.large_binary())
     else:
         flat = pa.array(np.ascontiguousarray(values).reshape(-1))
-    return fixed_size_lists(flat, values.shape[1:])
+    return fixed_size_lists(flat, values.shape)
 
 
 def fixed_size_lists(flat: Any, shape: tuple[int, ...]) -> Any:
-    """Values of an Arrow array as rows of this shape."""
-    import pyarrow as pa
-
-    for size in reversed(shape):
-        flat = pa.FixedSizeListArray.from_arrays(flat, size)
+    """Values of an Arrow array as rows [n, ...] of this shape."""
+    for axis in range(len(shape) - 1, 0, -1):
+        flat = lists_of_size(flat, shape[axis], prod(shape[:axis]), None)
     return flat
+
+
+def lists_of_size(items: Any, size: int, count: int, nulls: Any) -> Any:
+    """An Arrow array of lists of one size, which may be 0: Arrow's own constructor takes none.
+
+    Args:
+      items: of the lists, one after the other.
+      size: of each.
+      count: how many lists there are.
+      nulls: which of them are null, as an Arrow array; None: none of them.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if size:
+        return pa.FixedSizeListArray.from_arrays(items, size, mask=nulls)
+    bits = None if nulls is None else compute.invert(nulls).buffers()[1]
+    return pa.Array.from_buffers(pa.list_(items.type, 0), count, [bits], children=[items])
