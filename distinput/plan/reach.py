@@ -3,8 +3,9 @@
 
 A state is compared by the functions of its steps and those of their module that they call. A cache lives longer: a method that
 a method calls, a class, a function of another module, and a tokenizer make elements as well. From the arguments of steps they
-are followed: through variables, defaults, containers, attributes of objects, classes with their bases, and modules. Code of
-Python's own and of installed packages is not followed, since it changes with its version alone.
+are followed: through variables, defaults, containers, attributes of objects, classes with their bases, and modules; variables
+of the environment that they name count too. Code of Python's own and of installed packages is not followed, since it changes
+with its version alone.
 """
 
 import functools
@@ -35,8 +36,10 @@ from distinput.plan.node import Node, walk
 _MOST_CODES = 2_000
 """Functions that are read."""
 
-_MOST_ITEMS = 100
-"""Items of one container that are followed."""
+_MOST_ITEMS = 10_000
+"""Items of one container, or attributes of one object, that are followed; a table of functions may be long."""
+
+_NOTHING_INSIDE = (bool, int, float, complex, str, bytes, type(None))
 
 _RUNNING = frozenset({"numpy", "torch", "jax", "jaxlib", "tensorflow", "keras"})
 """Packages whose objects change while a job runs, such as generators and models, or are read as arrays."""
@@ -86,7 +89,7 @@ class ReachedCode:
         return Digest(6).add(self.code_word, sorted(self._pickles)).word if self.code_word or self._pickles else ""
 
     def _follow(self, values: Iterable[Any], names: frozenset[str] = frozenset()) -> None:
-        self._left.extend([(value, names) for value in values])
+        self._left.extend([(value, names) for value in values if not isinstance(value, _NOTHING_INSIDE)])
 
     def _visit(self, value: Any, names: frozenset[str]) -> None:
         match value:
@@ -121,6 +124,10 @@ class ReachedCode:
         place = f"{kind.__module__}.{kind.__qualname__}"
         for name, held in class_data(kind):
             self._holds(place, name, held, _NO_NAMES)
+        of_class = [member.__func__ for member in vars(kind).values() if isinstance(member, classmethod)]
+        uses = [CodeNames.of(function.__code__) for function in of_class if isinstance(function, types.FunctionType)]
+        changed = attributes_changed_by_methods(kind).union(*[names.assigned | names.altered for names in uses])
+        self._changed |= {(place, name) for name in changed}
 
     def _object(self, value: Any) -> None:
         node: Any = value.node if hasattr(type(value), "node") else None
@@ -136,7 +143,6 @@ class ReachedCode:
             place = f"{kind.__module__}.{kind.__qualname__}"
             for name, attribute in list((held or {}).items())[:_MOST_ITEMS]:
                 self._holds(place, name, attribute, _NO_NAMES)
-            self._changed |= {(place, name) for name in attributes_changed_by_methods(kind)}
         elif (callable(value) or not held) and (pickled := _pickled(value)) is not None:
             self._pickles.add(f"{kind.__qualname__} {pickled}")
 

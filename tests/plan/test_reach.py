@@ -5,7 +5,7 @@ import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -215,6 +215,32 @@ def test_objects_of_packages_count_where_a_folder_is_named() -> None:
     tables = [pa.table({"x": [number]}) for number in (1, 1, 2)]
     words = [ReachedCode.of([lambda x, table=table: (x, table)]).word for table in tables]
     assert words[0] == words[1] != words[2]
+
+
+def test_what_a_class_counts_for_itself_does_not_count() -> None:
+    class Counter:
+        calls = 0
+        seen: ClassVar[list[int]] = []
+
+        @classmethod
+        def count(cls, x: int) -> int:
+            cls.calls += 1
+            cls.seen.append(x)
+            return x
+
+    words = []
+    for _ in range(2):
+        words.append(ReachedCode.of([lambda x: Counter.count(x)]).code_word)
+        Counter.count(1)
+    assert words[0] == words[1]
+
+
+def test_a_long_table_of_functions_is_followed() -> None:
+    words = []
+    for last in (lambda x: x + 1, lambda x: x + 2):
+        table = [*[lambda x: x] * 500, last]
+        words.append(ReachedCode.of([lambda x, table=table: table[x % 501](x)]).code_word)
+    assert words[0] != words[1]
 
 
 def test_cycles_end() -> None:
