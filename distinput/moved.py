@@ -153,6 +153,7 @@ _MOVED_TO = {
     "testing.sources.memory": "testing.sources.arrays",
     "testing.sources.records": "testing.sources.parts testing.sources.written",
     "testing.sources.tables": "testing.sources.databases testing.sources.text_rows",
+    "tf.datasets": "data.numpy_iterator",
     "tf.tensors": "tf.python_function",
     "tpu.topology": "tpu.hardware_feature",
     "values.buffers": "core.buffers",

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from distinput.data.file_datasets.samples import WebDataset as WebDataset
     from distinput.data.iterator import DatasetIterator as DatasetIterator
     from distinput.data.iterator import IteratorSpec as IteratorSpec
-    from distinput.data.numpy_iterator import NumpyIterator as NumpyIterator
     from distinput.data.stats import Stats as Stats
     from distinput.ops.balanced_sample import MixtureWeights as MixtureWeights
     from distinput.plan.check import AUTOTUNE as AUTOTUNE
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from distinput.plan.options import Options as Options
     from distinput.plan.options import SkipErrors as SkipErrors
     from distinput.plan.options import ThreadingOptions as ThreadingOptions
+    from distinput.tf.datasets import NumpyIterator as NumpyIterator
     from distinput.values.nullable import Nullable as Nullable
     from distinput.values.spec import DatasetSpec as DatasetSpec
     from distinput.values.spec import TensorSpec as TensorSpec

@@ -22,7 +22,7 @@ from distinput.columns.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, T_co, resumed
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later
-from distinput.names.words import html, meant
+from distinput.names.words import html, meant, shown
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer, taken
 from distinput.plan.node import INFINITE, Node, allow_depth, cardinality_bounds
@@ -311,7 +311,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     def __init__(self, node: Node, passes: Passes | None = None) -> None:
         if not hasattr(node, "origin"):  # faster than checking for a Node
             raise TypeError(
-                f"Dataset: a dataset is not made by its class, got {_short(node)}; use Dataset.from_tensor_slices for the rows "
+                f"Dataset: a dataset is not made by its class, got {shown(node)}; use Dataset.from_tensor_slices for the rows "
                 "of arrays and lists, Dataset.from_generator for what a function yields"
             )
         allow_depth(node)
@@ -1778,11 +1778,6 @@ def _node(op: str, value: Any) -> Node:
     if not isinstance(value, Dataset):
         raise TypeError(f"{op}: expected a dataset, got {value!r}")
     return value.node
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _plain(leaf: Any) -> Any:

@@ -9,6 +9,7 @@ from zlib import crc32
 
 from distinput.columns.state import READABLE, VERSION, State
 from distinput.errors import StateError
+from distinput.names.words import shown
 from distinput.plan.fingerprint import difference, fingerprint, is_count, is_fingerprint, misfit
 from distinput.plan.node import Node
 from distinput.rewrite.rules import Running
@@ -77,7 +78,7 @@ def opened(state: Any, who: str, keys: Collection[str], kind: str | None = None)
     """
     of = state.get("kind") if isinstance(state, dict) else None
     if not isinstance(state, dict) or ("version" not in state and (of is None or of == kind)):
-        raise StateError(f"{who}: expected a state as iterator.state() gives it, got {_short(type(state).__name__)}")
+        raise StateError(f"{who}: expected a state as iterator.state() gives it, got {type(state).__name__}")
     if of != kind:
         found = KINDS[of] if of is None or (isinstance(of, str) and of in KINDS) else None
         told = "" if found is None else f"; it is one of {found.of}: restore it with {found.restored}"
@@ -85,7 +86,7 @@ def opened(state: Any, who: str, keys: Collection[str], kind: str | None = None)
     version = state["version"]
     if type(version) is not int or version not in READABLE:
         raise StateError(
-            f"{who}: the state has version {_short(version)}, this distinput reads versions "
+            f"{who}: the state has version {shown(version)}, this distinput reads versions "
             f"{' and '.join(map(str, READABLE))}; restore it with the distinput that saved it"
         )
     missing = {"check", *keys} - {key for key in state if isinstance(key, str)}
@@ -96,21 +97,13 @@ def opened(state: Any, who: str, keys: Collection[str], kind: str | None = None)
         plan, text = state.get("plan"), _compact(place)
         check, content = crc32(text.encode(), _start_of(plan)), {**loads(text), "plan": loads(_compact(plan))}
     except (TypeError, ValueError, RecursionError) as error:
-        raise StateError(f"{who}: a state holds nothing but JSON values: {_short(error)}") from None
+        raise StateError(f"{who}: a state holds nothing but JSON values: {str(error)[:80]}") from None
     if type(state["check"]) is not int or state["check"] != check:
         raise StateError(
             f"{who}: the state is not as it was saved: something in it was changed, added or left out, as its check word "
             f"tells; hand in what {KINDS[kind].taken} gave, or what JSON made of that"
         )
     return content
-
-
-def _short(value: Any) -> str:
-    try:
-        text = value if isinstance(value, str) else repr(value) if not isinstance(value, Exception) else str(value)
-    except Exception:  # noqa: BLE001 - whatever was handed in, the message is about the state
-        text = type(value).__name__
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 # ----------------------------------------------------------------------------
@@ -245,7 +238,7 @@ def _place_misfit(place: State) -> str | None:
         "seeds": isinstance(seeds, list) and all(is_count(seed, 0, 1 << 64) for seed in seeds),
         "kept": isinstance(kept, list) and all(epoch is None or is_count(epoch, most=_LAST_PASS) for epoch in kept),
     }
-    return next((f"{key!r} cannot be {_short(place[key])}" for key, fit in fits.items() if not fit), None)
+    return next((f"{key!r} cannot be {shown(place[key])}" for key, fit in fits.items() if not fit), None)
 
 
 def _other_steps(here: Collection[str], then: Collection[str]) -> str:

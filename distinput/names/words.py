@@ -94,6 +94,19 @@ def meant(name: str, known: Collection[str], they: str) -> str:
     return f"did you mean {near[0]}?" if near else f"{they} {', '.join(known)}"
 
 
+def shown(value: Any, most: int = 60) -> str:
+    """The `repr` of a value for a message, cut where it is longer than `most`.
+
+    >>> shown(b"a"), shown("x" * 99, 9), shown(10**9999)
+    ("b'a'", "'xxxxx...", 'a very long number')
+    """
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - the message is about something else; Python prints no integer of very many digits
+        text = "a very long number" if isinstance(value, int) else f"a {type(value).__name__}"
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 # ----------------------------------------------------------------------------
 # HTML of values: what draws it is on a floor above, which is imported when something is drawn and not before.
 # ----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from distinput.columns.state import Mark, State
 from distinput.errors import StateError
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.inference import infer
+from distinput.names.words import shown
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
 from distinput.run.run import MOST_CALLS, Run, applied
@@ -240,7 +241,7 @@ def _decode_leaf(coded: Any) -> Any:
         return _bytes(coded["bytes"])
     shape = member(coded, "shape", list)
     if any(type(size) is not int or not 0 <= size < 1 << 62 for size in shape):
-        raise MalformedJson(f"no shape: {repr(shape)[:60]}")
+        raise MalformedJson(f"no shape: {shown(shape)}")
     if "strings" in coded:
         items = [_bytes(item) for item in member(coded, "strings", list)]
         if len(items) != prod(shape):

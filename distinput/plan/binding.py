@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from distinput.errors import FailedPreconditionError
+from distinput.names.words import shown
 from distinput.plan.check import callable_argument, normalized
 from distinput.plan.code import CodeNames, with_inner
 
@@ -83,10 +84,9 @@ class Captured:
         """
         for each in self.watched:
             if each.changed:
-                text = repr(each.value)
                 raise FailedPreconditionError(
                     f"{op}: {each.function} reads the variable {each.name}, which has another value now than when the step was "
-                    f"made, when it was {text if len(text) <= 60 else text[:57] + '...'}; give the function that value as an "
+                    f"made, when it was {shown(each.value)}; give the function that value as an "
                     f"argument, by functools.partial or {each.name}={each.name} among its parameters, or make the step again"
                 )
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from distinput.columns.state import Digest, State
 from distinput.errors import InvalidArgumentError, StateError
+from distinput.names.words import shown
 from distinput.plan.families import Neighbours
 from distinput.plan.node import Node
 
@@ -105,13 +106,13 @@ def misfit(node: Node, state: Any, begin: Any = None) -> str | None:
     if begin is None:
         begin = step.start(0)
     if not isinstance(state, dict):
-        return f"{step.op}: a state must be a JSON object, got {_short(state)}"
+        return f"{step.op}: a state must be a JSON object, got {shown(state)}"
     for key, first in begin.items():
         if key not in state:
             return f"{step.op}: the state lacks {key!r}"
         wanted = _wanted(key, state[key], first)
         if wanted is not None:
-            return f"{step.op}: {key!r} must be {wanted}, got {_short(state[key])}"
+            return f"{step.op}: {key!r} must be {wanted}, got {shown(state[key])}"
     return step.state_misfit(state) or _below(step, state, begin)
 
 
@@ -124,7 +125,7 @@ def _below(step: Node, state: State, begin: State) -> str | None:
             return said
     if "inputs" in begin:
         if len(state["inputs"]) != len(begin["inputs"]) or not all(map(is_mark, state["inputs"])):
-            return f"{step.op}: 'inputs' must be a mark for each input, got {_short(state['inputs'])}"
+            return f"{step.op}: 'inputs' must be a mark for each input, got {shown(state['inputs'])}"
         for source, mark, first in zip(step.inputs, state["inputs"], begin["inputs"], strict=True):
             said = misfit(source, mark["input"], first["input"])
             if said is not None:
@@ -171,14 +172,6 @@ def taken_up(op: str, node: Node, epoch: int, saved: State | None) -> State:
             "that was there then, which must make the same dataset of the same element each time"
         )
     return saved
-
-
-def _short(value: Any) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # an integer of more digits than Python prints
-        text = "a very long number"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 # ----------------------------------------------------------------------------

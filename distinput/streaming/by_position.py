@@ -12,6 +12,7 @@ from distinput.columns.block import Block, concat_blocks
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
+from distinput.names.words import shown
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import placed
 from distinput.plan.node import INFINITE, UNKNOWN, Node
@@ -72,7 +73,7 @@ def rows_of(key: Any, size: int) -> Ints:
     rows = np.asarray(key) if isinstance(key, np.ndarray | list | tuple | range) else None
     if rows is None or (rows.dtype.kind not in "iu" and rows.size) or rows.ndim != 1:
         raise TypeError(
-            f"dataset[key]: the key must be an integer, a slice, or a list or array [n] of integers, got {_short(key)}; use "
+            f"dataset[key]: the key must be an integer, a slice, or a list or array [n] of integers, got {shown(key)}; use "
             "np.flatnonzero for a mask"
         )
     rows = rows.astype(np.int64)
@@ -96,11 +97,6 @@ def _sliced(key: slice, size: int) -> Ints:
 def _refuse_end(counts_from_it: bool) -> None:
     if counts_from_it:
         raise TypeError("dataset[key]: the dataset is infinite and has no end to count from; use positions from 0 on")
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 # ----------------------------------------------------------------------------

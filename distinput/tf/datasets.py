@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions and classes of `tf.data.experimental` that are no steps: sources, files, positions, sharding."""
+"""Functions and classes of `tf.data` and its `experimental` that are no steps: sources, files, iterators, shards."""
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Self
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from distinput.arrow.adopt import adopt, kept
 from distinput.arrow.tabular import Reading
 from distinput.columns.block import Block
 from distinput.data.dataset import Dataset
-from distinput.data.iterator import DatasetIterator, Optional
-from distinput.errors import InvalidArgumentError, NotFoundError, OutOfRangeError, UnimplementedError
+from distinput.data.iterator import DatasetIterator, Optional, T_co
+from distinput.errors import InvalidArgumentError, NotFoundError, OutOfRangeError, StateError, UnimplementedError
 from distinput.files.manifest import load_manifest, save_manifest
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.sql_query import SqlQuery
@@ -37,6 +38,7 @@ from distinput.values.spec import TensorSpec
 
 __all__ = [
     "Counter",
+    "NumpyIterator",
     "RandomDataset",
     "SqlDataset",
     "TFRecordWriter",
@@ -615,3 +617,76 @@ class TFRecordWriter:
         with RecordWriter(self.filename, self.compression_type) as writer, iter(dataset) as elements:
             for element in elements:
                 writer.write(element)
+
+
+# ----------------------------------------------------------------------------
+# `tf.data.NumpyIterator`: an iterator of a dataset, made by its class, whose position can be saved as bytes.
+# ----------------------------------------------------------------------------
+
+
+class NumpyIterator(Generic[T_co]):
+    """An iterator of a dataset; `dataset.as_numpy_iterator()` and `iter(dataset)` give one that is as good.
+
+    Args:
+      dataset: what to iterate.
+
+    Raises:
+      TypeError: `dataset` is no dataset.
+
+    >>> import distinput as di
+    >>> it = di.data.NumpyIterator(di.data.Dataset.range(4))
+    >>> _ = next(it)
+    >>> saved = it.save()
+    >>> it.next(), it.next()
+    (np.int64(1), np.int64(2))
+    >>> it.restore(saved)
+    >>> list(it)
+    [np.int64(1), np.int64(2), np.int64(3)]
+
+    Source: `tf.data.NumpyIterator`.
+    """
+
+    def __init__(self, dataset: Dataset[T_co]) -> None:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"NumpyIterator: expected a dataset, got {dataset!r}")
+        self._elements: DatasetIterator[T_co] = iter(dataset)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T_co:
+        for element in self._elements:  # an interrupt may come behind a call of `next`
+            return element
+        raise StopIteration
+
+    @property
+    def element_spec(self) -> Any:
+        """The spec of an element."""
+        return self._elements.element_spec
+
+    def next(self) -> T_co:
+        """The next element.
+
+        Raises:
+          StopIteration: there is none.
+        """
+        return self.__next__()
+
+    def save(self) -> bytes:
+        """The position, as bytes for `restore`."""
+        return json.dumps(self._elements.state()).encode()
+
+    def restore(self, state: bytes) -> None:
+        """Go to a position that was saved.
+
+        Args:
+          state: what `save` returned, in this process or another.
+
+        Raises:
+          StateError: it is no such state, or that of another pipeline.
+        """
+        try:
+            read: Any = json.loads(state)
+        except (TypeError, ValueError) as error:
+            raise StateError(f"NumpyIterator: the state must be bytes that save returned, got {state!r:.60}") from error
+        self._elements.load_state_dict(read)

@@ -97,11 +97,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
         """
         made = _as_values(values)
         splits = as_ints("row_splits", row_splits)
-        if not len(splits) or splits[0] != 0 or (splits[1:] < splits[:-1]).any() or splits[-1] != len(made):
-            raise InvalidArgumentError(
-                f"RaggedTensor: row_splits must not fall, and go from 0 to the {len(made)} values, got {splits.tolist()}"
-            )
-        return RaggedTensor(made, splits)
+        return _of_splits(made, splits, "row_splits must not fall, and go from 0 to", splits)
 
     @staticmethod
     def from_row_lengths(values: Any, row_lengths: Any) -> "RaggedTensor":
@@ -201,12 +197,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
         """
         made, starts = _as_values(values), as_ints("row_starts", row_starts)
         splits = np.append(starts, len(made))
-        if splits[0] != 0 or (splits[1:] < splits[:-1]).any():
-            raise InvalidArgumentError(
-                f"RaggedTensor: row_starts must not fall, and go from 0 to at most the {len(made)} values, got "
-                f"{_shown(starts)}"
-            )
-        return RaggedTensor(made, splits)
+        return _of_splits(made, splits, "row_starts must not fall, and go from 0 to at most", starts)
 
     @staticmethod
     def from_row_limits(values: Any, row_limits: Any) -> "RaggedTensor":
@@ -223,12 +214,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
         """
         made, limits = _as_values(values), as_ints("row_limits", row_limits)
         splits = np.insert(limits, 0, 0)
-        if splits[-1] != len(made) or (splits[1:] < splits[:-1]).any():
-            raise InvalidArgumentError(
-                f"RaggedTensor: row_limits must be at least 0, not fall, and end with the {len(made)} values, got "
-                f"{_shown(limits)}"
-            )
-        return RaggedTensor(made, splits)
+        return _of_splits(made, splits, "row_limits must be at least 0, not fall, and end with", limits)
 
     @staticmethod
     def from_uniform_row_length(values: Any, uniform_row_length: int, nrows: int | None = None) -> "RaggedTensor":
@@ -382,9 +368,11 @@ class RaggedTensor(NDArrayOperatorsMixin):
         """The number of dimensions."""
         return len(self.shape)
 
-    def nrows(self) -> int:
+    def __len__(self) -> int:
         """The number of rows."""
         return len(self._row_splits) - 1
+
+    nrows = __len__
 
     def row_lengths(self) -> Ints:
         """[n] the number of values in each row."""
@@ -608,7 +596,12 @@ class RaggedTensor(NDArrayOperatorsMixin):
         Source: `tf.reduce_mean`.
         """
         del out
-        return _mean_over(self, _axes_of(self, axis), None if dtype is None else as_dtype(dtype))
+        own, axes = self.dtype, _axes_of(self, axis)
+        wanted = as_dtype(dtype) if dtype is not None else own if own.kind in "fc" else np.dtype(np.float64)
+        total, counts = sums_over(self, axes, wanted), counts_over(self, axes)
+        if isinstance(total, RaggedTensor):
+            return RaggedTensor(_quotient(total.flat_values, counts.flat_values, wanted), total.row_splits)
+        return _quotient(total, counts, wanted)
 
     def copy(self) -> "RaggedTensor":
         """The same rows in memory of their own."""
@@ -633,9 +626,6 @@ class RaggedTensor(NDArrayOperatorsMixin):
     def nbytes(self) -> int:
         """The bytes of values and splits."""
         return int(self._values.nbytes) + self._row_splits.nbytes
-
-    def __len__(self) -> int:
-        return len(self._row_splits) - 1
 
     def __iter__(self) -> Iterator[Any]:
         splits = self._row_splits.tolist()
@@ -759,6 +749,17 @@ def _merged(values: Any, outer: int, inner: int) -> Any:
     return type(values)(below, splits)
 
 
+def _of_splits(values: Any, splits: Ints, rule: str, given: Ints) -> RaggedTensor:
+    """Values in rows that were `given` in some form.
+
+    Raises:
+      InvalidArgumentError: they break the rule.
+    """
+    if not len(splits) or splits[0] != 0 or (splits[1:] < splits[:-1]).any() or splits[-1] != len(values):
+        raise InvalidArgumentError(f"RaggedTensor: {rule} the {len(values)} values, got {_shown(given)}")
+    return RaggedTensor(values, splits)
+
+
 def _shown(numbers: Ints) -> str:
     return str(numbers[:20].tolist()) + (" ..." if len(numbers) > 20 else "")
 
@@ -829,21 +830,6 @@ def sums_over(ragged: RaggedTensor, axes: Collection[int], dtype: np.dtype[Any])
 def counts_over(ragged: RaggedTensor, axes: Collection[int]) -> Any:
     """How many values `sums_over` adds to each of its results."""
     return sums_over(ragged.with_flat_values(np.ones(ragged.flat_values.shape, np.int64)), axes, np.dtype(np.int64))
-
-
-def _mean_over(ragged: RaggedTensor, axes: Collection[int], dtype: np.dtype[Any] | None) -> Any:
-    """The mean over some axes, as `sums_over`; NaN where there are no values.
-
-    Args:
-      ragged: the values.
-      axes: from 0 to below the rank, at least one.
-      dtype: of the mean; None: that of the values, or float64 for integers.
-    """
-    wanted = dtype if dtype is not None else ragged.dtype if ragged.dtype.kind in "fc" else np.dtype(np.float64)
-    total, counts = sums_over(ragged, axes, wanted), counts_over(ragged, axes)
-    if isinstance(total, RaggedTensor):
-        return RaggedTensor(_quotient(total.flat_values, counts.flat_values, wanted), total.row_splits)
-    return _quotient(total, counts, wanted)
 
 
 def _quotient(total: Any, counts: Any, dtype: np.dtype[Any]) -> Any:

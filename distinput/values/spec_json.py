@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.names.words import shown
 from distinput.values.leaves import STRING, dtype_code
 from distinput.values.nest import LEAF, NONE, Structure, component, structure_of
 from distinput.values.nullable import Nullable
@@ -48,9 +49,6 @@ __all__ = [
 # ----------------------------------------------------------------------------
 
 
-_MOST_SHOWN = 60
-
-
 class MalformedJson(ValueError):
     """What should be JSON of some form is not."""
 
@@ -80,7 +78,7 @@ def of_kind(value: Any, what: str, *kinds: type) -> Any:
     """
     if type(value) not in kinds:
         names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
-        raise MalformedJson(f"{what} must be {names}, got {repr(value)[:_MOST_SHOWN]}")
+        raise MalformedJson(f"{what} must be {names}, got {shown(value)}")
     return value
 
 
@@ -109,7 +107,7 @@ def items_of(value: Any, what: str, size: int | None = None) -> list[Any]:
     """
     items = list(of_kind(value, what, list, tuple))
     if size is not None and len(items) != size:
-        raise MalformedJson(f"{what} must have {size} items, got {repr(value)[:_MOST_SHOWN]}")
+        raise MalformedJson(f"{what} must have {size} items, got {shown(value)}")
     return items
 
 
@@ -221,7 +219,7 @@ def _descr(value: Any) -> Any:
 def _sizes(shape: Any) -> list[Any]:
     sizes = items_of(shape, "a shape")
     if any(size is not None and (type(size) is not int or not 0 <= size < 1 << 63) for size in sizes):
-        raise MalformedJson(f"a shape has sizes from 0 on, got {repr(shape)[:60]}")
+        raise MalformedJson(f"a shape has sizes from 0 on, got {shown(shape)}")
     return sizes
 
 
@@ -345,7 +343,7 @@ def _kind_of(value: Any) -> tuple[str, Any]:
         if kind != "dict":
             _check_fields(value, [field for field, _ in pairs])
         return kind, pairs
-    raise MalformedJson(f"a part of it is none of {', '.join(_KINDS)}: {repr(value)[:60]}")
+    raise MalformedJson(f"a part of it is none of {', '.join(_KINDS)}: {shown(value)}")
 
 
 def _check_fields(value: Any, fields: list[Any]) -> None:

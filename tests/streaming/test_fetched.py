@@ -10,9 +10,9 @@ import pytest
 import distinput as di
 from distinput.columns import block as sizes
 from distinput.columns.picked import Picked
+from distinput.ops import shuffle as module
 from distinput.rewrite import rewrite
 from distinput.run.run import Run
-from distinput.streaming import by_position as module
 
 IMAGES = np.arange(4000 * 100, dtype=np.int64).reshape(4000, 100)
 
