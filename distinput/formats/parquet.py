@@ -570,8 +570,12 @@ class _Pass:
 
     def _taken(self, number: int, rows: range) -> list[tuple[int, Any]]:
         """The batch of these rows of a row group, decoded without the others as far as that goes."""
+        import pyarrow as pa
+
         with self.readers.lent(at_once=True) as reader:
-            return [(rows.start, taken_rows(reader, number, self.columns, np.arange(rows.start, rows.stop)))]
+            taken = taken_rows(reader, number, self.columns, np.arange(rows.start, rows.stop))
+        pa.default_memory_pool().release_unused()  # or each thread keeps what it freed: more than all slices hold
+        return [(rows.start, taken)]
 
     def _blocks(
         self, number: int, before: int, rows: range, most: int, batches: Sequence[tuple[int, Any]]
