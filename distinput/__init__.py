@@ -6,9 +6,9 @@
 """
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from distinput.names.lazy import lazy, placed
+from distinput.names.lazy import Moved, lazy
 
 __version__ = "0.3.0"
 
@@ -67,16 +67,4 @@ else:
         __name__, own=("__version__",), besides=("compat", "extend", "reports", "testing")
     )
 
-
-class _Moved:
-    """Finds modules by their old paths, after all others: see `distinput.moved`."""
-
-    @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG004 - what the import system asks
-        """The module, if it moved."""
-        if not name.startswith("distinput."):
-            return None
-        return placed("distinput.moved:moved_spec")(name)
-
-
-sys.meta_path.append(_Moved)
+sys.meta_path.append(Moved)

@@ -1,16 +1,122 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns positions in a pipeline into states that identify the pipeline, and states back into positions."""
+"""Saved states: an envelope with a version, a kind and a check word around a position in a pipeline, which it identifies."""
 
 from collections.abc import Collection
 from functools import cached_property
-from typing import Any
+from json import JSONEncoder, loads
+from typing import Any, NamedTuple
 from zlib import crc32
 
-from distinput.columns.state import VERSION, State, compact, opened, spaced, start_of
+from distinput.columns.state import READABLE, VERSION, State
 from distinput.errors import StateError
 from distinput.plan.fingerprint import difference, fingerprint, is_count, is_fingerprint, misfit
 from distinput.plan.node import Node
 from distinput.rewrite.rules import Running
+
+# ----------------------------------------------------------------------------
+# The envelope: a checksum in every saved state, so that a changed one is refused before anything of it is used.
+# ----------------------------------------------------------------------------
+
+
+class StateKind(NamedTuple):
+    """What a state is of, for messages.
+
+    Args:
+      of: what it is a position of.
+      taken: what gives such a state.
+      restored: what takes it.
+    """
+
+    of: str
+    taken: str
+    restored: str
+
+
+KINDS = {
+    None: StateKind("an iterator of a dataset", "iterator.state()", "Dataset.restore"),
+    "distributed": StateKind("a distributed iterator", "iterator.state()", "the distributed dataset"),
+    "steps": StateKind("a view of steps", "state_dict() of a view", "load_state_dict() of a view"),
+}
+"""What states there are, by their member `kind`; those of a single pipeline have none."""
+
+
+_compact = JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+"""JSON of a part of a state with sorted keys and no blanks, of which check words are made."""
+
+_spaced = JSONEncoder(sort_keys=True).encode
+"""JSON of a part of a state, as `json.dumps(value, sort_keys=True)` writes it."""
+
+
+def _start_of(plan: Any) -> int:
+    """The checksum of a plan, with which that of a whole state begins; it is the same for all states of a pipeline."""
+    return crc32(_compact(plan).encode())
+
+
+def sealed(place: State, plan: Any = None) -> State:
+    """The state of a place in a pipeline.
+
+    Args:
+      place: all of it but for its version, plan and check word.
+      plan: a JSON value that stands for the pipeline; None: there is none.
+    """
+    check = crc32(_compact(place).encode(), _start_of(plan))
+    return {"version": VERSION, "check": check, **({} if plan is None else {"plan": plan}), **place}
+
+
+def opened(state: Any, who: str, keys: Collection[str], kind: str | None = None) -> State:
+    """A copy of an unchanged state, in plain JSON values, without its version and checksum.
+
+    Args:
+      state: what a user hands in.
+      who: for the messages.
+      keys: what it must have.
+      kind: one of `KINDS`.
+
+    Raises:
+      StateError: it is not a state, was changed, or is of another version or kind.
+    """
+    of = state.get("kind") if isinstance(state, dict) else None
+    if not isinstance(state, dict) or ("version" not in state and (of is None or of == kind)):
+        raise StateError(f"{who}: expected a state as iterator.state() gives it, got {_short(type(state).__name__)}")
+    if of != kind:
+        found = KINDS[of] if of is None or (isinstance(of, str) and of in KINDS) else None
+        told = "" if found is None else f"; it is one of {found.of}: restore it with {found.restored}"
+        raise StateError(f"{who}: this is no state of {KINDS[kind].of}; take it with {KINDS[kind].taken}{told}")
+    version = state["version"]
+    if type(version) is not int or version not in READABLE:
+        raise StateError(
+            f"{who}: the state has version {_short(version)}, this distinput reads versions "
+            f"{' and '.join(map(str, READABLE))}; restore it with the distinput that saved it"
+        )
+    missing = {"check", *keys} - {key for key in state if isinstance(key, str)}
+    if missing:
+        raise StateError(f"{who}: the state lacks {sorted(missing)}; it must be what {KINDS[kind].taken} gave")
+    try:
+        place = {key: value for key, value in state.items() if key not in ("version", "check", "plan")}
+        plan, text = state.get("plan"), _compact(place)
+        check, content = crc32(text.encode(), _start_of(plan)), {**loads(text), "plan": loads(_compact(plan))}
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StateError(f"{who}: a state holds nothing but JSON values: {_short(error)}") from None
+    if type(state["check"]) is not int or state["check"] != check:
+        raise StateError(
+            f"{who}: the state is not as it was saved: something in it was changed, added or left out, as its check word "
+            f"tells; hand in what {KINDS[kind].taken} gave, or what JSON made of that"
+        )
+    return content
+
+
+def _short(value: Any) -> str:
+    try:
+        text = value if isinstance(value, str) else repr(value) if not isinstance(value, Exception) else str(value)
+    except Exception:  # noqa: BLE001 - whatever was handed in, the message is about the state
+        text = type(value).__name__
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# ----------------------------------------------------------------------------
+# The state of a position in a pipeline, and back.
+# ----------------------------------------------------------------------------
+
 
 _PLACE = {"plan", "epoch", "at", "skip"}
 _WHEN = "when the state was saved"
@@ -45,11 +151,11 @@ class Seal:
     def _facts(self) -> tuple[Any, int]:
         running = self._running
         plan = {"steps": fingerprint(self._plan), "layout": running.layout, "rules": list(running.rules)}
-        return plan, start_of(plan)
+        return plan, _start_of(plan)
 
     @cached_property
     def _plan_text(self) -> str:
-        return spaced(self._facts[0])
+        return _spaced(self._facts[0])
 
     def __call__(self, place: State) -> State:
         """The state for a position."""
@@ -59,20 +165,20 @@ class Seal:
         """The state for a position, as `json.dumps(state, sort_keys=True)` writes it."""
         check, at = self._check(place), place["at"]
         if len(place) > _USUAL:
-            return spaced({"version": VERSION, "check": check, "plan": self._facts[0], **place})
+            return _spaced({"version": VERSION, "check": check, "plan": self._facts[0], **place})
         known = self._spaced
         if known[0] is not at:
-            known = self._spaced = at, spaced(at)
+            known = self._spaced = at, _spaced(at)
         epoch, plan, skip = place["epoch"], self._plan_text, place["skip"]
         return f'{{"at": {known[1]}, "check": {check}, "epoch": {epoch}, "plan": {plan}, "skip": {skip}, "version": {VERSION}}}'
 
     def _check(self, place: State) -> int:
-        """The check word of a position, as `columns.state.sealed` makes it."""
+        """The check word of a position, as `sealed` makes it."""
         if len(place) > _USUAL:
-            return crc32(compact(place).encode(), self._facts[1])
+            return crc32(_compact(place).encode(), self._facts[1])
         known, at = self._compact, place["at"]
         if known[0] is not at:
-            known = self._compact = at, compact(at)
+            known = self._compact = at, _compact(at)
         text = f'{{"at":{known[1]},"epoch":{place["epoch"]},"skip":{place["skip"]}}}'
         return crc32(text.encode(), self._facts[1])
 
@@ -92,10 +198,6 @@ def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collect
     Raises:
       StateError: not a state, or modified, or of another pipeline or version; the message says what differs.
     """
-    if isinstance(state, dict) and state.get("kind") == "distributed":
-        raise StateError(
-            "restore: this is the state of a distributed iterator; restore it with the distributed dataset"
-        )
     body = opened(state, "restore", _PLACE)
     saved = body["plan"]
     if isinstance(saved, list):
@@ -144,13 +246,6 @@ def _place_misfit(place: State) -> str | None:
         "kept": isinstance(kept, list) and all(epoch is None or is_count(epoch, most=_LAST_PASS) for epoch in kept),
     }
     return next((f"{key!r} cannot be {_short(place[key])}" for key, fit in fits.items() if not fit), None)
-
-
-def _short(value: Any) -> str:
-    try:
-        return repr(value)[:60]
-    except ValueError:  # an integer of more digits than Python prints
-        return "such a number"
 
 
 def _other_steps(here: Collection[str], then: Collection[str]) -> str:

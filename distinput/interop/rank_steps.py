@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.state import State, opened, sealed
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator, HandMark, resumed
-from distinput.data.seal import Seal, place_in
+from distinput.data.seal import Seal, opened, place_in, sealed
 from distinput.distribute.input.dealing import StepPadding
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.files.manifest import FileTable
@@ -235,9 +235,7 @@ class RankPosition:
         Raises:
           StateError: it is something else, or was changed.
         """
-        found = opened(state, who, {"kind"})
-        if found["kind"] != "steps" or not found.keys() >= _KEYS:
-            raise StateError(f"{who}: this is the state of something else; it must be what state_dict() of a view gave")
+        found = opened(state, who, _KEYS, "steps")
         epoch, step, stride, at = (found[key] for key in ("epoch", "step", "stride", "at"))
         if not (all(is_count(n) for n in (epoch, step, at)) and is_count(stride, 1) and at <= step):
             raise StateError(f"{who}: the state is damaged; it must be what state_dict() of a view gave")

@@ -11,8 +11,8 @@ import numpy as np
 
 from distinput.columns.block import balanced_slice
 from distinput.columns.column import Ints
-from distinput.columns.state import State, sealed
-from distinput.data.seal import Seal
+from distinput.columns.state import State
+from distinput.data.seal import Seal, sealed
 from distinput.distribute.input.dealing import END, Placeholders, equal_slices
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.located import Located, Ranges, Records, Seen

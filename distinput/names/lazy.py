@@ -112,3 +112,12 @@ def placed(place: str) -> Any:
     for attribute in path.split("."):
         value = getattr(value, attribute)
     return value
+
+
+class Moved:
+    """Finds modules of this package by their old paths, after all others: see `distinput.moved`."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG004 - what the import system asks
+        """The module, if it moved."""
+        return placed("distinput.moved:moved_spec")(name) if name.startswith("distinput.") else None

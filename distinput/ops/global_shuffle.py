@@ -16,10 +16,10 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.random_orders import permute
+from distinput.ops.shuffle import fetched
 from distinput.plan.families import SameElements, Seeded
 from distinput.plan.node import Latest, Node, walk
 from distinput.run.run import Run
-from distinput.streaming.by_position import fetched
 from distinput.values.buffers import empty
 
 _CHUNK, _TIMES = 4096, 4

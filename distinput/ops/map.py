@@ -597,7 +597,7 @@ class Map(MapCalls, Signed):
         return compiled(self.map_func, self.input.spec) if is_numba(self.map_func) else None
 
     def added(self) -> Node:
-        return guarded(self, self.on_error)
+        return self if self.raises else guarded(self, self.on_error)
 
     @cached_property
     def spec(self) -> Spec:

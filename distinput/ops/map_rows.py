@@ -68,7 +68,7 @@ class MapRows(Signed):
         take_functions(self, "map_rows", "map_func")
 
     def added(self) -> Node:
-        return guarded(self, self.on_error)
+        return self if self.raises else guarded(self, self.on_error)
 
     @cached_property
     def call(self) -> Callable[[Any], Any]:

@@ -304,8 +304,6 @@ def guarded(step: Node, on_error: str | SkipErrors | None) -> Node:
       on_error: what its argument says; None: what the options of the pipeline say.
     """
     if on_error is None:
-        if all(each.own_options is None for each in walk(step)):  # nearly always
-            return step
         return _by_options(step, as_policy(step.op, options_of(step).on_error or "raise"))
     policy = as_policy(step.op, on_error)
     return step if policy is None else OnError(step, policy, origin=step.origin)

@@ -107,7 +107,7 @@ class ParseExample(_Parse):
         batched = self._first is not _SCALAR
         together = composed(self.features, batched)
         if together is None:
-            return guarded(self, self.on_error)
+            return self if self.raises else guarded(self, self.on_error)
         parsed = guarded(replace(self, features=plain_features(self.features)), self.on_error)
         signature = together.spec(parsed.spec.nest, self._first if batched else None)
         return guarded(Map(parsed, together, output_signature=signature, vectorize=False), self.on_error)
@@ -222,7 +222,7 @@ class ParseSequenceExample(_Parse):
     on_error: str | SkipErrors | None = field(default=None, kw_only=True)
 
     def added(self) -> Node:
-        return guarded(self, self.on_error)
+        return self if self.raises else guarded(self, self.on_error)
 
     def __post_init__(self) -> None:
         spec = self.input.spec

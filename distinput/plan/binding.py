@@ -607,7 +607,8 @@ def _unwrapped(attribute: Any) -> Any:
 @functools.lru_cache(maxsize=1024)
 def _names_in(code: types.CodeType) -> frozenset[str]:
     """Every name of a variable of a module, and of an attribute, in a function and in those inside it."""
-    return frozenset([name for part in with_inner(code) for name in part.co_names])
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return frozenset(code.co_names).union(*map(_names_in, inner))
 
 
 def _names_variables(function: types.FunctionType) -> bool:

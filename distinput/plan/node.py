@@ -236,6 +236,11 @@ class Node(ABC):
         return False
 
     @property
+    def raises(self) -> bool:
+        """Whether its errors end a pass: neither its `on_error` nor options of the pipeline say otherwise, as nearly always."""
+        return getattr(self, "on_error", None) is None and all(each.own_options is None for each in walk(self))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What `explain` says of how it runs, beyond its arguments."""
         return ()

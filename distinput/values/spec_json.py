@@ -317,7 +317,11 @@ def _structure(value: Any, leaves: list[LeafSpec]) -> Structure:
 _KINDS = {
     "dtype": "leaf",
     "optional": "leaf",
-    **{kind: kind for kind in ("tuple", "list", "dict", "namedtuple", "dataclass")},
+    "tuple": "tuple",
+    "list": "list",
+    "dict": "dict",
+    "namedtuple": "namedtuple",
+    "dataclass": "dataclass",
 }
 """By a member that only such a part of a spec has."""
 

@@ -4,7 +4,7 @@
 import json
 import os
 import re
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -179,7 +179,7 @@ class WrittenFiles:
 
 
 _READ_APART = frozenset({"distinput_written", "rows", "files", "pieces"})
-_OTHERS = frozenset(each.name for each in fields(WrittenFiles)) - _READ_APART - {"directory", "complete"}
+_OTHERS = frozenset(WrittenFiles.__dataclass_fields__) - _READ_APART - {"directory", "complete"}
 """Members of a manifest: those that are looked at one by one, and all others."""
 
 

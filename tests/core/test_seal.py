@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from distinput.columns.state import READABLE, VERSION, opened, sealed
+from distinput.columns.state import READABLE, VERSION
+from distinput.data.seal import opened, sealed
 from distinput.errors import StateError
 
 VALUES = st.recursive(

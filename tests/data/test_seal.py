@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.columns.state import sealed
-from distinput.data.seal import Seal, place_in
+from distinput.data.seal import Seal, place_in, sealed
 from distinput.errors import StateError
 from distinput.rewrite import Running
 

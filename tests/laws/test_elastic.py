@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.columns.state import sealed
+from distinput.data.seal import sealed
 from distinput.errors import StateError
 from distinput.plan.options import AutoShardPolicy
 from tests.depth import DEEP

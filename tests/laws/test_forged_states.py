@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.columns.state import sealed
+from distinput.data.seal import sealed
 from distinput.errors import DataLossError, StateError
 from distinput.plan.options import AutoShardPolicy
 from distinput.testing.elements import exact

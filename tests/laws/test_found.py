@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.columns.state import sealed
+from distinput.data.seal import sealed
 from distinput.testing import check_blocks, check_positions, check_restart, check_rewrites, check_same_as, check_spec
 from distinput.testing.pipelines import built
 

@@ -193,7 +193,7 @@ def test_arguments_and_places_are_checked() -> None:
 
 
 def test_states_of_other_decisions_are_refused() -> None:
-    from distinput.columns.state import opened, sealed
+    from distinput.data.seal import opened, sealed
 
     def make() -> Any:
         return mixture(di.data.MixtureWeights([1, 1, 2]))

@@ -124,7 +124,8 @@ def reading(
         later: Any = LaterFormat(file_format, partial(_paths, names))
         file_format = later  # the name by which saved states know what `reader` reads from outside
     if num_parallel_reads is None:
-        return guarded(Reader(names, file_format, table, on_error=on_error, name=name), on_error)
+        made: Node = Reader(names, file_format, table, on_error=on_error, name=name)
+        return made if made.raises else guarded(made, on_error)
 
     def reader(path: bytes) -> Node:
         return Reader(_names(path), file_format, table)
@@ -133,8 +134,7 @@ def reading(
     reader.on_error = on_error  # type: ignore[attr-defined]  # for options that are set later
     reader.reads_one = True  # type: ignore[attr-defined]  # each file as the others
     cycle = _FILES if num_parallel_reads < 1 else num_parallel_reads
-    made = ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads, name=name)
-    return guarded(made, on_error)
+    return guarded(ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads, name=name), on_error)
 
 
 def _paths(names: Node) -> Iterator[str]:
@@ -158,7 +158,9 @@ def _named(
                 "not known; give them to list_files, or say distinput.io.mount"
             )
         return filenames.node
-    names, storage = stored(as_paths(filenames), storage_options, filesystem)
+    names, storage = as_paths(filenames), None
+    if storage_options is not None or filesystem is not None:
+        names, storage = stored(names, storage_options, filesystem)
     return _slices(named_files(names, chosen), storage)
 
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from threading import RLock
 from typing import Any, NoReturn, Self
 
-from distinput.columns.state import State, opened, sealed
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import Optional
+from distinput.data.seal import opened, sealed
 from distinput.distribute.core.contexts import in_replica_of, modes
 from distinput.distribute.core.replicas import part
 from distinput.distribute.core.values import row_counts
@@ -73,11 +74,7 @@ def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
     Raises:
       StateError: it belongs to another dataset or distribution, or was modified.
     """
-    if isinstance(state, dict) and "version" in state and state.get("kind") != "distributed":
-        raise StateError(
-            "DistributedDataset.restore: this is no state of a distributed iterator; take it with iterator.state()"
-        )
-    content = opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"})
+    content = opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"}, "distributed")
     if all(content.get(key) == value for key, value in _ALONE.items()) and layout.get("cut") == "batches":
         layout = _ALONE
     for key, want in sorted(layout.items()):  # the cut first, which decides whether there are others
@@ -120,7 +117,7 @@ def _going_on(source: StepSource, state: Any) -> tuple[StepSource, Any]:
         return source, states[min(replicas.rank, len(states) - 1)]
     is_all = first.get("workers") == 1 or not alone
     state = joined(states) if first.get("cut") == "per_worker" and is_all else first
-    content = opened(state, "DistributedDataset.restore", {"inputs"})
+    content = opened(state, "DistributedDataset.restore", {"inputs"}, "distributed")
     if content.get("cut") == "lanes" and not (is_layout(content) and has_lanes(content)):
         return source, state
     return source.terms.earlier(content) or source, state

@@ -7,8 +7,9 @@ from typing import Any, Self, final
 
 from distinput.columns.block import Block, concat_blocks
 from distinput.columns.column import StackError
-from distinput.columns.state import State, opened, sealed
+from distinput.columns.state import State
 from distinput.data.dataset import Dataset
+from distinput.data.seal import opened, sealed
 from distinput.distribute.input.dealing import mark_of, place_of
 from distinput.distribute.input.sources import close_input, resumed_input, sealed_place
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, StateError
@@ -45,7 +46,8 @@ def joined(states: Sequence[State]) -> State:
     Raises:
       StateError: one is missing or damaged, or they were not taken after the same step of one job.
     """
-    found = [opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"}) for state in states]
+    keys = {"step", "ended", "seen", "inputs"}
+    found = [opened(state, "DistributedDataset.restore", keys, "distributed") for state in states]
     first = found[0]
     if first.get("cut") != "per_worker":
         return states[0]  # it holds the whole position; those of the other workers are equal
