@@ -5,8 +5,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["add_json", "at_least", "directory", "numbers", "seconds", "suggest"]
-
 
 class at_least:  # noqa: N801 (used as argparse's `type=`, whose name is in its messages)
     """The kind of an argument: an integer that is not below a number.

@@ -19,20 +19,6 @@ from distinput.distribute.seats.dask import check_installed, chief_address, conf
 from distinput.distribute.seats.local_cluster import LocalCluster, SeatProcess, run
 from distinput.errors import InvalidArgumentError, UnavailableError
 
-__all__ = [
-    "cluster_arguments",
-    "cluster_command",
-    "input_worker_arguments",
-    "input_worker_command",
-    "start_cluster",
-    "start_input_workers",
-    "what_is_open",
-    "work_as_seat",
-    "worker_arguments",
-    "worker_command",
-]
-
-
 # ----------------------------------------------------------------------------
 # Clusters on this machine, of a `ParameterServerStrategy` or of `on_workers`, and processes that join others.
 # ----------------------------------------------------------------------------

@@ -6,8 +6,6 @@ A new command is two functions in a module, and a line here.
 
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "FAILED", "FINE", "FOUND", "GROUPS", "INTERRUPTED", "USAGE", "Command"]
-
 FINE = 0
 """All went well."""
 

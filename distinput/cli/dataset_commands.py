@@ -42,25 +42,6 @@ else:
     rehearsal = later("distinput.distribute.rehearsal")  # the same
     distributed_values = later("distinput.distribute.core.values")  # the same
 
-__all__ = [
-    "add_job",
-    "add_policy",
-    "bench_arguments",
-    "bench_command",
-    "explain_arguments",
-    "explain_command",
-    "graph_arguments",
-    "graph_command",
-    "locate_arguments",
-    "locate_command",
-    "on_workers",
-    "plan_arguments",
-    "plan_command",
-    "policy_of",
-    "replay_arguments",
-    "replay_command",
-]
-
 
 # ----------------------------------------------------------------------------
 # `distinput plan`: who reads what, for W workers of R replicas, before any job runs.

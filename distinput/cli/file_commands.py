@@ -30,30 +30,6 @@ else:
     verification = later("distinput.inspect.verification")  # a look at a few records is over before datasets are loaded
     conversion = later("distinput.inspect.conversion")  # the same
 
-__all__ = [
-    "add_scan",
-    "bars",
-    "convert_arguments",
-    "convert_command",
-    "count_arguments",
-    "count_command",
-    "head_arguments",
-    "head_command",
-    "index_arguments",
-    "index_command",
-    "info_arguments",
-    "info_command",
-    "print_columns",
-    "sample_arguments",
-    "sample_command",
-    "schema_arguments",
-    "schema_command",
-    "stats_arguments",
-    "stats_command",
-    "verify_arguments",
-    "verify_command",
-]
-
 
 # ----------------------------------------------------------------------------
 # `distinput head`: the first records of files.

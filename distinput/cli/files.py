@@ -17,9 +17,6 @@ from distinput.formats import FORMATS
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import Record
 
-__all__ = ["add_files", "add_records", "opened", "pair", "print_records", "together", "value_text"]
-
-
 # ----------------------------------------------------------------------------
 # The words by which commands name files, and the formats and options that they have.
 # ----------------------------------------------------------------------------

@@ -15,9 +15,6 @@ import numpy as np
 
 from distinput.cli.visible import visible, visible_json
 
-__all__ = ["Progress", "as_json", "print_json", "print_table", "shortened"]
-
-
 # ----------------------------------------------------------------------------
 # What commands print: JSON for programs, tables and values for people.
 # ----------------------------------------------------------------------------

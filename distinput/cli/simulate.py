@@ -15,8 +15,6 @@ from distinput.files.sink import Sink
 from distinput.names.words import bytes_text, number_text, seconds_text
 from distinput.reports.simulation import Machines, Simulation, StorageLimits, plot_of, simulate
 
-__all__ = ["simulate_arguments", "simulate_command"]
-
 
 class _Quantity:
     """The kind of an argument: a number with a unit.

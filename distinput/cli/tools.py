@@ -15,25 +15,6 @@ from distinput.diagnosis import ENGINES, PURPOSES, Diagnosis, Package, diagnose
 from distinput.kernels.kernel import cached_kernels, compile_all
 from distinput.testing.judge import command as judging
 
-__all__ = [
-    "CommandWords",
-    "Completions",
-    "Option",
-    "bash_script",
-    "completion_arguments",
-    "completion_command",
-    "doctor_arguments",
-    "doctor_command",
-    "fish_script",
-    "judge_arguments",
-    "judge_command",
-    "kernels_arguments",
-    "kernels_command",
-    "table",
-    "zsh_script",
-]
-
-
 # ----------------------------------------------------------------------------
 # `distinput judge`: does a loader of any library deliver each record once, and go on where it stopped?
 # ----------------------------------------------------------------------------

@@ -9,8 +9,6 @@ from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver, with_rpc_layer
 from distinput.errors import EngineMissing, UnavailableError
 
-__all__ = ["DaskClusterResolver", "connected", "seats_of"]
-
 _TASK = re.compile(r"(worker|ps)-(\d+)")
 
 

@@ -9,8 +9,6 @@ from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver, Environ, LaunchedClusterResolver, natural, text
 from distinput.cluster.topology import Sighting
 
-__all__ = ["KubernetesClusterResolver", "KubernetesExecutableLocation"]
-
 
 class KubernetesExecutableLocation(Enum):
     """Where the program runs: in a pod of the cluster, or elsewhere.

@@ -8,18 +8,6 @@ from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver, Environ, LaunchedClusterResolver, natural, text, with_rpc_layer
 from distinput.cluster.topology import Sighting
 
-__all__ = [
-    "GCEClusterResolver",
-    "JaxClusterResolver",
-    "LocalClusterResolver",
-    "OpenMPIClusterResolver",
-    "PMIClusterResolver",
-    "PMIxClusterResolver",
-    "SimpleClusterResolver",
-    "TorchrunClusterResolver",
-]
-
-
 # ----------------------------------------------------------------------------
 # Resolvers for MPI launchers: Open MPI, launchers that use PMI (MPICH, Intel MPI), and bare PMIx.
 # ----------------------------------------------------------------------------

@@ -9,19 +9,6 @@ from typing import Any, ClassVar
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.topology import Sighting
 
-__all__ = [
-    "ClusterResolver",
-    "Environ",
-    "LaunchedClusterResolver",
-    "UnionResolver",
-    "current",
-    "natural",
-    "text",
-    "with_rpc_layer",
-    "workers_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # Environment variables, read with an error that names the variable.
 # ----------------------------------------------------------------------------

@@ -11,9 +11,6 @@ from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import Environ, LaunchedClusterResolver, natural, text
 from distinput.cluster.topology import Sighting
 
-__all__ = ["MOST_HOSTS", "SlurmClusterResolver", "deal_tasks", "expand_counts", "expand_hostlist"]
-
-
 # ----------------------------------------------------------------------------
 # Expands Slurm's short notation for many hosts or numbers.
 # ----------------------------------------------------------------------------

@@ -9,8 +9,6 @@ from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver, Environ, current, with_rpc_layer
 from distinput.cluster.topology import Sighting
 
-__all__ = ["TFConfigClusterResolver"]
-
 
 class TFConfigClusterResolver(ClusterResolver):
     """Reads the JSON in TF_CONFIG, again at every access.

@@ -10,8 +10,6 @@ from distinput.errors import EngineMissing
 from distinput.tpu.system import TPUSystemMetadata, initialize_tpu_system, system_metadata
 from distinput.tpu.topology import HardwareFeatures, Topology
 
-__all__ = ["TPUClusterResolver"]
-
 _LOCAL = ("", "local")
 
 

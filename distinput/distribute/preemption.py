@@ -24,18 +24,6 @@ from distinput.distribute.core.replicas import Peers
 from distinput.errors import CollectiveError, FailedPreconditionError
 from distinput.run.threads import Closing
 
-__all__ = [
-    "EXIT_CODE",
-    "LATENCY",
-    "Alignment",
-    "Notice",
-    "PreemptionCheckpointHandler",
-    "PreemptionWatcher",
-    "SaveDecision",
-    "TerminationConfig",
-]
-
-
 # ----------------------------------------------------------------------------
 # The notice that this process must end soon: SIGTERM, or what a function of the user detects; and who tells others.
 # ----------------------------------------------------------------------------

@@ -19,20 +19,6 @@ from distinput.inspect.files import Files, open_files
 from distinput.kernels.protobuf import MalformedError
 from distinput.url_secrets import without_secrets
 
-__all__ = [
-    "KINDS",
-    "LOOKED_AT",
-    "Record",
-    "decoder",
-    "head",
-    "kind_of",
-    "record_kind",
-    "records_of",
-    "rows_of",
-    "sample",
-]
-
-
 # ----------------------------------------------------------------------------
 # What records of bytes are: `tf.train.Example` messages, `tf.train.SequenceExample` messages, or anything else.
 # ----------------------------------------------------------------------------

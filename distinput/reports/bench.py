@@ -23,9 +23,6 @@ from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.values.nest import flatten, structure_of
 
-__all__ = ["CHANGES", "Bench", "TriedChange", "bench", "trials"]
-
-
 _BETWEEN = 0.1
 """Seconds between two calls of `watch`."""
 

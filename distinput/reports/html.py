@@ -29,9 +29,6 @@ from distinput.reports.svg import GRAPH_STYLE, svg_of
 from distinput.reports.timeline import TIMELINE_STYLE
 from distinput.run.threads import cores
 
-__all__ = ["page", "page_style"]
-
-
 # ----------------------------------------------------------------------------
 # The style sheet of report pages.
 # ----------------------------------------------------------------------------

@@ -7,9 +7,6 @@ from typing import Any, NamedTuple
 from distinput.data.dataset import Dataset
 from distinput.data.stats import Stats
 
-__all__ = ["METRICS", "Metric", "MetricPoint", "points", "prometheus_text"]
-
-
 # ----------------------------------------------------------------------------
 # The metrics of a pass, for the formats that monitoring systems read: one table of names, units and meanings.
 # ----------------------------------------------------------------------------

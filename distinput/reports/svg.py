@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from distinput.reports.graph import Graph, GraphStep
 from distinput.reports.markup import MONOSPACE, SANS, Markup, colours, tag
 
-__all__ = ["GRAPH_STYLE", "Figures", "Layout", "Rectangle", "layout", "svg_of"]
-
-
 # ----------------------------------------------------------------------------
 # Where the boxes of a graph are drawn: inputs above, every step centred below what it reads from.
 # ----------------------------------------------------------------------------

@@ -15,16 +15,6 @@ from distinput.errors import EngineMissing
 from distinput.tpu.device_assignment import DeviceAssignment
 from distinput.tpu.topology import Topology
 
-__all__ = [
-    "TPUSystemMetadata",
-    "initialize_tpu_system",
-    "made_up_coordinates",
-    "shutdown_tpu_system",
-    "system_devices",
-    "system_metadata",
-    "system_topology",
-]
-
 
 class TPUSystemMetadata(NamedTuple):
     """How many devices there are, and where; `TPUClusterResolver.get_tpu_system_metadata` returns it.

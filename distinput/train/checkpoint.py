@@ -28,9 +28,6 @@ from distinput.train.tracked import (
     tracked,
 )
 
-__all__ = ["Checkpoint", "Crew", "SaveCounter", "crew_of", "entered_strategy"]
-
-
 # ----------------------------------------------------------------------------
 # The counter of the saves of a checkpoint.
 # ----------------------------------------------------------------------------

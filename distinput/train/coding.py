@@ -15,25 +15,6 @@ import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, StateError
 
-__all__ = [
-    "KINDS",
-    "Aside",
-    "Kind",
-    "RestoreContext",
-    "array_of",
-    "coded",
-    "decoded",
-    "is_jax_array",
-    "is_tensor",
-    "is_value",
-    "kind_of",
-    "like_jax_array",
-    "numpy_of_jax_array",
-    "numpy_of_tensor",
-    "tensor_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # Arrays of PyTorch and JAX. Neither package is imported: whoever has such an array has imported it.
 # ----------------------------------------------------------------------------

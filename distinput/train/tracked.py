@@ -16,19 +16,6 @@ from distinput.distribute.input.distributed_dataset import DistributedDataset, D
 from distinput.errors import InputWarning, InvalidArgumentError
 from distinput.train.coding import Kind, kind_of
 
-__all__ = [
-    "Child",
-    "InitializationStatus",
-    "RestoreStatus",
-    "Tracked",
-    "attribute_children",
-    "attribute_setter",
-    "escaped",
-    "item_setter",
-    "tracked",
-]
-
-
 # ----------------------------------------------------------------------------
 # What a checkpoint saves: the variables, arrays, iterators and numbers in a nest of containers and objects.
 #

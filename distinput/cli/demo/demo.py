@@ -36,23 +36,6 @@ from distinput.cli.demo.program import (
 from distinput.data.progress import ProgressBar
 from distinput.kernels.kernel import KERNELS
 
-__all__ = [
-    "EVALUATION_BATCH",
-    "LEARNED",
-    "TRAINING_BATCH",
-    "DemoReport",
-    "Interrupted",
-    "count_of",
-    "differences",
-    "files_of",
-    "ids_after",
-    "percent",
-    "place_of",
-    "run_demo",
-    "stop_and_resume",
-]
-
-
 # ----------------------------------------------------------------------------
 # The report that the demo prints: headings, facts and checks, for a terminal of 100 columns.
 # ----------------------------------------------------------------------------

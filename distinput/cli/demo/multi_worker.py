@@ -33,9 +33,6 @@ from distinput.cli.demo.demo import (
 )
 from distinput.cli.demo.program import Digits, Pass, Training, evaluate, evaluation_batches, mirrored, train
 
-__all__ = ["ENGINES", "LIMIT", "TIMEOUT", "DemoJob", "check_engine", "run_multi_worker_demo"]
-
-
 # ----------------------------------------------------------------------------
 # Runs the workers of a job as processes of this machine, watches them, kills them, and leaves none behind.
 # ----------------------------------------------------------------------------

@@ -19,8 +19,6 @@ from distinput.distribute.collectives.membership import POLL_SECONDS, Deadline, 
 from distinput.distribute.core.rendezvous import call_site
 from distinput.errors import Mismatch
 
-__all__ = ["AGREE_VALUES", "Agreement", "Agreements"]
-
 AGREE_VALUES = 26
 """How many integers one agreement can carry."""
 

@@ -15,37 +15,6 @@ import numpy.typing as npt
 
 from distinput.values.leaves import dtype_code
 
-__all__ = [
-    "ABOUT",
-    "INLINE",
-    "OPS",
-    "RECORD",
-    "Array",
-    "Bytes",
-    "CallRecord",
-    "Channel",
-    "ChannelLost",
-    "DeviceOperations",
-    "Handle",
-    "Purpose",
-    "StatusBoard",
-    "as_array",
-    "check_reducible",
-    "decode_text",
-    "describe",
-    "encode_text",
-    "family",
-    "fold",
-    "from_bytes",
-    "list_by_rank",
-    "native_view",
-    "packed",
-    "parse",
-    "to_bytes",
-    "unpacked",
-]
-
-
 # ----------------------------------------------------------------------------
 # The interface of an engine on which `Collectives` is built: operations on bytes, and a status board.
 #

@@ -43,8 +43,6 @@ from distinput.distribute.collectives.membership import (
 )
 from distinput.errors import Aborted, CollectiveError
 
-__all__ = ["Collectives"]
-
 _FOLD_BYTES = 4096  # up to here, gathering and folding is as fast as the engine's reduction, and bit-equal everywhere
 # Larger arrays are folded in pieces, so that it takes the memory of `size` pieces, not `size` arrays.
 _CHUNK_BYTES = 1 << 22

@@ -41,9 +41,6 @@ from distinput.distribute.devices import chosen_devices
 from distinput.distribute.engines import engine_runs, find_engine, open_collectives
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["DeviceExchange", "ExperimentalMultiWorkerMirroredStrategy", "MultiWorkerMirroredStrategy", "WorkersReducer"]
-
-
 # ----------------------------------------------------------------------------
 # Reductions and concatenations over the replicas of several workers.
 #

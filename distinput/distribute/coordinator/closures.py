@@ -18,19 +18,6 @@ from distinput.distribute.seats.seats import Placed, SeatLost, Seats
 from distinput.errors import AbortedError, CancelledError, FailedPreconditionError, UnavailableError
 from distinput.values.nest import map_leaves
 
-__all__ = [
-    "LIMIT",
-    "Closure",
-    "ClosureQueue",
-    "Lane",
-    "Patience",
-    "RemoteValue",
-    "Resource",
-    "ResourceValue",
-    "Resources",
-]
-
-
 # ----------------------------------------------------------------------------
 # Scheduled functions: the result that may not be there yet, the closure that has it until then, and the queue of all of
 # them.

@@ -13,36 +13,6 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError
 
-__all__ = [
-    "BITS",
-    "NUMPY",
-    "ArrayOps",
-    "Bands",
-    "NumpyArrays",
-    "ReduceOp",
-    "all_integers",
-    "arrays_of",
-    "bands_of",
-    "check_alike",
-    "check_axis",
-    "check_gather",
-    "check_numbers",
-    "check_sums",
-    "exact_rows",
-    "exact_total",
-    "gather_parts",
-    "joined",
-    "mean_of_rows",
-    "reduce_parts",
-    "reduce_rows",
-    "reduce_undistributed",
-    "rounded",
-    "row_sums",
-    "total_of_rows",
-    "wide_dtype",
-]
-
-
 # ----------------------------------------------------------------------------
 # What arithmetic on the values of replicas needs of an array library, and NumPy's answer.
 #

@@ -31,19 +31,6 @@ from distinput.values.leaves import is_ragged
 from distinput.values.ragged_rows import splits_of
 from distinput.values.ragged_tensor import RaggedTensor, counts_over, sums_over
 
-__all__ = [
-    "IndexedSlices",
-    "LocalReducer",
-    "gather_nest",
-    "gather_ragged",
-    "has_slices",
-    "reduce_nest",
-    "reduce_ragged",
-    "reduce_slices",
-    "refuse_gather",
-]
-
-
 # ----------------------------------------------------------------------------
 # What adds and joins the values of all replicas: here for the replicas of one process.
 #

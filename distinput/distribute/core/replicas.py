@@ -9,9 +9,6 @@ from typing import Any, Literal, Protocol, Self
 from distinput.distribute.devices import Devices
 from distinput.names.lazy import placed
 
-__all__ = ["PARTS", "CallDescription", "Consumer", "Peers", "Replicas", "missing", "part"]
-
-
 # ----------------------------------------------------------------------------
 # What is given to a strategy and stands above it: input, lineage, variables, names of TensorFlow. Loaded at the first use.
 # ----------------------------------------------------------------------------

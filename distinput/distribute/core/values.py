@@ -15,31 +15,6 @@ from distinput.names.words import html
 from distinput.values.leaves import is_ragged
 from distinput.values.nest import Structure, map_leaves, structure_of
 
-__all__ = [
-    "AgreedNumber",
-    "DistributedValues",
-    "LocalOperators",
-    "Mirrored",
-    "PartialPerReplica",
-    "PerReplica",
-    "WithoutOperators",
-    "has_distributed",
-    "is_distributed",
-    "is_number",
-    "local_results",
-    "marked",
-    "merged_values",
-    "only_masked",
-    "present_in",
-    "refuse_sparse_values",
-    "regroup",
-    "replica_leaves",
-    "row_counts",
-    "rows_of",
-    "select_replica",
-    "several_numbers",
-]
-
 # ---- Operators of distributed values: refused for per-replica values, applied to the local copy of mirrored ones
 
 _BINARY = (

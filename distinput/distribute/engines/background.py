@@ -13,19 +13,6 @@ from typing import Any, Protocol
 
 from distinput.distribute.collectives.channel import ChannelLost
 
-__all__ = [
-    "BackgroundCall",
-    "BackgroundThread",
-    "HostedStatusBoard",
-    "KeyValueStore",
-    "attempt_name",
-    "check_rank_and_size",
-    "is_loopback",
-    "local_address",
-    "split_address",
-]
-
-
 # ----------------------------------------------------------------------------
 # The place of a worker in a job: its rank, the `host:port` of rank 0, and the address by which others reach it.
 # ----------------------------------------------------------------------------

@@ -10,8 +10,6 @@ import numpy as np
 from distinput.distribute.collectives.channel import OPS, Array, Bytes, ChannelLost, fold
 from distinput.distribute.collectives.collectives import Collectives
 
-__all__ = ["LocalChannel", "open_group", "open_groups"]
-
 _DTYPES = frozenset({"int8", "int16", "int32", "int64", "uint8", "float32", "float64"})
 
 

@@ -31,31 +31,6 @@ from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.sharding.own_rows import own_pieces
 from distinput.values.spec import Spec
 
-__all__ = [
-    "HALF_WAY",
-    "WHOLE",
-    "CutBatches",
-    "CutSteps",
-    "DealtElements",
-    "DealtSteps",
-    "OwnBatches",
-    "OwnPiecesSource",
-    "OwnSteps",
-    "SeenShapes",
-    "StepSource",
-    "Steps",
-    "Terms",
-    "close_input",
-    "cut_in_words",
-    "lockstep_of",
-    "place_after",
-    "places_before",
-    "plan_of",
-    "resumed_input",
-    "sealed_place",
-]
-
-
 # ----------------------------------------------------------------------------
 # Sources of the steps of one worker: the interface and functions common to the three kinds.
 #

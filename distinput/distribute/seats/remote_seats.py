@@ -35,9 +35,6 @@ from distinput.errors import UnavailableError, UnknownError
 from distinput.run.segments import dumps
 from distinput.run.threads import mapped
 
-__all__ = ["Host", "Pulse", "RemoteSeats", "SeatDirectory"]
-
-
 # ----------------------------------------------------------------------------
 # Seats in other processes, for any engine that can start a `Host` in a named process and tell that the process has gone.
 #

@@ -13,8 +13,6 @@ one.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Packing", "Placed", "SeatLost", "Seats"]
-
 
 class SeatLost(Exception):
     """A worker or a parameter server is gone, and the objects placed there with it.

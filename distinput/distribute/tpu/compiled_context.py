@@ -22,18 +22,6 @@ from distinput.distribute.variables.store import UPDATES
 from distinput.errors import InvalidArgumentError
 from distinput.values.nest import map_leaves
 
-__all__ = [
-    "CompiledReplicaContext",
-    "TracedValues",
-    "VariableTrace",
-    "broadcast_from",
-    "current_trace",
-    "gather_traced",
-    "reduce_traced",
-    "row_mask_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # The trace of a replica function: which variables it reads and writes, and their values meanwhile.
 # ----------------------------------------------------------------------------

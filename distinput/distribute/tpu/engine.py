@@ -36,9 +36,6 @@ from distinput.tpu.system import system_devices
 from distinput.values.leaves import STRING
 from distinput.values.nest import map_leaves
 
-__all__ = ["DeviceReducer", "Engine", "Runner", "gather_on_devices", "labels_of", "mesh_of", "reduce_on_devices"]
-
-
 # ----------------------------------------------------------------------------
 # `reduce` and `gather` of values that are one array over all devices, computed there.
 # ----------------------------------------------------------------------------

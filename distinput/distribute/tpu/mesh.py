@@ -18,19 +18,6 @@ from distinput.distribute.devices.pytrees import register_pytree
 from distinput.errors import InvalidArgumentError
 from distinput.values.buffers import aligned, copy_of, empty
 
-__all__ = [
-    "CORE",
-    "REPLICA",
-    "DeviceValues",
-    "MeshDevices",
-    "ReplicaMesh",
-    "as_device_array",
-    "device_label",
-    "in_turn",
-    "joined",
-    "local_parts",
-]
-
 # ----------------------------------------------------------------------------
 # Host arrays as JAX holds them: without `jax_enable_x64` it has no 64-bit numbers, and none may be lost silently.
 # ----------------------------------------------------------------------------

@@ -12,28 +12,6 @@ from typing import Any
 import jax.extend.core
 import numpy as np
 
-__all__ = [
-    "BY_ROWS",
-    "CLEAN",
-    "MASK",
-    "ROWS",
-    "UNKNOWN",
-    "ZERO",
-    "ZEROED",
-    "FlatProgram",
-    "FlatStep",
-    "PairedStep",
-    "ValueKind",
-    "equal_arrays",
-    "equal_literals",
-    "equal_parameters",
-    "flattened",
-    "is_free",
-    "is_literal",
-    "kinds_of",
-    "rows_axis",
-]
-
 # ---- A traced program as one list of steps, without functions inside of it
 
 _CALLS = {

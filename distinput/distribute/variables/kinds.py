@@ -22,24 +22,6 @@ from distinput.distribute.variables.store import HostStore, Store, plain, shown
 from distinput.distribute.variables.variable import Variable
 from distinput.values.leaves import TensorShape, as_dtype
 
-__all__ = [
-    "AggregatingVariable",
-    "DistributedVariable",
-    "InitialValue",
-    "MirroredVariable",
-    "ResourceVariable",
-    "SyncOnReadVariable",
-    "aggregate",
-    "aggregating",
-    "create_variable",
-    "current_mode",
-    "from_chief",
-    "mirrored",
-    "own_value",
-    "single",
-]
-
-
 # ----------------------------------------------------------------------------
 # The kinds of variables: one value, a copy for each replica, one value for several replicas; how writes are put together.
 # ----------------------------------------------------------------------------

@@ -9,8 +9,6 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError, OutOfRangeError
 
-__all__ = ["UPDATES", "HostStore", "Store", "check_within", "plain", "shown"]
-
 # ---- What writes do to a value: pure functions from the old value and the arguments to the new value
 #
 # The same table is used for copies in this process, on servers and in compiled runs. NumPy arrays are copied and written to;

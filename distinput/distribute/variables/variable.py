@@ -21,8 +21,6 @@ from distinput.distribute.variables.store import Store, check_within
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import TensorShape, dtype_name
 
-__all__ = ["Reference", "Variable", "VariableSlice", "rows_at"]
-
 # ---- A key for dictionaries and sets that stands for a variable
 
 

@@ -17,8 +17,6 @@ from distinput.testing.judge.loaders.known import EVERY, Known, made
 from distinput.testing.judge.processes import HOWS
 from distinput.testing.judge.report import SUFFIXES, WRITERS, JudgeReport
 
-__all__ = ["add_arguments", "main", "run"]
-
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple([int(word) for word in text.split(",") if word])

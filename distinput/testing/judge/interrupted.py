@@ -9,8 +9,6 @@ from distinput.testing.judge.delivery import Ids, compared, ids_of
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.play import begun, restored, saved
 
-__all__ = ["check_interrupted"]
-
 
 def check_interrupted(
     make_loader: Callable[..., Any], job: Job, stops: Sequence[tuple[int, int]], *, ids: Ids = ids_of

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["WORDS", "Job", "Maker"]
-
 WORDS = ("records", "rank", "ranks", "batch", "global_batch", "seed", "epoch", "workers")
 """What a function that makes loaders may ask for, by the names of its parameters."""
 

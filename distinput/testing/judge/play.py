@@ -14,22 +14,6 @@ from typing import Any, Literal
 from distinput.testing.judge.delivery import Ids, RankPass, RankStep, UnknownBatch, look_of
 from distinput.testing.judge.job import Job, Maker
 
-__all__ = [
-    "NoState",
-    "Play",
-    "PlayEvent",
-    "PlayTask",
-    "Saved",
-    "Walk",
-    "begun",
-    "events",
-    "folded",
-    "restored",
-    "said",
-    "saved",
-]
-
-
 # ----------------------------------------------------------------------------
 # States of loaders, by whichever of the usual protocols one has.
 # ----------------------------------------------------------------------------

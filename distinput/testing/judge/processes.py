@@ -20,9 +20,6 @@ from distinput.testing.judge import traces
 from distinput.testing.judge.play import Play, PlayEvent, PlayTask, Walk, folded
 from distinput.testing.judge.player import OVER, TASK
 
-__all__ = ["HOWS", "Played", "Still", "play_away", "unpicklable", "watched"]
-
-
 # ----------------------------------------------------------------------------
 # Work that must not hang: it runs in a thread, and whoever waits for it gives up when it stands still.
 # ----------------------------------------------------------------------------

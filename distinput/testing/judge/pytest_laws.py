@@ -17,8 +17,6 @@ from distinput.testing.judge.loaders.known import made
 from distinput.testing.judge.report import SUFFIXES, WRITERS, JudgeReport, Ruling, Verdict
 from distinput.testing.judge.trial import Trial
 
-__all__ = ["PytestLaws"]
-
 _PLACES = {law: place for place, law in enumerate(LAWS)}
 
 

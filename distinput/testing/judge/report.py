@@ -10,27 +10,6 @@ from html import escape
 from types import MappingProxyType
 from typing import Any
 
-__all__ = [
-    "SUFFIXES",
-    "WORDS",
-    "WRITERS",
-    "JudgeReport",
-    "Ruling",
-    "Verdict",
-    "as_html",
-    "as_json",
-    "as_markdown",
-    "as_text",
-    "broken",
-    "cell",
-    "kept",
-    "not_judged",
-    "parsed",
-    "refused",
-    "verdict_cell",
-]
-
-
 # ----------------------------------------------------------------------------
 # What a law says about a loader.
 # ----------------------------------------------------------------------------

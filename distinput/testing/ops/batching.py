@@ -34,22 +34,6 @@ from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = [
-    "BATCHING",
-    "PACKING",
-    "WIDE",
-    "cut",
-    "padded",
-    "padded_fits",
-    "ragged_group",
-    "ragged_stack",
-    "stack",
-    "stacked",
-    "stacked_leaf",
-    "stacked_rows",
-]
-
-
 # ----------------------------------------------------------------------------
 # Groups of elements as one element, stacked or padded: what the batching ops must give, in plain NumPy.
 # ----------------------------------------------------------------------------

@@ -16,8 +16,6 @@ from distinput.testing.ops.batching import cut, padded, stacked
 from distinput.testing.pipeline import SMALL, DrawFrom, Ingredient, OpArguments, Pipeline, applied, digest, tensors
 from distinput.tf.steps import Reducer, group_by_reducer
 
-__all__ = ["GROUPING"]
-
 
 def _key(modulus: int) -> Callable[..., Any]:
     return lambda *args: np.int64(digest(*args) % modulus - 1)

@@ -59,9 +59,6 @@ from distinput.testing.sources.records import new_folder
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.randomness import key_of, words_at
 
-__all__ = ["CHOOSING", "MAPPING", "PASSING", "RANDOM_MAPS", "SHUFFLING", "model_shuffle"]
-
-
 # ----------------------------------------------------------------------------
 # Ops that make one element of one element.
 # ----------------------------------------------------------------------------

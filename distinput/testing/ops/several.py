@@ -39,9 +39,6 @@ from distinput.testing.sources import SOURCES
 from distinput.values.nest import flatten, structure_of
 from distinput.values.spec import TensorSpec
 
-__all__ = ["BALANCED", "FLATTENING", "SEVERAL", "VARIANTS", "sources_of", "variant_model"]
-
-
 # ----------------------------------------------------------------------------
 # Ops over several datasets.
 # ----------------------------------------------------------------------------

@@ -17,21 +17,6 @@ from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec
 
-__all__ = [
-    "COUNT",
-    "KINDS",
-    "MEMORY",
-    "SALT",
-    "Items",
-    "ManyItems",
-    "generated",
-    "ragged",
-    "rows_of",
-    "signature",
-    "words",
-]
-
-
 # ----------------------------------------------------------------------------
 # Arrays of several kinds, as nests with a first axis.
 # ----------------------------------------------------------------------------

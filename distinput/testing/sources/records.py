@@ -34,25 +34,6 @@ from distinput.testing.elements import checked_shuffle, interleaved
 from distinput.testing.pipeline import DrawFrom, Ingredient
 from distinput.testing.sources.memory import SALT
 
-__all__ = [
-    "COMPRESSION",
-    "FILES",
-    "PARTS",
-    "READS",
-    "RECORDS",
-    "by_file",
-    "digits",
-    "draw_files",
-    "fixed",
-    "new_folder",
-    "read_order",
-    "record_of",
-    "squeezed",
-    "tfrecords",
-    "written",
-]
-
-
 # ----------------------------------------------------------------------------
 # Small files, written once for each process, and the order in which their records are read.
 # ----------------------------------------------------------------------------

@@ -31,9 +31,6 @@ from distinput.testing.sources.records import COMPRESSION, FILES, READS, by_file
 from distinput.tf.datasets import SqlDataset
 from distinput.values.ragged_tensor import RaggedTensor
 
-__all__ = ["DATABASES", "TABLES", "TEXT_ROWS"]
-
-
 # ----------------------------------------------------------------------------
 # Sources that read files of columns: Parquet, Arrow and NumPy.
 # ----------------------------------------------------------------------------

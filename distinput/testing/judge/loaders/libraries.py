@@ -11,31 +11,6 @@ from typing import Any
 
 from distinput.testing.judge.loaders.records import NumberedRecords, once, spans, tar_files
 
-__all__ = [
-    "distributed",
-    "dropping_sampler",
-    "dropping_split",
-    "elastic",
-    "huggingface_split_by_node",
-    "index_loader",
-    "lance_batches",
-    "lancedb_stream",
-    "litdata_stream",
-    "map_slices",
-    "padding_sampler",
-    "prepared",
-    "prepared_stateful",
-    "prepared_uneven",
-    "shards",
-    "shuffled_stream",
-    "stateful_loader",
-    "stream_in_128",
-    "streaming",
-    "streaming_split",
-    "webdataset_split_by_node",
-]
-
-
 # ----------------------------------------------------------------------------
 # Loaders of PyTorch.
 # ----------------------------------------------------------------------------

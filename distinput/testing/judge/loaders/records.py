@@ -12,8 +12,6 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-__all__ = ["FILES", "NumberedRecords", "files", "once", "spans", "tar_files", "text_files"]
-
 FILES = 5
 """How many files there are."""
 
