@@ -21,7 +21,6 @@ from distinput.distribute.core.array_arithmetic import (
     reduce_parts,
     reduce_rows,
     reduce_undistributed,
-    wide_dtype,
 )
 from distinput.distribute.core.options import CommunicationOptions
 from distinput.distribute.core.replicas import Replicas
@@ -343,7 +342,7 @@ def reduce_ragged(
         raise InvalidArgumentError(
             f"{call}: deterministic=True of ragged tensors needs all ragged axes, {tuple(range(rank + 1))}, got {axis}"
         )
-    wide = first.dtype if op is ReduceOp.SUM else wide_dtype(first.dtype)
+    wide = first.dtype if op is ReduceOp.SUM else NUMPY.wide(first.dtype)
     sums, counts = [sums_over(part, axes, wide) for part in parts], [counts_over(part, axes) for part in parts]
     if any(isinstance(part, RaggedTensor) for part in sums):
         raise InvalidArgumentError(

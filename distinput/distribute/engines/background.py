@@ -171,11 +171,9 @@ class KeyValueStore(Protocol):
 
     def put(self, key: str, value: str) -> None:
         """Write a value; it replaces an older one."""
-        ...
 
     def get(self, key: str) -> str | None:
         """The value, None if there is none; does not wait for one."""
-        ...
 
 
 def attempt_name(store: KeyValueStore, rank: int, size: int, folder: str, timeout: float) -> str:

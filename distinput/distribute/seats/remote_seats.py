@@ -197,19 +197,15 @@ class SeatDirectory(Protocol):
           ConnectionError: it went meanwhile; another one may come.
           SeatLost: the membership was closed.
         """
-        ...
 
     def watch(self, gone: Callable[[str], None]) -> None:
         """Have a function told the name of a seat whose process the engine no longer counts among the living."""
-        ...
 
     def encryption(self) -> Callable[[socket.socket, str], socket.socket] | None:
         """What encrypts a connection to a host; None where the engine does not encrypt its own."""
-        ...
 
     def close(self) -> None:
         """End what was started, wake up who waits in `open_host`."""
-        ...
 
 
 class RemoteSeats:
