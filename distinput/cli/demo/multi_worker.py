@@ -94,8 +94,8 @@ class DemoJob:
     def _start(self, words: list[str], place: dict[str, str]) -> "subprocess.Popen[bytes]":
         # One thread per process, since they share the cores. No variables of another cluster, which would mislead them.
         environment = {"OMP_NUM_THREADS": "1", **{k: v for k, v in os.environ.items() if k != "TF_CONFIG"}, **place}
-        output = {"stdin": subprocess.DEVNULL, "stdout": self._said, "stderr": self._said}
-        return subprocess.Popen(words, env=environment, start_new_session=True, **output)
+        nothing, said = subprocess.DEVNULL, self._said
+        return subprocess.Popen(words, env=environment, stdin=nothing, stdout=said, stderr=said, start_new_session=True)
 
     def _log(self, worker: int) -> Path:
         return self._folder / f"worker-{worker}.jsonl"

@@ -190,12 +190,9 @@ class Agreements:
             while not agreement.settled:
                 operations.check_open("agree")
                 first = self._pending[0]
+                which = self._operation_id(first)
                 total = operations.run(
-                    lambda handle: handle,
-                    first.posting,
-                    what=first,
-                    deadline=deadline,
-                    operation=self._operation_id(first),
+                    lambda handle: handle, first.posting, what=first, deadline=deadline, operation=which
                 )
                 self._settle(total)
 

@@ -217,14 +217,7 @@ class MirroredVariable(DistributedVariable):
 
 
 _REDUCED = (VariableAggregation.SUM, VariableAggregation.MEAN)
-_ROW_BY_ROW = (
-    "scatter_max",
-    "scatter_min",
-    "scatter_nd_max",
-    "scatter_nd_min",
-    "scatter_nd_update",
-    "scatter_update",
-)
+_ROW_BY_ROW = tuple([f"scatter_{nd}{kind}" for nd in ("", "nd_") for kind in ("max", "min", "update")])
 """Writes of rows for which a sum or mean of the replicas' rows means nothing."""
 
 

@@ -75,8 +75,8 @@ def restored(loader: Any, state: Saved) -> Iterator[Any]:
     """An iterator of a new loader that goes on from a state."""
     if names := _protocol(loader):
         getattr(loader, names[1])(state.state)
-        return iter(loader)
-    iterator = iter(loader)
+        return iter(loader)  # type: ignore[no-any-return]
+    iterator: Iterator[Any] = iter(loader)
     names = _protocol(iterator)
     if names is None:
         raise NoState("the iterator has no state")
