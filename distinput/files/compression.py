@@ -14,6 +14,9 @@ import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.kernels.checksums import masked_crc32c
+from distinput.names.lazy import library
+
+pa = library("pyarrow")
 
 __all__ = [
     "CODECS",
@@ -168,8 +171,6 @@ class ArrowDecoder:
     waiting: ClassVar[int] = 0  # pyarrow does not tell
 
     def __init__(self, codec: str, read: Read) -> None:
-        import pyarrow as pa
-
         self._stream: Any = pa.CompressedInputStream(pa.PythonFile(_Readable(read), mode="r"), codec)
 
     def decode(self, most: int) -> bytes:
@@ -244,8 +245,6 @@ class ArrowEncoder:
     """
 
     def __init__(self, codec: str, level: int) -> None:
-        import pyarrow as pa
-
         self._codec: Any = pa.Codec(codec, compression_level=None if level == -1 else level)
 
     def encode(self, data: bytes | memoryview) -> bytes:
@@ -378,8 +377,6 @@ class SnappyEncoder:
 
 
 def _codec() -> Any:
-    import pyarrow as pa
-
     return pa.Codec("snappy")
 
 

@@ -34,8 +34,12 @@ from distinput.files.paths import ask_each
 from distinput.formats.format import Format, Fragment, Position, check_position, cut_rows
 from distinput.formats.row_schema import RowSchema
 from distinput.kernels.kernel import renewed
+from distinput.names.lazy import library
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
+
+pa = library("pyarrow")
+types = library("pyarrow.types")
 
 __all__ = [
     "UNION",
@@ -224,8 +228,6 @@ def naming_damage(kind: str, path: str, part: str | None) -> Iterator[None]:
       DataLossError: pyarrow found damage.
       UnimplementedError: pyarrow cannot read it.
     """
-    import pyarrow as pa
-
     where = path if part is None else f"{path}: {part}"
     try:
         yield
@@ -331,8 +333,6 @@ def arrays_of(who: str, columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _array_of(who: str, name: str, values: Any) -> Any:
-    import pyarrow as pa
-
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if isinstance(values, Column):
@@ -537,8 +537,6 @@ class Conforming:
         """
         if self.schema != UNION:
             return self
-        import pyarrow as pa
-
         names, found = list(paths), pa.schema([])
         for path, schema in zip(names, ask_each(schema_of, names), strict=True):
             try:
@@ -574,8 +572,6 @@ class Conforming:
         Raises:
           InvalidArgumentError: a column is not there, or the file cannot be brought to the schema.
         """
-        import pyarrow as pa
-
         arrow_schema = self.schema.arrow if isinstance(self.schema, RowSchema) else schema
         for field in arrow_schema if arrow_schema is not schema else ():
             if field.name in schema.names:
@@ -603,8 +599,6 @@ class Conforming:
         Raises:
           InvalidArgumentError: a value does not fit the schema, or a replacement its column.
         """
-        import pyarrow as pa
-
         if isinstance(self.schema, RowSchema):
             marks = self._marks(self.schema.names)
             needed = {marks.get(name, name) for name in rows.names}
@@ -692,8 +686,6 @@ def told_nulls(
 
 def _stored(kind: Any) -> Any:
     """The type of the values of a dictionary."""
-    from pyarrow import types
-
     return kind.value_type if types.is_dictionary(kind) else kind
 
 
@@ -703,8 +695,6 @@ def _check(path: str, name: str, kind: Any, wanted: Any) -> None:
     Raises:
       InvalidArgumentError: it cannot.
     """
-    from pyarrow import types
-
     kind = _stored(kind)
     if kind == wanted or types.is_null(kind):
         return
@@ -726,8 +716,6 @@ def _check(path: str, name: str, kind: Any, wanted: Any) -> None:
 
 def _family(kind: Any) -> str:
     """What types have in common whose values can become those of another."""
-    from pyarrow import types
-
     families = {
         "number": (types.is_integer, types.is_floating, types.is_decimal),
         "truth": (types.is_boolean,),
@@ -749,9 +737,6 @@ def _family(kind: Any) -> str:
 
 def _brought(path: str, name: str, array: Any, wanted: Any, rows: int) -> Any:
     """A column, or a field of a struct, of the wanted type."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if array is None or types.is_null(array.type):
         return pa.nulls(rows, wanted)
     if array.type == wanted:

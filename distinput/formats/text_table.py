@@ -25,9 +25,12 @@ from distinput.formats.tables import as_nulls, check_nulls, table_spec
 from distinput.formats.text_records import Head, TextPiece, TextRecords
 from distinput.kernels.plain_csv import AS_WRITTEN, FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
 from distinput.kernels.plain_json import TRUTH, WIDTHS
+from distinput.names.lazy import library
 from distinput.plan.check import normalized
 from distinput.values.buffers import empty
 from distinput.values.spec import Spec
+
+pa = library("pyarrow")
 
 __all__ = ["BadRecordError", "Decoded", "PlainColumns", "TextTable", "as_inferred", "inferred"]
 
@@ -247,8 +250,6 @@ class TextTable(TextRecords):
 
     def _of_text(self, path: str, stated: RowSchema | None) -> RowSchema | None:
         """The schema of a file without records: columns of text, unless another type is stated."""
-        import pyarrow as pa
-
         names = self.named(path)
         if not names:
             return None
@@ -353,8 +354,6 @@ class TextTable(TextRecords):
             del error
 
     def _block(self, data: Bytes, count: int, head: Head) -> ColumnBlock:
-        import pyarrow as pa
-
         structure = self._spec.structure
         if not self.wanted.names:
             return ColumnBlock(structure, [], count)
@@ -391,8 +390,6 @@ class TextTable(TextRecords):
         Raises:
           BadRecordError: one of them cannot be parsed.
         """
-        import pyarrow as pa
-
         try:
             batch = self.parse(data, self.wanted, head)
         except (pa.ArrowInvalid, UnicodeDecodeError, OverflowError) as error:
@@ -405,8 +402,6 @@ class TextTable(TextRecords):
 
     def _error(self, where: str, record: bytes, head: Head) -> InvalidArgumentError:
         """The error of a single record that cannot be parsed."""
-        import pyarrow as pa
-
         try:
             batch = self.parse(np.frombuffer(record, np.uint8), self.wanted, head)
             if batch.num_rows == 1:

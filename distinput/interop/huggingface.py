@@ -16,9 +16,12 @@ from distinput.errors import DataLossError, EngineMissing, InvalidArgumentError
 from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, Position
 from distinput.interop.rank_steps import ShardNames
+from distinput.names.lazy import library
 from distinput.ops.reader import Reader
 from distinput.ops.tables import rows_of_table
 from distinput.values.spec import Spec
+
+pa = library("pyarrow")
 
 __all__ = ["described", "divides", "from_hf", "same_stream", "to_hf"]
 
@@ -194,7 +197,6 @@ def _of_stream(dataset: Any, nulls: Any, valid: Any, features: Any) -> Dataset[A
 def _shown_features(dataset: Any) -> Any:
     """Features inferred from the first rows."""
     import datasets
-    import pyarrow as pa
 
     rows = list(dataset.take(100))
     if not rows:
@@ -255,8 +257,6 @@ def _within(feature: Any) -> Iterator[Any]:
 
 def _plain_table(table: Any, features: Mapping[str, Any]) -> Any:
     """The table with arrays of several dimensions as fixed-size lists, which is what their features say."""
-    import pyarrow as pa
-
     for place, name in enumerate(table.column_names):
         column = table.column(place)
         if isinstance(column.type, pa.ExtensionType) and hasattr(features[name], "shape"):
@@ -267,8 +267,6 @@ def _plain_table(table: Any, features: Mapping[str, Any]) -> Any:
 
 
 def _array_type(feature: Any) -> Any:
-    import pyarrow as pa
-
     kind = pa.from_numpy_dtype(np.dtype(feature.dtype))
     for size in reversed(feature.shape):
         kind = pa.large_list(kind) if size is None else pa.list_(kind, size)
@@ -277,8 +275,6 @@ def _array_type(feature: Any) -> Any:
 
 def _fixed(chunk: Any, feature: Any, name: str) -> Any:
     """Lists of lists that all have the sizes of the feature's shape, of which only the first may be open."""
-    import pyarrow as pa
-
     rows, first, values = len(chunk), None, chunk.storage
     for axis, size in enumerate(feature.shape):
         if values.null_count:
@@ -352,8 +348,6 @@ class _Shards(Format):
 
     def _tables(self, index: int) -> Iterator[Any]:
         """The rows of a shard as pyarrow Tables with the columns of the features."""
-        import pyarrow as pa
-
         schema = self.features.arrow_schema
         shard = self.dataset
         if self.count > 1:
@@ -371,8 +365,6 @@ class _Shards(Format):
                 raise InvalidArgumentError(f"{_WHO}: rows do not fit the features {self.features}: {error}") from error
 
     def _column(self, values: Any, name: str) -> Any:
-        import pyarrow as pa
-
         kind = self.features.arrow_schema.field(name).type
         if isinstance(kind, pa.ExtensionType):
             return pa.ExtensionArray.from_storage(kind, pa.array(values, kind.storage_type))
