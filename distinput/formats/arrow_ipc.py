@@ -82,13 +82,10 @@ class ArrowIpc(TableFormat):
     [{'x': 0, 'y': b'a'}, {'x': 1, 'y': b''}, {'x': 2, 'y': b'ccc'}]
     """
 
-    has_columns: ClassVar[bool] = True
+    has_columns = maps = lists_fragments = one_version = True
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".arrows", ".feather", ".ipc")
     marks: ClassVar[tuple[bytes, ...]] = (b"ARROW1", b"\xff\xff\xff\xff")
     name: ClassVar[str] = "arrow"
-    maps: ClassVar[bool] = True
-    lists_fragments: ClassVar[bool] = True
-    one_version: ClassVar[bool] = True
     columns: Sequence[str] | None = None
     nulls: Any = "error"
     trusted: bool = False

@@ -330,8 +330,7 @@ class Elements(TableFormat):
 
     name: ClassVar[str] = "elements"
     spec_from_file: ClassVar[bool] = False
-    maps: ClassVar[bool] = True
-    lists_fragments: ClassVar[bool] = True
+    maps = lists_fragments = True
     layout: str
     given: Spec | None = None
 

@@ -47,9 +47,7 @@ class FixedLengthRecords(SpanFormat):
     """
 
     name: ClassVar[str] = "fixed_length"
-    ends_exactly: ClassVar[bool] = True
-    counts_rows: ClassVar[bool] = True
-    fetches: ClassVar[bool] = True
+    ends_exactly = counts_rows = fetches = True
     record_bytes: int
     header_bytes: int = 0
     footer_bytes: int = 0

@@ -294,9 +294,7 @@ class Indexed(Format):
       InvalidArgumentError: the files are compressed.
     """
 
-    counts_rows: ClassVar[bool] = True
-    fetches: ClassVar[bool] = True
-    states_cardinality: ClassVar[bool] = True
+    counts_rows = fetches = states_cardinality = True
     stale: ClassVar[str] = "remove the index, and it is built again"
     """What to do about an index that is not of its file."""
     index_folder: str | None = field(default=None, kw_only=True)

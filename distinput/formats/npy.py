@@ -324,11 +324,10 @@ class Npz(TableFormat):
     Source: the format of `numpy.savez`.
     """
 
-    has_columns: ClassVar[bool] = True
+    has_columns = maps = True
     suffixes: ClassVar[tuple[str, ...]] = (".npz",)
     marks: ClassVar[tuple[bytes, ...]] = (b"PK",)
     name: ClassVar[str] = "npz"
-    maps: ClassVar[bool] = True
     columns: Sequence[str] | None = None
     memory_map: bool = field(default=True, repr=False)  # no part of what a state is compared with
 

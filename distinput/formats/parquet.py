@@ -188,12 +188,10 @@ class Parquet(TableFormat):
     [{'x': 0}, {'x': 1}, {'x': 2}]
     """
 
-    has_columns: ClassVar[bool] = True
+    has_columns = in_portions = lists_fragments = True
     suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq", ".parq")
     marks: ClassVar[tuple[bytes, ...]] = (b"PAR1", b"PARE")
     name: ClassVar[str] = "parquet"
-    in_portions: ClassVar[bool] = True
-    lists_fragments: ClassVar[bool] = True
     columns: Sequence[str] | None = None
     batch_rows: int | None = None
     nulls: Any = "error"
@@ -379,9 +377,7 @@ class PrunedParquet(Parquet):
       term: the condition.
     """
 
-    counts_rows: ClassVar[bool] = False
-    fetches: ClassVar[bool] = False
-    states_cardinality: ClassVar[bool] = False
+    counts_rows = fetches = states_cardinality = False
     term: Any = None
 
     def where(self, term: Any) -> None:

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -357,10 +357,7 @@ class TableFormat(Format):
     """A format whose files are tables: rows are numbered, and reading can begin at any of them."""
 
     __slots__ = ()
-    spec_from_file: ClassVar[bool] = True
-    counts_rows: ClassVar[bool] = True
-    fetches: ClassVar[bool] = True
-    states_cardinality: ClassVar[bool] = True
+    spec_from_file = counts_rows = fetches = states_cardinality = True
 
     def spec(self, path: str | None) -> Spec:
         if path is None:

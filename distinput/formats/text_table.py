@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -103,9 +103,7 @@ class TextTable(TextRecords):
     """
 
     __slots__ = ()
-    has_columns: ClassVar[bool] = True
-    in_portions: ClassVar[bool] = True
-    errors_of_records: ClassVar[bool] = True
+    has_columns = in_portions = errors_of_records = True
     schema: RowSchema | None
     columns: tuple[str, ...] | None
     nulls: Any

@@ -335,9 +335,7 @@ class _Blocks(Format):
     """
 
     name: ClassVar[str] = "ray"
-    counts_rows: ClassVar[bool] = True
-    fetches: ClassVar[bool] = True
-    states_cardinality: ClassVar[bool] = True
+    counts_rows = fetches = states_cardinality = True
     refs: Sequence[Any] = field(repr=False)
     counts: Ints = field(repr=False)
     schema: Any = field(repr=False)

@@ -574,7 +574,9 @@ _VIEWS: dict[Any, Callable[..., StandIn]] = {
     ),
     np.ravel: lambda a: a.ravel(),
     np.reshape: lambda a, shape: a.reshape(shape),
-    np.rot90: lambda m, k=1, axes=(0, 1): m.lent(np.rot90(m.block, k, [_axis(axis, m.ndim) for axis in axes])),
+    np.rot90: lambda m, k=1, axes=(0, 1): m.lent(
+        np.rot90(m.block, k, (_axis(axes[0], m.ndim), _axis(axes[1], m.ndim)))
+    ),
     np.swapaxes: lambda a, axis1, axis2: a.swapaxes(axis1, axis2),
     np.transpose: lambda a, axes=None: a.transpose(axes),
 }
