@@ -28,29 +28,6 @@ else:
 
 pa = library("pyarrow")
 
-__all__ = [
-    "Promise",
-    "adopt",
-    "all_known",
-    "array_of_one",
-    "array_of_others",
-    "arrays_of_table",
-    "arrow_array_of",
-    "frozen",
-    "is_arrow_array",
-    "is_hugging_face",
-    "is_plain",
-    "is_stream",
-    "is_table",
-    "kept",
-    "lent",
-    "library_of",
-    "look_of",
-    "owned",
-    "table_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # Tables and Arrow arrays of other libraries: which values are such, and how they are read through pyarrow.
 #

@@ -22,34 +22,6 @@ pa = library("pyarrow")
 pc = library("pyarrow.compute")
 types = library("pyarrow.types")
 
-__all__ = [
-    "ArrowDamageError",
-    "FillError",
-    "NullsError",
-    "UnsupportedTypeError",
-    "all_missing",
-    "block_of",
-    "check_array",
-    "check_batch",
-    "columns_of",
-    "fields_of_map",
-    "has_missing",
-    "in_place",
-    "is_held",
-    "is_in_place",
-    "is_list",
-    "names_of",
-    "nested",
-    "schema_spec",
-    "taken",
-    "to_column",
-    "to_columns",
-    "with_offsets",
-    "without_rows",
-    "without_views",
-]
-
-
 # ----------------------------------------------------------------------------
 # Whether the numbers of an Arrow array lead outside of its memory, as those of a damaged file may.
 #

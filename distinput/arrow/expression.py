@@ -22,19 +22,6 @@ pa = library("pyarrow")
 pc = library("pyarrow.compute")
 types = library("pyarrow.types")
 
-__all__ = [
-    "ColumnBounds",
-    "Term",
-    "check_expression",
-    "is_expression",
-    "part_read",
-    "possible",
-    "rows_where",
-    "term_of",
-    "without_halves",
-]
-
-
 # ----------------------------------------------------------------------------
 # Expressions of pyarrow (`pyarrow.compute.field("x") > 3`): evaluated on blocks, and taken apart.
 #

@@ -22,9 +22,6 @@ pa = library("pyarrow")
 compute = library("pyarrow.compute")
 types = library("pyarrow.types")
 
-__all__ = ["arrow_schema", "column_to_arrow", "nulls_of", "record_batch", "to_arrow"]
-
-
 # ----------------------------------------------------------------------------
 # Columns as Arrow arrays; without a copy wherever both keep their values the same way. The way back is in `arrow`.
 #

@@ -21,8 +21,6 @@ from distinput.columns.column import Ints
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.values.spec import Spec
 
-__all__ = ["Reading"]
-
 
 @dataclass(frozen=True)
 class Reading:

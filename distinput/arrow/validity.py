@@ -29,8 +29,6 @@ from distinput.values.ragged_tensor import lists_of_size
 pa = library("pyarrow")
 types = library("pyarrow.types")
 
-__all__ = ["as_marks", "default_marks", "marked", "marked_schema", "marks_in_place", "null_paths", "zero_of"]
-
 
 def null_paths(batch: Any, *, structs: bool = False, every: bool = False) -> list[str]:
     """The paths of a record batch at which there are nulls that NumPy has no value for.

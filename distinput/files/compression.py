@@ -18,29 +18,6 @@ from distinput.names.lazy import library
 
 pa = library("pyarrow")
 
-__all__ = [
-    "CODECS",
-    "CUT_SHORT",
-    "ArrowDecoder",
-    "ArrowEncoder",
-    "Bz2Decoder",
-    "Codec",
-    "Compression",
-    "Decoder",
-    "Deflater",
-    "Encoder",
-    "Inflater",
-    "Read",
-    "SnappyDecoder",
-    "SnappyEncoder",
-    "ZlibDecoder",
-    "ZlibEncoder",
-    "as_compression",
-    "bz2_encoder",
-    "compression_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # Decoders and encoders of zlib, bzip2, and what pyarrow has: ZSTD and LZ4.
 # ----------------------------------------------------------------------------

@@ -22,9 +22,6 @@ from distinput.url_secrets import of_url, without_secrets
 
 obstore = library("obstore")
 
-__all__ = ["PART_BYTES", "MultipartUpload", "ObjectStoreFiles"]
-
-
 # ----------------------------------------------------------------------------
 # An object of obstore that is uploaded in parts while it is written, so that a few parts of it are in memory at a time.
 # ----------------------------------------------------------------------------

@@ -19,8 +19,6 @@ from distinput.kernels.kernel import renewed
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
-__all__ = ["ArrayRecords"]
-
 _LOOKED_AT = 16  # records read at first, to estimate the size of the others
 
 

@@ -25,20 +25,6 @@ from distinput.values.spec import Spec
 pa = library("pyarrow")
 ipc = library("pyarrow.ipc")
 
-__all__ = [
-    "MAGIC",
-    "ArrowFile",
-    "Batches",
-    "MalformedMessageError",
-    "arrow_file",
-    "batches_of_file",
-    "batches_of_stream",
-    "check_end_of_stream",
-    "is_file",
-    "reading_batch",
-]
-
-
 # ----------------------------------------------------------------------------
 # The locations and row counts of the record batches of an Arrow IPC file or stream, found without reading values.
 #

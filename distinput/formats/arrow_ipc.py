@@ -40,8 +40,6 @@ from distinput.plan.check import normalized
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["ArrowIpc", "ConformingArrow", "write_arrow"]
-
 _KEPT_BYTES = 64 << 20  # of decoded batches cached for `fetch`
 _UNKNOWN, _ELSEWHERE = -1, -2  # special values in `ArrowFile.places`
 

@@ -27,9 +27,6 @@ pa = library("pyarrow")
 csv = library("pyarrow.csv")
 types = library("pyarrow.types")
 
-__all__ = ["Csv", "PlainRows", "first_record"]
-
-
 # ----------------------------------------------------------------------------
 # Rows of plain CSV without pyarrow: by one compiled pass over the text, see `kernels.plain_csv`.
 # ----------------------------------------------------------------------------

@@ -30,9 +30,6 @@ from distinput.values.spec import Spec, TensorSpec
 pa = library("pyarrow")
 csv = library("pyarrow.csv")
 
-__all__ = ["CsvTuples", "FieldError", "decode_csv", "fields_of", "record_values", "splits_as_tensorflow"]
-
-
 # ----------------------------------------------------------------------------
 # Fields of CSV as TensorFlow reads them, one record at a time: the rule that the quick way of `csv_tuples` has to keep.
 #

@@ -25,24 +25,6 @@ from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import LeafSpec, OptionalSpec, RaggedTensorSpec, Spec, TensorSpec, no_rows
 from distinput.values.spec_json import leaves_of_json, spec_of_json
 
-__all__ = [
-    "LISTS",
-    "OPTIONAL",
-    "PLAIN",
-    "SHAPED",
-    "SPLIT",
-    "Elements",
-    "column_names",
-    "decoded",
-    "encoded",
-    "encoding_of",
-    "stored",
-    "stored_block",
-    "stored_elements",
-    "stored_spec",
-]
-
-
 # ----------------------------------------------------------------------------
 # Leaves of any dtype and shape as columns that Arrow has types for, and back, exactly.
 #

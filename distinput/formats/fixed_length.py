@@ -18,8 +18,6 @@ from distinput.formats.format import Fragment, Position
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.values.nest import LEAF
 
-__all__ = ["FixedLengthRecords"]
-
 _FRAGMENT_BYTES = 1 << 20
 
 

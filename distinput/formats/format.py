@@ -20,9 +20,6 @@ from distinput.files.source import read_range, size_of
 from distinput.url_secrets import printed_without_secrets
 from distinput.values.spec import Spec
 
-__all__ = ["BLOCK_ROWS", "END", "Format", "Fragment", "Fragments", "Portion", "Position", "check_position", "cut_rows"]
-
-
 # ----------------------------------------------------------------------------
 # A portion: rows of a file that are decoded together, possibly before they are requested.
 # ----------------------------------------------------------------------------

@@ -33,18 +33,6 @@ from distinput.url_secrets import public_url
 from distinput.values.buffers import Bytes
 from distinput.values.spec_json import MalformedJson, json_value
 
-__all__ = [
-    "CURE",
-    "ENDING",
-    "Indexed",
-    "array_file",
-    "built_index",
-    "index_beside",
-    "index_path",
-    "index_sink",
-]
-
-
 # ----------------------------------------------------------------------------
 # Index files that lie beside TFRecord files: the offsets of the records, written together with the file or for it.
 #

@@ -32,24 +32,6 @@ compute = library("pyarrow.compute")
 arrow_json = library("pyarrow.json")
 types = library("pyarrow.types")
 
-__all__ = [
-    "NO_TYPE",
-    "Integers",
-    "JsonLines",
-    "Large",
-    "PlainObjects",
-    "Twice",
-    "TypeConflict",
-    "arrow_type",
-    "changes",
-    "has_half",
-    "merged",
-    "read_record",
-    "refusal",
-    "type_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # One object of JSON, read with care: keys that come twice, halves of surrogate pairs and numbers that are too large are
 # told.

@@ -34,8 +34,6 @@ from distinput.plan.check import at_least, normalized
 from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member
 
-__all__ = ["LitData"]
-
 _INDEX = "index.json"
 _NUMPY = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64",

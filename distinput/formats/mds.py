@@ -23,8 +23,6 @@ from distinput.formats.tables import CountedTable, LruCache
 from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member
 
-__all__ = ["Mds", "PackedSamples", "check_bounds", "gathered", "image_of", "inflated", "inside", "shard_name"]
-
 _INDEX = "index.json"
 _DTYPES: dict[int, str] = {
     8: "uint8",

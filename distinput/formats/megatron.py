@@ -21,8 +21,6 @@ from distinput.formats.tables import CountedTable, LruCache
 from distinput.values.nest import LEAF, tuple_of
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["Megatron", "write_megatron"]
-
 _MAGIC = b"MMIDIDX\0\0"
 _VERSION = 1
 _CODES: dict[str, int] = {

@@ -37,9 +37,6 @@ from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["MOST_BYTES", "Npy", "Npz"]
-
-
 # ----------------------------------------------------------------------------
 # NumPy `.npy` files: every row of the array, along its first axis, is a record.
 # ----------------------------------------------------------------------------

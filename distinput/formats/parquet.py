@@ -57,9 +57,6 @@ from distinput.formats.tables import (
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
 
-__all__ = ["LOOKED_AT", "ConformingParquet", "Parquet", "PrunedParquet", "null_paths_of", "ranges_of", "write_parquet"]
-
-
 # ----------------------------------------------------------------------------
 # Bounds of the values of each row group of a Parquet file, from the statistics in its footer.
 #

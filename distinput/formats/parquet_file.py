@@ -20,31 +20,6 @@ from distinput.names.lazy import library
 pa = library("pyarrow")
 types = library("pyarrow.types")
 
-__all__ = [
-    "Chunk",
-    "Compact",
-    "Footer",
-    "Group",
-    "ParquetReader",
-    "Readers",
-    "RowGroupBatches",
-    "ThriftError",
-    "batches_of",
-    "chunks",
-    "chunks_of",
-    "decoding_order",
-    "footer_bytes",
-    "footer_of",
-    "groups_of",
-    "opened",
-    "part_of",
-    "path_of",
-    "reading",
-    "rows_of",
-    "schema_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # The byte ranges of the columns of a Parquet file, from its footer.
 #

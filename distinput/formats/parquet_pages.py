@@ -40,8 +40,6 @@ from distinput.names.lazy import library
 
 pa = library("pyarrow")
 
-__all__ = ["Pages", "pages_of", "taken_rows"]
-
 _SMALL_BYTES = 1 << 20
 """A row group of no more bytes is read whole."""
 

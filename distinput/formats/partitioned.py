@@ -22,8 +22,6 @@ from distinput.formats.format import Format, Fragment, Portion, Position
 from distinput.values.nest import Structure, structure_of
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["NULL", "Partitioned", "partitioned"]
-
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a folder for rows that have none."""
 

@@ -17,8 +17,6 @@ pa = library("pyarrow")
 compute = library("pyarrow.compute")
 types = library("pyarrow.types")
 
-__all__ = ["INFERRED", "Path", "RowSchema", "changed", "inferred_type", "may_change", "null_places"]
-
 Path = tuple[str | None, ...]
 """The column, then fields of structs; None is for the items of lists."""
 

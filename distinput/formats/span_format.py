@@ -21,8 +21,6 @@ from distinput.formats.format import BLOCK_ROWS, Format, Position, check_positio
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
-__all__ = ["CHUNK_BYTES", "FIRST_BYTES", "Found", "Piece", "SpanFormat"]
-
 FIRST_BYTES = 64 * 1024  # of the very first chunk, so that the first record does not wait for many others
 CHUNK_BYTES = 7 << 19  # of later chunks: fewer bytes cost more calls, more do not fit in a buffer of 4 MB
 _BEYOND_BYTES = 4096  # past the end of a fragment, where its last record may continue; the least to read

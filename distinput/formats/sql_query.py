@@ -21,9 +21,6 @@ from distinput.plan.binding import bound
 pa = library("pyarrow")
 types = library("pyarrow.types")
 
-__all__ = ["OpenQuery", "SqlQuery", "check_names", "inferred_schema", "record_batch_of", "strict_array"]
-
-
 # ----------------------------------------------------------------------------
 # Values of a database as Arrow columns: their types are inferred once, and then held; nothing is cut off or made up.
 # ----------------------------------------------------------------------------

@@ -41,28 +41,6 @@ from distinput.values.spec import Spec
 pa = library("pyarrow")
 types = library("pyarrow.types")
 
-__all__ = [
-    "UNION",
-    "Conforming",
-    "ConformingTable",
-    "CountedRows",
-    "CountedTable",
-    "LruCache",
-    "TableFormat",
-    "arrays_of",
-    "as_columns",
-    "as_nulls",
-    "check_columns",
-    "check_nulls",
-    "checked_batch",
-    "naming_damage",
-    "rows_block",
-    "table_spec",
-    "telling",
-    "told_nulls",
-]
-
-
 # ----------------------------------------------------------------------------
 # A cache with a memory limit and least-recently-used eviction.
 # ----------------------------------------------------------------------------

@@ -24,25 +24,6 @@ from distinput.kernels.tar_samples import locate_members, scan_samples
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = [
-    "COMPLETE",
-    "KEY",
-    "MOST_BYTES",
-    "SPECIAL",
-    "URL",
-    "IndexedTarSamples",
-    "MemberTable",
-    "Members",
-    "TarSamples",
-    "TarSpans",
-    "apart",
-    "as_members",
-    "as_missing",
-    "listed",
-    "name_at",
-]
-
-
 # ----------------------------------------------------------------------------
 # The members of a sample in a tar archive: which there are, and the columns that they become.
 # ----------------------------------------------------------------------------

@@ -20,9 +20,6 @@ from distinput.kernels.lines import scan_lines
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 
-__all__ = ["IndexedTextLines", "TextLines"]
-
-
 _RETURN = 13
 _FRAGMENT_BYTES = 4 << 20
 

@@ -32,9 +32,6 @@ from distinput.values.spec import Spec
 
 pa = library("pyarrow")
 
-__all__ = ["BadRecordError", "Decoded", "PlainColumns", "TextTable", "as_inferred", "inferred"]
-
-
 # ----------------------------------------------------------------------------
 # The columns that kernels write: one buffer for all of them, and what is made of it.
 # ----------------------------------------------------------------------------

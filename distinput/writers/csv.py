@@ -20,8 +20,6 @@ pa = library("pyarrow")
 csv = library("pyarrow.csv")
 types = library("pyarrow.types")
 
-__all__ = ["CsvWriter"]
-
 
 @dataclass(frozen=True)
 class CsvWriter(Writer):

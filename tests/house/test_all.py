@@ -30,7 +30,23 @@ def lacking(source: str) -> list[str]:
     return [] if listed is None else [name for name in public if not name.startswith("_") and name not in listed]
 
 
-ROOMS = ("columns", "data", "functions", "kernels", "names", "ops", "plan", "rewrite", "run", "streaming")
+ROOMS = (
+    *(
+        "arrow",
+        "columns",
+        "data",
+        "decoders",
+        "files",
+        "formats",
+        "functions",
+        "kernels",
+        "names",
+        "ops",
+        "plan",
+        "rewrite",
+    ),
+    *("run", "streaming", "writers"),
+)
 """Rooms without lists that repeat what underscores say."""
 
 
