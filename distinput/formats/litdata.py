@@ -35,27 +35,15 @@ from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member
 
 _INDEX = "index.json"
-_NUMPY = (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64",
-    "complex128", "bool",
-)  # fmt: skip
+_NUMPY = str.split("""
+    int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bool
+""")
 """Dtypes by their numbers in arrays of NumPy."""
 
-_TORCH = (
-    *(
-        "float32",
-        "float32",
-        "float64",
-        "float64",
-        "complex64",
-        "complex64",
-        "complex128",
-        "complex128",
-        "float16",
-        "float16",
-    ),
-    *("bfloat16", "uint8", "int8", "int16", "int16", "int32", "int32", "int64", "int64", "bool", "uint16"),
-)
+_TORCH = str.split("""
+    float32 float32 float64 float64 complex64 complex64 complex128 complex128 float16 float16 bfloat16
+    uint8 int8 int16 int16 int32 int32 int64 int64 bool uint16
+""")
 """Dtypes by their numbers in tensors of PyTorch."""
 
 _SCALARS = {"int": "<i8", "float": "<f8", "bool": "?"}
@@ -298,7 +286,7 @@ def _coding(index: str, number: int, encoding: str) -> _ItemCoding:
     raise UnimplementedError(f"{index}: value {number} of items has the encoding {encoding!r}, which is not known")
 
 
-def _dtype(where: str, names: tuple[str, ...], number: Any) -> np.dtype[Any]:
+def _dtype(where: str, names: list[str], number: Any) -> np.dtype[Any]:
     text = str(number)
     if not (text.isascii() and text.isdecimal() and len(text) < 4 and int(text) < len(names)):
         raise UnimplementedError(f"{where}: an array of the dtype number {text[:20]}, which is not known")

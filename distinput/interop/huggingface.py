@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import frozen, is_hugging_face
+from distinput.arrow.adopt import is_hugging_face
 from distinput.arrow.tabular import Reading
-from distinput.columns.block import Block, block_rows
+from distinput.columns.block import Block
 from distinput.columns.state import Digest
 from distinput.data.dataset import Dataset
-from distinput.errors import DataLossError, EngineMissing, InvalidArgumentError
+from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, Position
 from distinput.interop.rank_steps import ShardNames
@@ -330,21 +330,9 @@ class _Shards(Format):
         return [Fragment(path, self.start(), None, None, 1)]
 
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
-        begin, row, spec = (position or self.start())["row"], 0, self.spec(None)
-        for table in self._tables(int(path.split()[1])):
-            for batch in _plain_table(table, self.features).combine_chunks().to_batches():
-                over = min(max(0, begin - row), batch.num_rows)
-                row += over
-                most = block_rows(batch.nbytes / max(1, batch.num_rows))
-                for first in range(over, batch.num_rows, most):
-                    part = batch.slice(first, most)
-                    block = frozen(self.reading.block(part, spec, row))
-                    row += part.num_rows
-                    yield block, {"row": row}
-        if begin > row:
-            raise DataLossError(
-                f"{path}: has {row} rows, but reading was to go on at row {begin}; the file has changed"
-            )
+        plain = (_plain_table(table, self.features) for table in self._tables(int(path.split()[1])))
+        batches = (batch for table in plain for batch in table.combine_chunks().to_batches())
+        return self.reading.blocks(batches, self.spec(None), (position or self.start())["row"], 0, f"{path}:")
 
     def _tables(self, index: int) -> Iterator[Any]:
         """The rows of a shard as pyarrow Tables with the columns of the features."""

@@ -13,9 +13,8 @@ import numpy as np
 
 from distinput.arrow.adopt import frozen
 from distinput.arrow.tabular import Reading
-from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.block import Block
 from distinput.columns.column import Ints
-from distinput.columns.picked import put_in_order
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import EngineMissing, FailedPreconditionError, InputWarning, InvalidArgumentError
@@ -24,7 +23,7 @@ from distinput.formats.format import Format, Fragment, Position, cut_rows
 from distinput.interop.rank_steps import RankPosition as Steps
 from distinput.interop.rank_steps import RankSteps, ShardNames, ShortSteps, StepIterator, empty_words
 from distinput.ops.reader import Reader
-from distinput.ops.tables import ArrowStream, StreamSource
+from distinput.ops.tables import ArrowStream, StreamSource, picked
 from distinput.plan.check import at_least
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
@@ -379,17 +378,7 @@ class _Blocks(Format):
     def fetch(self, path: str, rows: Ints) -> Block:
         batches = self._table(path).to_batches()
         ends = np.cumsum([0, *[batch.num_rows for batch in batches]])
-        numbers = np.searchsorted(ends, rows, "right") - 1
-        parts: list[ColumnBlock] = []
-        places = []
-        for number in np.unique(numbers).tolist():
-            place = np.flatnonzero(numbers == number)
-            whole = self.reading.block(batches[number], self.row_spec, int(ends[number]))
-            parts.append(whole.take(rows[place] - ends[number]))
-            places.append(place)
-        if not parts:
-            return self.reading.block(batches[0].slice(0, 0), self.row_spec, 0)
-        return put_in_order(parts, places)
+        return picked(batches, ends, self.reading, self.row_spec, rows)
 
     def _table(self, path: str) -> Any:
         found: Any = ray.get(self.refs[_number(path)])

@@ -145,7 +145,7 @@ class ArrowStream(Node):
         if rest is None:
             reader = source.open()
             try:
-                yield from self._blocks(_read(reader, who), state["row"], 0)
+                yield from self.reading.blocks(_read(reader, who), self.spec, state["row"], 0, f"{who}: the stream")
             finally:
                 reader.close()
             return
@@ -154,25 +154,9 @@ class ArrowStream(Node):
             if not rest.taken_by(me) or state["row"] < rest.row:
                 raise source.consumed()
             batches = rest.sampled() if run.sampling else rest.batches()
-            yield from self._blocks(_read(batches, who), state["row"], rest.row)
+            yield from self.reading.blocks(_read(batches, who), self.spec, state["row"], rest.row, f"{who}: the stream")
         finally:
             rest.leave(me)
-
-    def _blocks(self, batches: Iterator[Any], begin: int, row: int) -> Stream:
-        """The rows from `begin` on of batches that begin at `row`."""
-        for batch in batches:
-            over = min(max(0, begin - row), batch.num_rows)
-            row += over
-            most = block_rows(batch.nbytes / max(1, batch.num_rows))
-            for first in range(over, batch.num_rows, most):
-                part = batch.slice(first, most)
-                block = frozen(self.reading.block(part, self.spec, row))
-                row += part.num_rows
-                yield block, {"row": row}
-        if begin > row:
-            raise DataLossError(
-                f"{self.reading.who}: the stream has {row} rows, but reading was to go on at row {begin}; the file has changed"
-            )
 
 
 class _Rest:
@@ -315,26 +299,36 @@ class TableRows(InMemory):
 
     def _rows(self, rows: Ints) -> Block:
         """The rows of the table with these numbers."""
-        numbers = np.searchsorted(self.ends, rows, "right") - 1
-        order = np.argsort(numbers, kind="stable")
-        used, begins = np.unique(numbers[order], return_index=True)
-        parts: list[ColumnBlock] = []
-        places = []
-        for number, (a, b) in zip(used.tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True):
-            place = order[a:b]
-            local = rows[place] - self.ends[number]
-            try:
-                chosen = self.batches[number].take(pa.array(local))
-                parts.append(self.reading.block(chosen, self.spec, rows[place]))
-            except pa.ArrowNotImplementedError:  # views below lists, for example
-                parts.append(self.reading.block(self.batches[number], self.spec, int(self.ends[number])).take(local))
-            places.append(place)
-        if not parts:
-            return self.reading.block(self.batches[0].slice(0, 0), self.spec, 0)
-        return put_in_order(parts, places)
+        return picked(self.batches, self.ends, self.reading, self.spec, rows)
 
     def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
         return ()
+
+
+def picked(batches: Sequence[Any], ends: Ints, reading: Reading, spec: Spec, rows: Ints) -> Block:
+    """The rows with these numbers, in their order.
+
+    Args:
+      batches: at least one pyarrow RecordBatch.
+      ends: where each begins, and where the last one ends.
+      reading: how columns are read.
+      spec: of a row.
+      rows: numbers of rows.
+    """
+    numbers = np.searchsorted(ends, rows, "right") - 1
+    order = np.argsort(numbers, kind="stable")
+    used, begins = np.unique(numbers[order], return_index=True)
+    parts: list[ColumnBlock] = []
+    places = []
+    for number, (a, b) in zip(used.tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True):
+        place = order[a:b]
+        local = rows[place] - ends[number]
+        try:
+            parts.append(reading.block(batches[number].take(pa.array(local)), spec, rows[place]))
+        except pa.ArrowNotImplementedError:  # views below lists, for example
+            parts.append(reading.block(batches[number], spec, int(ends[number])).take(local))
+        places.append(place)
+    return put_in_order(parts, places) if parts else reading.block(batches[0].slice(0, 0), spec, 0)
 
 
 def _packed(batches: Sequence[Any]) -> Any:
