@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow IPC files and streams: every row is a record, a dict of the requested columns."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from os import PathLike
@@ -21,7 +21,7 @@ from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import size_of, stamp_of
 from distinput.formats.arrow_file import ArrowFile, Batches, arrow_file, reading_batch
-from distinput.formats.format import Fragment, Position, cut_rows
+from distinput.formats.format import Fragment, PlacedBlocks, Position, cut_rows
 from distinput.formats.tables import (
     Conforming,
     ConformingTable,
@@ -162,9 +162,7 @@ class ArrowIpc(TableFormat):
         spans = zip(pairwise(batches.ends.tolist()), batches.sizes.tolist(), strict=True)
         return [Fragment(path, {"row": a}, {"row": b}, b - a, size) for (a, b), size in spans]
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         begin = self.first_row(path, position)
         file, row = self._file(path), 0
         for number, batch in file.each(begin):

@@ -25,7 +25,7 @@ from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import EMPTY, naming, open_binary, read_spans, size_of, version_of
-from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.kernels.cache import is_own
 from distinput.kernels.checksums import FOOTER, HEADER
 from distinput.kernels.kernel import renewed
@@ -366,21 +366,19 @@ class Indexed(Format):
         begin = self.seek(path, start) if start else self.start()
         return Fragment(path, begin, behind, end - start, int(offsets[end] - offsets[start]))
 
-    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> PlacedBlocks:
         return Format.read_fragment(self, fragment, position)
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         return self._checked(path, super().read(path, position))  # type: ignore[safe-super]  # the format comes after this class
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         return self._checked(path, super().read_groups(path, position, size, given))
 
-    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+    def read_until(self, path: str, position: Position, stop: Position) -> PlacedBlocks:
         return self._checked(path, super().read_until(path, position, stop))
 
-    def _checked(self, path: str, blocks: Iterator[tuple[Block, Position]]) -> Iterator[tuple[Block, Position]]:
+    def _checked(self, path: str, blocks: PlacedBlocks) -> PlacedBlocks:
         """The same blocks, checked to end where the index says."""
         offsets = self.index(path)
         for block, after in blocks:

@@ -18,7 +18,7 @@ from distinput.columns.ragged import Ragged, column_of_arrays
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.folder import join_path, split_path, without_notes
 from distinput.files.source import read_range, size_of, stamp_of
-from distinput.formats.format import BLOCK_ROWS, Position
+from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position
 from distinput.formats.mds import PackedSamples, check_bounds, gathered, image_of, inflated, inside, shard_name
 from distinput.formats.tables import (
     CountedTable,
@@ -114,9 +114,7 @@ class LitData(CountedTable):
     def spec_of(self, path: str) -> Spec:
         return self.opened(path).spec
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, chunk = self.first_row(path, position), self.opened(path)
         yield from self.groups_of(path, chunk, row, chunk.ends, size, given)
 

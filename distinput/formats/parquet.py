@@ -19,7 +19,7 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import room_for, stamp_of
-from distinput.formats.format import Fragment, Portion, Position, cut_rows
+from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, cut_rows
 from distinput.formats.parquet_file import (
     Compact,
     Group,
@@ -274,16 +274,14 @@ class Parquet(TableFormat):
             row += rows
         return found or [Fragment(path, {"row": 0}, {"row": 0}, 0, 0)]
 
-    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+    def read_until(self, path: str, position: Position, stop: Position) -> PlacedBlocks:
         return self._blocks(self.portions(path, position, stop, 1, 0))
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         return self._blocks(self.portions(path, position, None, size, given))
 
     @staticmethod
-    def _blocks(portions: Iterator[Portion]) -> Iterator[tuple[Block, Position]]:
+    def _blocks(portions: Iterator[Portion]) -> PlacedBlocks:
         try:
             for portion in portions:
                 yield from portion.blocks(portion.decode())
@@ -568,7 +566,7 @@ class _Pass:
 
     def _blocks(
         self, number: int, before: int, rows: range, most: int, batches: Sequence[tuple[int, Any]]
-    ) -> Iterator[tuple[Block, Position]]:
+    ) -> PlacedBlocks:
         """Blocks of these rows of a row group, from the batches that hold them."""
         path = self.readers.path
         for first, batch in batches:

@@ -31,7 +31,7 @@ from distinput.columns.picked import check_rows
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
 from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each
-from distinput.formats.format import Format, Fragment, Position, check_position, cut_rows
+from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, check_position, cut_rows
 from distinput.formats.row_schema import RowSchema
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import library
@@ -358,7 +358,7 @@ class TableFormat(Format):
             return Fragment(path, {"row": start}, None, None, 0)
         return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         return self.read_groups(path, position, 1, 0)
 
     @staticmethod
@@ -375,9 +375,7 @@ class TableFormat(Format):
         return row
 
     @abstractmethod
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         """Like `read`, in blocks that end where groups of `size` rows do."""
 
 
@@ -437,7 +435,7 @@ class CountedTable(TableFormat):
 
     def groups_of(
         self, path: str, file: CountedRows, row: int, ends: Callable[[int], Ints], size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    ) -> PlacedBlocks:
         """What `read_groups` gives of a file that knows the bytes of its rows.
 
         Args:

@@ -19,7 +19,7 @@ from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Strings
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.source import stamp_of
-from distinput.formats.format import Fragment, Portion, Position, check_position
+from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, check_position
 from distinput.formats.row_schema import Path, RowSchema
 from distinput.formats.tables import as_nulls, check_nulls, table_spec
 from distinput.formats.text_records import Head, TextPiece, TextRecords
@@ -256,15 +256,15 @@ class TextTable(TextRecords):
 
     # ---- reading
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         return self._blocks(self.portions(path, position, None, 1, 0))
 
-    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> PlacedBlocks:
         at = fragment.start if position is None else position
         return self._blocks(self.portions(fragment.path, at, fragment.stop, 1, 0))
 
     @staticmethod
-    def _blocks(portions: Iterator[Portion]) -> Iterator[tuple[Block, Position]]:
+    def _blocks(portions: Iterator[Portion]) -> PlacedBlocks:
         try:
             for portion in portions:
                 yield from portion.blocks(portion.decode())
@@ -423,7 +423,7 @@ class BadRecordError(Exception):
     """One of the records of a piece cannot be parsed."""
 
 
-def _delivered(decoded: Decoded) -> Iterator[tuple[Block, Position]]:
+def _delivered(decoded: Decoded) -> PlacedBlocks:
     block, after, error = decoded
     if block is not None:
         yield block, after

@@ -9,12 +9,11 @@ import numpy as np
 
 from distinput.arrow.adopt import is_hugging_face
 from distinput.arrow.tabular import Reading
-from distinput.columns.block import Block
 from distinput.columns.state import Digest
 from distinput.data.dataset import Dataset
 from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.files.manifest import FileTable
-from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.interop.rank_steps import ShardNames
 from distinput.names.lazy import library
 from distinput.ops.reader import Reader
@@ -329,7 +328,7 @@ class _Shards(Format):
     def fragments(self, path: str) -> list[Fragment]:
         return [Fragment(path, self.start(), None, None, 1)]
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         plain = (_plain_table(table, self.features) for table in self._tables(int(path.split()[1])))
         batches = (batch for table in plain for batch in table.combine_chunks().to_batches())
         return self.reading.blocks(batches, self.spec(None), (position or self.start())["row"], 0, f"{path}:")

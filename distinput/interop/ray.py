@@ -19,7 +19,7 @@ from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import EngineMissing, FailedPreconditionError, InputWarning, InvalidArgumentError
 from distinput.files.manifest import FileTable
-from distinput.formats.format import Format, Fragment, Position, cut_rows
+from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, cut_rows
 from distinput.interop.rank_steps import RankPosition as Steps
 from distinput.interop.rank_steps import RankSteps, ShardNames, ShortSteps, StepIterator, empty_words
 from distinput.ops.reader import Reader
@@ -365,7 +365,7 @@ class _Blocks(Format):
         end = self.rows(path) if stop is None else stop
         return Fragment(path, {"row": start}, {"row": end}, end - start, end - start)
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         row, before = (position or self.start())["row"], 0
         for batch in self._table(path).to_batches():
             for first, stop in cut_rows(batch.num_rows, _BLOCK_ROWS):

@@ -34,7 +34,7 @@ from distinput.errors import (
 from distinput.files.manifest import FileTable
 from distinput.files.mounts import stored
 from distinput.files.paths import ask_each, local_path
-from distinput.formats.format import Fragment, Portion, Position, cut_rows
+from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, cut_rows
 from distinput.formats.parquet import LOOKED_AT, ConformingParquet, null_paths_of, ranges_of
 from distinput.formats.parquet_file import rows_of, schema_of
 from distinput.formats.row_schema import RowSchema
@@ -745,9 +745,7 @@ class _Fragments(CountedTable):
     def opened(self, path: str) -> _Fragment:
         return _Fragment(self, int(path.split()[1]))
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, fragment = self.first_row(path, position), self.opened(path)
         self.check_row(path, row, fragment.rows)
         for block in fragment.blocks(row):
