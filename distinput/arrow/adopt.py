@@ -16,7 +16,7 @@ from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Arrays, Objects, Ragged, frozen_rows, ragged_tensor
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import later
+from distinput.names.lazy import later, library
 from distinput.values.buffers import FEWEST_BYTES, calibrated, copy_of, is_pooled
 from distinput.values.leaves import array_of, is_ragged
 from distinput.values.nest import map_leaves, structure_of
@@ -26,28 +26,7 @@ if TYPE_CHECKING:
 else:
     arrow = later("distinput.arrow.arrow")  # few values are tables, and the types of Arrow are much to load
 
-__all__ = [
-    "Promise",
-    "adopt",
-    "all_known",
-    "array_of_one",
-    "array_of_others",
-    "arrays_of_table",
-    "arrow_array_of",
-    "frozen",
-    "is_arrow_array",
-    "is_hugging_face",
-    "is_plain",
-    "is_stream",
-    "is_table",
-    "kept",
-    "lent",
-    "library_of",
-    "look_of",
-    "owned",
-    "table_of",
-]
-
+pa = library("pyarrow")
 
 # ----------------------------------------------------------------------------
 # Tables and Arrow arrays of other libraries: which values are such, and how they are read through pyarrow.
@@ -134,8 +113,6 @@ def arrow_array_of(value: Any) -> Any:
     Raises:
       TypeError: Arrow has no type for its values.
     """
-    import pyarrow as pa
-
     if isinstance(value, pa.Array | pa.ChunkedArray):
         return value
     try:
@@ -149,8 +126,6 @@ def arrow_array_of(value: Any) -> Any:
 
 def array_of_one(scalar: Any) -> Any:
     """A scalar of Arrow as an array of its type with this value alone."""
-    import pyarrow as pa
-
     return pa.array([scalar], scalar.type)
 
 
@@ -163,8 +138,6 @@ def table_of(value: Any) -> Any:
       TypeError: Arrow has no type for the values of a column.
       ValueError: two columns have the same name.
     """
-    import pyarrow as pa
-
     if isinstance(value, pa.Table):
         table = value
     elif isinstance(value, pa.RecordBatch):
@@ -182,8 +155,6 @@ def table_of(value: Any) -> Any:
 
 def _of_pandas(frame: Any) -> Any:
     """A DataFrame column by column: arrays of NumPy are taken as they are, so NaN stays NaN, and nothing is copied."""
-    import pyarrow as pa
-
     names = [str(name) for name in frame.columns]
     _check_names(names)
     arrays = []

@@ -11,39 +11,16 @@ import numpy as np
 from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
+from distinput.names.lazy import library
 from distinput.values.buffers import empty
 from distinput.values.nest import Structure
 from distinput.values.nullable import Nullable
 from distinput.values.ragged_tensor import lists_of_size
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
-__all__ = [
-    "ArrowDamageError",
-    "FillError",
-    "NullsError",
-    "UnsupportedTypeError",
-    "all_missing",
-    "block_of",
-    "check_array",
-    "check_batch",
-    "columns_of",
-    "fields_of_map",
-    "has_missing",
-    "in_place",
-    "is_held",
-    "is_in_place",
-    "is_list",
-    "names_of",
-    "nested",
-    "schema_spec",
-    "taken",
-    "to_column",
-    "to_columns",
-    "with_offsets",
-    "without_rows",
-    "without_views",
-]
-
+pa = library("pyarrow")
+pc = library("pyarrow.compute")
+types = library("pyarrow.types")
 
 # ----------------------------------------------------------------------------
 # Whether the numbers of an Arrow array lead outside of its memory, as those of a damaged file may.
@@ -79,8 +56,6 @@ def check_array(array: Any, name: str) -> None:
     Raises:
       ArrowDamageError: it does.
     """
-    import pyarrow as pa
-
     try:
         for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
             chunk.validate()  # sizes of buffers and of children, which are looked at no more below
@@ -90,9 +65,6 @@ def check_array(array: Any, name: str) -> None:
 
 
 def _check(array: Any) -> None:
-    import pyarrow as pa
-    from pyarrow import types
-
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         _check(array.storage)
@@ -162,8 +134,6 @@ def _check_spans(array: Any, dtype: type[np.signedinteger[Any]]) -> None:
 
 def _check_indices(indices: Any, end: int) -> None:
     """Numbers of entries of a dictionary, where there are no nulls."""
-    import pyarrow.compute as pc
-
     if indices.null_count == len(indices):
         return
     bounds = pc.min_max(indices)
@@ -262,8 +232,6 @@ def names_of(schema: Any) -> list[str]:
 
 
 def _names_in(kind: Any, name: str) -> list[str]:
-    from pyarrow import types
-
     while is_list(kind) or types.is_fixed_size_list(kind):
         kind = kind.value_type
     below = kind if types.is_struct(kind) else fields_of_map(kind) if types.is_map(kind) else ()
@@ -310,8 +278,6 @@ def to_column(array: Any, name: str, fill: Any = None) -> Column:
 
 def to_columns(array: Any, name: str, fill: Any = None) -> Any:
     """Like `to_column`; a struct is a dict of columns."""
-    import pyarrow as pa
-
     check_array(array, name)
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
@@ -320,9 +286,6 @@ def to_columns(array: Any, name: str, fill: Any = None) -> Any:
 
 def without_views(array: Any) -> Any:
     """An array of views of text, which few functions of Arrow take, with offsets instead; any other array as it is."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if types.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if types.is_binary_view(array.type) else array
@@ -335,15 +298,11 @@ def without_rows(schema: Any) -> Any:
     >>> without_rows(pa.schema({"t": pa.dictionary(pa.int8(), pa.date32())})).num_rows
     0
     """
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def taken(table: Any, rows: Ints) -> Any:
     """The rows of a table with these numbers, in this order."""
-    import pyarrow as pa
-
     # Given an array of NumPy, pyarrow loads pandas where it is installed, which takes 50 MB.
     numbers = np.ascontiguousarray(rows, np.int64)
     return _takeable(table).take(pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)]))
@@ -351,8 +310,6 @@ def taken(table: Any, rows: Ints) -> Any:
 
 def _takeable(table: Any) -> Any:
     """A table with offsets in the place of views, at any depth, so that rows of it can be taken; others as they are."""
-    import pyarrow as pa
-
     if not any(map(_has_views, table.schema.types)):
         return table
     columns = [
@@ -366,8 +323,6 @@ def _takeable(table: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _has_views(kind: Any) -> bool:
-    from pyarrow import types
-
     if types.is_string_view(kind) or types.is_binary_view(kind):
         return True
     if types.is_list_view(kind) or types.is_large_list_view(kind):
@@ -384,9 +339,6 @@ def with_offsets(array: Any) -> Any:
     >>> str(with_offsets(pa.array([["a"], None], pa.list_view(pa.string_view()))).type)
     'large_list<item: large_string>'
     """
-    import pyarrow as pa
-    from pyarrow import types
-
     kind = array.type
     if not _has_views(kind):
         return array
@@ -425,9 +377,6 @@ def _mask(array: Any) -> Any:
 
 def _nest_of(kind: Any, name: str) -> Any:
     """The spec nest of an Arrow type."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if isinstance(kind, pa.BaseExtensionType):
         shape, stored = _tensor_shape(kind), kind.storage_type
         if shape is None:
@@ -465,8 +414,6 @@ _MARK = {b"distinput": b"valid"}
 
 def in_place(array: Any, valid: Any) -> Any:
     """An array as a struct of its values and of what says which of them are valid; elements hold a `Nullable` for it."""
-    import pyarrow as pa
-
     fields = [pa.field("value", array.type), pa.field("valid", pa.bool_(), metadata=_MARK)]
     return pa.StructArray.from_arrays([array, valid], fields=fields)
 
@@ -518,8 +465,6 @@ def _tensor_shape(kind: Any) -> tuple[int, ...] | None:
 @lru_cache(maxsize=1024)
 def _dtype_of(kind: Any) -> np.dtype[Any] | None:
     """The dtype of a number, a truth value or a time."""
-    from pyarrow import types
-
     if types.is_timestamp(kind):
         return np.dtype(f"datetime64[{kind.unit}]")
     if types.is_date(kind):
@@ -534,8 +479,6 @@ def _dtype_of(kind: Any) -> np.dtype[Any] | None:
 
 @lru_cache(maxsize=1024)
 def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
     return bool(
         types.is_string(kind)
         or types.is_binary(kind)
@@ -554,8 +497,6 @@ def is_list(kind: Any) -> bool:
     >>> is_list(pa.large_list(pa.int8())), is_list(pa.list_(pa.int8(), 2))
     (True, False)
     """
-    from pyarrow import types
-
     return bool(
         types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind)
     )
@@ -620,9 +561,6 @@ def _is_null(array: Any) -> Mask:
 
 def _to_columns(array: Any, place: _Place) -> Any:
     """A column, or a dict of them for a struct."""
-    import pyarrow as pa
-    from pyarrow import types
-
     kind = array.type
     if _dtype_of(kind) is not None or _is_text(kind):
         array = without_views(array)
@@ -664,8 +602,6 @@ _INTERVAL = np.dtype([("months", np.int32), ("days", np.int32), ("nanoseconds", 
 
 
 def _parts_of_intervals(array: Any) -> dict[str, Any]:
-    import pyarrow as pa
-
     raw = array.buffers()[1]
     values = (
         np.frombuffer(raw, _INTERVAL, len(array), array.offset * _INTERVAL.itemsize)
@@ -678,8 +614,6 @@ def _parts_of_intervals(array: Any) -> dict[str, Any]:
 
 def nested(kind: Any) -> bool:
     """Whether there are values inside of values."""
-    from pyarrow import types
-
     return bool(types.is_nested(getattr(kind, "storage_type", kind)))
 
 
@@ -690,8 +624,6 @@ def has_missing(kind: Any) -> bool:
 
 def all_missing(kind: Any) -> bool:
     """Whether NumPy has values for a null of this type: in the place of a null struct, one for each of its fields."""
-    from pyarrow import types
-
     return all(all_missing(field.type) for field in kind) if types.is_struct(kind) else has_missing(kind)
 
 
@@ -704,9 +636,6 @@ def _missing(kind: Any) -> Any:
 
 
 def _filled(array: Any, place: _Place) -> Any:
-    import pyarrow as pa
-    from pyarrow import types
-
     if place.fill is None:
         place.refuse(array)  # what is in no list may hold anything
         return array.fill_null(False) if types.is_boolean(array.type) else array
@@ -721,8 +650,6 @@ def _filled(array: Any, place: _Place) -> Any:
 
 def _numbers(array: Any) -> Array:
     """The values of an array; anything in the place of nulls."""
-    from pyarrow import types
-
     kind = array.type
     dtype = _dtype_of(kind)
     assert dtype is not None
@@ -755,8 +682,6 @@ def _sizes(offsets: Ints) -> Ints:
 
 
 def _strings(array: Any) -> Strings:
-    from pyarrow import types
-
     kind = array.type
     buffer = array.buffers()[-1]
     data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.empty(0, np.uint8)
@@ -784,9 +709,6 @@ def _of_each(array: Any, place: _Place, lists: Callable[[_Flat], Column]) -> Any
 
 
 def _lists(array: Any, place: _Place) -> Any:
-    import pyarrow as pa
-    from pyarrow import types
-
     kind = array.type
     if types.is_list_view(kind) or types.is_large_list_view(kind):
         starts, sizes = _view_spans(array)
@@ -821,8 +743,6 @@ def _spans(flat: _Flat, starts: Ints, sizes: Ints) -> Ragged | RaggedBatches:
 
 def _view_spans(array: Any) -> tuple[Ints, Ints]:
     """Where each list of an array of list views begins in its values, and how long it is."""
-    from pyarrow import types
-
     if not len(array):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     stored = np.dtype(np.int64 if types.is_large_list_view(array.type) else np.int32)
@@ -835,8 +755,6 @@ def _view_spans(array: Any) -> tuple[Ints, Ints]:
 
 def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strings:
     """Arrays of one shape, kept as lists of their values or as lists of lists."""
-    from pyarrow import types
-
     values, n = array.storage, len(array)
 
     def holding(items: Mask) -> Mask:
@@ -859,9 +777,6 @@ def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strin
 
 
 def _fixed_lists(array: Any, place: _Place) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     size, n = array.type.list_size, len(array)
     inner = array.values.slice(array.offset * size, n * size)
     valid: Any = True

@@ -15,20 +15,12 @@ from distinput.arrow.record_batches import arrow_schema, record_batch
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Ints
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import library
 from distinput.values.spec import Spec
 
-__all__ = [
-    "ColumnBounds",
-    "Term",
-    "check_expression",
-    "is_expression",
-    "part_read",
-    "possible",
-    "rows_where",
-    "term_of",
-    "without_halves",
-]
-
+pa = library("pyarrow")
+pc = library("pyarrow.compute")
+types = library("pyarrow.types")
 
 # ----------------------------------------------------------------------------
 # Expressions of pyarrow (`pyarrow.compute.field("x") > 3`): evaluated on blocks, and taken apart.
@@ -114,8 +106,6 @@ def check_expression(op: str, expression: Any, spec: Spec, fields: frozenset[str
     Raises:
       InvalidArgumentError: it names a column that is not there or has no type in Arrow, or is not boolean.
     """
-    import pyarrow as pa
-
     part, _ = part_read(spec, fields)
     missing = sorted((fields or frozenset()).difference(map(str, spec.structure.keys)))
     what = f"there is no column {missing[0]!r}" if missing and spec.structure.kind == "dict" else None
@@ -156,8 +146,6 @@ def rows_where(block: Block, part: Spec, places: list[int], expression: Any) -> 
     Raises:
       InvalidArgumentError: it has no value for these elements, such as a division by zero.
     """
-    import pyarrow as pa
-
     columns = block.columnar().columns
     read = ColumnBlock(part.structure, [columns[place] for place in places], block.size)
     table = pa.Table.from_batches([record_batch(read, arrow_schema(part))])
@@ -173,7 +161,6 @@ def rows_where(block: Block, part: Spec, places: list[int], expression: Any) -> 
 
 def _evaluated(table: Any, expression: Any) -> Any:
     """The values of an expression for all rows, in order."""
-    from pyarrow import types
     from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
     for place, field in enumerate(table.schema):
@@ -186,8 +173,6 @@ def _evaluated(table: Any, expression: Any) -> Any:
 
 def term_of(expression: Any) -> Term | None:
     """What an expression is made of; None if that cannot be told."""
-    import pyarrow as pa
-
     try:
         _, (data, *_) = expression.__reduce__()
         batches = pa.ipc.open_file(data)
@@ -203,9 +188,6 @@ def without_halves(expression: Any) -> Any:
 
     One that has functions with options beside such a constant stays as it is.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     term = term_of(expression)
     if term is None or not any(_is_half(constant) for constant in term.constants):
         return expression

@@ -11,14 +11,16 @@ from distinput.columns.block import Block
 from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import library
 from distinput.values.leaves import STRING, is_ragged, shape_of
 from distinput.values.nest import Structure
 from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import arrow_rows, fixed_size_lists
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
-__all__ = ["arrow_schema", "column_to_arrow", "nulls_of", "record_batch", "to_arrow"]
-
+pa = library("pyarrow")
+compute = library("pyarrow.compute")
+types = library("pyarrow.types")
 
 # ----------------------------------------------------------------------------
 # Columns as Arrow arrays; without a copy wherever both keep their values the same way. The way back is in `arrow`.
@@ -35,8 +37,6 @@ def to_arrow(block: Block) -> Any:
     >>> to_arrow(Block.of_elements(structure_of(elements[0]), elements)).to_pydict()
     {'x': [1, 2], 'y': [b'a', b'']}
     """
-    import pyarrow as pa
-
     structure = block.structure
     names = [str(key) for key in structure.keys]
     if structure.is_leaf:
@@ -48,8 +48,6 @@ def to_arrow(block: Block) -> Any:
 
 def column_to_arrow(column: Column) -> Any:
     """A column as an Arrow array; rows of more than one dimension become fixed-size lists."""
-    import pyarrow as pa
-
     column = column.materialize()
     if isinstance(column, Dense):
         return arrow_rows(column.array)
@@ -67,8 +65,6 @@ def column_to_arrow(column: Column) -> Any:
 
 
 def _binary(column: Strings) -> Any:
-    import pyarrow as pa
-
     starts, sizes = column.starts.reshape(-1), column.sizes.reshape(-1)
     data = column.data
     if len(starts) and (starts[1:] != (starts + sizes)[:-1]).any():
@@ -123,8 +119,6 @@ def arrow_schema(spec: Spec, text: Text = False) -> Any:
       child 0, item: int64
     t: large_string
     """
-    import pyarrow as pa
-
     names, children = _columns(spec.structure)
     wanted = _text(text, names)
     leaves = iter(spec.leaves)
@@ -142,8 +136,6 @@ def record_batch(block: Block, schema: Any) -> Any:
     Raises:
       InvalidArgumentError: byte strings of a column of text are not UTF-8, or values do not fit the spec.
     """
-    import pyarrow as pa
-
     names, children = _columns(block.structure)
     leaves = iter(block.materialize().columns)
     by_name = {
@@ -193,8 +185,6 @@ def _text(text: Text, names: Sequence[str]) -> Collection[str]:
 
 def _type_of(structure: Structure, leaves: Any, name: str, text: bool, paths: list[str]) -> Any:
     """The type of a column or a field; the paths at which it may hold nulls are added to `paths`."""
-    import pyarrow as pa
-
     if structure.is_leaf:
         return _leaf_type(next(leaves), name, text)
     names, children = _fields(structure, f"column {name!r}")
@@ -210,8 +200,6 @@ def _type_of(structure: Structure, leaves: Any, name: str, text: bool, paths: li
 
 
 def _leaf_type(leaf: LeafSpec, name: str, text: bool) -> Any:
-    import pyarrow as pa
-
     if not isinstance(leaf, TensorSpec):
         raise InvalidArgumentError(f"to_arrow: column {name!r} is a dataset; flat_map or zip it first")
     if leaf.shape is None:
@@ -228,8 +216,6 @@ def _leaf_type(leaf: LeafSpec, name: str, text: bool) -> Any:
 
 def _depth(value: Any, valid: Any) -> int | None:
     """In how many lists the values are that a mark of this type is about; None: a struct keeps both."""
-    from pyarrow import types
-
     if _is_both(value):
         return None  # `_array_of` could not tell it from the struct
     depth = 0
@@ -241,14 +227,10 @@ def _depth(value: Any, valid: Any) -> int | None:
 
 
 def _is_both(kind: Any) -> bool:
-    from pyarrow import types
-
     return bool(types.is_struct(kind)) and {field.name for field in kind} == {"value", "valid"}
 
 
 def _value_type(dtype: np.dtype[Any], name: str, text: bool) -> Any:
-    import pyarrow as pa
-
     if dtype == STRING:
         return pa.large_string() if text else pa.large_binary()
     try:
@@ -260,8 +242,6 @@ def _value_type(dtype: np.dtype[Any], name: str, text: bool) -> Any:
 
 
 def _array_of(structure: Structure, leaves: Any, kind: Any, name: str, size: int) -> Any:
-    import pyarrow as pa
-
     if structure.is_leaf:
         return _leaf_array(next(leaves), kind, name)
     if is_nullable(structure) and not _is_both(kind):
@@ -281,9 +261,6 @@ def _array_of(structure: Structure, leaves: Any, kind: Any, name: str, size: int
 
 def _with_nulls(array: Any, valid: Any, name: str) -> Any:
     """The array with nulls where a mark of its values, or of the items of its lists, is false."""
-    import pyarrow as pa
-    from pyarrow import compute, types
-
     if types.is_boolean(valid.type):
         if valid.true_count == len(valid):
             return array
@@ -300,8 +277,6 @@ def _with_nulls(array: Any, valid: Any, name: str) -> Any:
 
 
 def _leaf_array(column: Column, kind: Any, name: str) -> Any:
-    import pyarrow as pa
-
     try:
         if isinstance(column, Dense):
             array = column.array
@@ -329,9 +304,6 @@ def _leaf_array(column: Column, kind: Any, name: str) -> Any:
 
 def _listed(flat: Any, shape: tuple[int, ...], kind: Any) -> Any:
     """Values laid out as rows [n, ...] of a type."""
-    import pyarrow as pa
-    from pyarrow import types
-
     levels = [kind]
     for _ in shape[1:]:
         levels.append(levels[-1].value_type)
@@ -346,8 +318,6 @@ def _listed(flat: Any, shape: tuple[int, ...], kind: Any) -> Any:
 
 
 def _of_ragged(column: Ragged, kind: Any) -> Any:
-    import pyarrow as pa
-
     starts, sizes = column.starts, column.sizes
     flat, first = column.flat, 0
     if not len(starts) or (starts[1:] != (starts + sizes)[:-1]).any():
@@ -364,8 +334,6 @@ def _of_ragged(column: Ragged, kind: Any) -> Any:
 
 def _of_value(value: Any, kind: Any) -> Any:
     """An array of one row."""
-    import pyarrow as pa
-
     if is_ragged(value):
         inner = value.values
         rows = pa.LargeListArray.from_arrays(

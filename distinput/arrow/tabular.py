@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from distinput.arrow.adopt import frozen
 from distinput.arrow.arrow import (
     ArrowDamageError,
     FillError,
@@ -16,12 +17,11 @@ from distinput.arrow.arrow import (
     schema_spec,
 )
 from distinput.arrow.validity import as_marks, default_marks, marked, marked_schema, marks_in_place, null_paths
-from distinput.columns.block import ColumnBlock
+from distinput.columns.block import ColumnBlock, block_rows
 from distinput.columns.column import Ints
+from distinput.columns.rows import Stream
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.values.spec import Spec
-
-__all__ = ["Reading"]
 
 
 @dataclass(frozen=True)
@@ -132,3 +132,30 @@ class Reading:
             raise InvalidArgumentError(f"{self.who}: {error}; cast it to another type, or leave it out") from None
         except FillError as error:
             raise InvalidArgumentError(f"{self.who}: nulls: {error}") from None
+
+    def blocks(self, batches: Iterable[Any], spec: Spec, begin: int, row: int, source: str) -> Stream:
+        """The rows from `begin` on of batches that begin at `row`, with the next row after each block.
+
+        Args:
+          batches: pyarrow RecordBatches.
+          spec: of a row.
+          begin: the first row that is wanted.
+          row: the first row of the batches.
+          source: what has them, for the error of a source that ends before.
+
+        Raises:
+          DataLossError: there are fewer rows; or as `block`.
+        """
+        for batch in batches:
+            over = min(max(0, begin - row), batch.num_rows)
+            row += over
+            most = block_rows(batch.nbytes / max(1, batch.num_rows))
+            for first in range(over, batch.num_rows, most):
+                part = batch.slice(first, most)
+                block = frozen(self.block(part, spec, row))
+                row += part.num_rows
+                yield block, {"row": row}
+        if begin > row:
+            raise DataLossError(
+                f"{source} has {row} rows, but reading was to go on at row {begin}; the file has changed"
+            )

@@ -23,9 +23,11 @@ from distinput.arrow.arrow import (
     without_rows,
 )
 from distinput.arrow.record_batches import nulls_of
+from distinput.names.lazy import library
 from distinput.values.ragged_tensor import lists_of_size
 
-__all__ = ["as_marks", "default_marks", "marked", "marked_schema", "marks_in_place", "null_paths", "zero_of"]
+pa = library("pyarrow")
+types = library("pyarrow.types")
 
 
 def null_paths(batch: Any, *, structs: bool = False, every: bool = False) -> list[str]:
@@ -40,8 +42,6 @@ def null_paths(batch: Any, *, structs: bool = False, every: bool = False) -> lis
     >>> null_paths(pa.RecordBatch.from_pydict({"x": [1, None], "f": [0.5, None], "l": [[1, None], None]}))
     ['x', 'l', 'l[]']
     """
-    import pyarrow as pa
-
     found: dict[str, None] = {}
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
         # Some functions of Arrow lack some types: there a null is met as it is read.
@@ -137,8 +137,6 @@ def marked(batch: Any, marks: Sequence[tuple[str, str]], fill: Mapping[str, Any]
             f"there is no column {next(iter(names_of_marks))!r}; the columns are {', '.join(batch.schema.names)}"
         )
     names, arrays = _joined(names, arrays, beside)
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays(arrays, names)
 
 
@@ -163,8 +161,6 @@ def _joined(names: list[str], arrays: list[Any], beside: Sequence[tuple[str, Any
 
 def _stored(array: Any) -> Any:
     """Values as they are stored, with offsets and without dictionaries at the top."""
-    import pyarrow as pa
-
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     array = with_offsets(array)
@@ -172,8 +168,6 @@ def _stored(array: Any) -> Any:
 
 
 def _find(array: Any, path: str, found: dict[str, None], structs: bool, every: bool) -> None:
-    from pyarrow import types
-
     array = _stored(array)
     kind = array.type
     if types.is_struct(kind):
@@ -193,9 +187,6 @@ def _find(array: Any, path: str, found: dict[str, None], structs: bool, every: b
 
 def _items(array: Any) -> tuple[Any, Any]:
     """The items of lists one after the other without those of nulls, and the offsets [n + 1], which fixed ones lack."""
-    import pyarrow as pa
-    from pyarrow import types
-
     kind, valid = array.type, array.is_valid().to_numpy(zero_copy_only=False)
     if types.is_fixed_size_list(kind):
         items = array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size)
@@ -230,9 +221,6 @@ def _marked(
 def _without_nulls(
     array: Any, path: str, mark: str | None, names_of_marks: dict[str, str], fill: Mapping[str, Any]
 ) -> tuple[Any, list[tuple[str, Any]]]:
-    import pyarrow as pa
-    from pyarrow import types
-
     source, array = array, _stored(array)
     kind = array.type
     if types.is_struct(kind):
@@ -276,8 +264,6 @@ def _without_nulls(
 
 def _zeros_at_nulls(part: Any, whole: Any, marked: bool) -> Any:
     """What a struct holds with zeros where the struct is null; what is nothing but null stays so if it is marked itself."""
-    import pyarrow as pa
-
     if isinstance(part, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(part.type, _zeros_at_nulls(part.storage, whole, marked))
     part = _plain(_stored(part))
@@ -295,9 +281,6 @@ def _plain(array: Any) -> Any:
 
     Arrow puts arrays of other types together only where their dictionaries hold no nulls, and makes none of some types.
     """
-    import pyarrow as pa
-    from pyarrow import types
-
     if isinstance(array, pa.ExtensionArray) and not isinstance(array.type, pa.FixedShapeTensorType):
         return _plain(array.storage)
     if types.is_dictionary(array.type):
@@ -315,8 +298,6 @@ def _plain(array: Any) -> Any:
 
 def _fixed(items: Any, size: int, valid: np.ndarray[Any, Any], nulls: Any) -> Any:
     """Lists of one size of the items of those that are valid; the others hold zeros."""
-    import pyarrow as pa
-
     if not valid.all():
         places = np.full((len(valid), size), len(items), np.int64)
         places[valid] = np.arange(len(items)).reshape(np.count_nonzero(valid), size)
@@ -327,9 +308,6 @@ def _fixed(items: Any, size: int, valid: np.ndarray[Any, Any], nulls: Any) -> An
 
 def _zeros(kind: Any) -> Any:
     """One value of a type: zero, empty, false, or what stands for a null where NumPy has something."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, _zeros(kind.storage_type))
     if types.is_struct(kind):
@@ -348,8 +326,6 @@ def _zeros(kind: Any) -> Any:
 
 def zero_of(kind: Any) -> Any:
     """The value in the place of nulls that a mark tells; None where NumPy has a value for them."""
-    from pyarrow import types
-
     if types.is_dictionary(kind):
         return zero_of(kind.value_type)
     if types.is_nested(kind) and hasattr(kind, "value_type"):

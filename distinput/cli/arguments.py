@@ -2,10 +2,10 @@
 """Arguments that several commands take, and the kinds of values they have."""
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
-
-__all__ = ["add_json", "at_least", "directory", "numbers", "seconds", "suggest"]
+from typing import Any
 
 
 class at_least:  # noqa: N801 (used as argparse's `type=`, whose name is in its messages)
@@ -40,6 +40,34 @@ def directory(text: str) -> Path:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Let a command print JSON, for programs, instead of text for people."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def add_pairs(parser: argparse.ArgumentParser, word: str, metavar: str, text: str) -> None:
+    """Let a command take a name with a value, any number of times; see `pair`."""
+    parser.add_argument(word, action="append", default=[], type=pair, metavar=metavar, help=text)
+
+
+def pair(text: str) -> tuple[str, Any]:
+    """The kind of an argument: a name and a value, which is JSON, or else text.
+
+    >>> pair("rows=3"), pair("delimiter=;")
+    (('rows', 3), ('delimiter', ';'))
+    """
+    name, sign, value = text.partition("=")
+    if not sign or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def add_examples(parser: argparse.ArgumentParser, most: int) -> None:
+    """Let a command be told how many messages to look at."""
+    text = (
+        f"how many Examples of the first file to decode, to find their features; 0: all of all files (default: {most})"
+    )
+    parser.add_argument("--scan", type=at_least(0), default=most, metavar="N", help=text)
 
 
 def suggest(action: argparse.Action, words: Sequence[str] = (), files: Sequence[str] = ()) -> argparse.Action:

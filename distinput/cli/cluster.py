@@ -19,20 +19,6 @@ from distinput.distribute.seats.dask import check_installed, chief_address, conf
 from distinput.distribute.seats.local_cluster import LocalCluster, SeatProcess, run
 from distinput.errors import InvalidArgumentError, UnavailableError
 
-__all__ = [
-    "cluster_arguments",
-    "cluster_command",
-    "input_worker_arguments",
-    "input_worker_command",
-    "start_cluster",
-    "start_input_workers",
-    "what_is_open",
-    "work_as_seat",
-    "worker_arguments",
-    "worker_command",
-]
-
-
 # ----------------------------------------------------------------------------
 # Clusters on this machine, of a `ParameterServerStrategy` or of `on_workers`, and processes that join others.
 # ----------------------------------------------------------------------------
@@ -53,11 +39,8 @@ def start_cluster(workers: int, servers: int, address: str, *, inputs: int = 0, 
     """
     check_installed()
     security = temporary_security() if tls else configured_security()
-    what = (
-        _count(inputs, "input worker")
-        if inputs
-        else f"{_count(workers, 'worker')} and {_count(servers, 'parameter server')}"
-    )
+    seats = f"{_count(workers, 'worker')} and {_count(servers, 'parameter server')}"
+    what = _count(inputs, "input worker") if inputs else seats
     with (
         _until_told() as told,
         # All kinds are started again: a program whose parameter server was lost starts anew, and then finds all seats.
@@ -227,18 +210,10 @@ def cluster_arguments(parser: argparse.ArgumentParser) -> None:
     )
     start.add_argument("--workers", type=at_least(1), metavar="N", help="workers (default: 2)")
     start.add_argument("--ps", type=at_least(1), metavar="N", help="parameter servers (default: 1)")
-    start.add_argument(
-        "--input-workers",
-        type=at_least(1),
-        metavar="N",
-        help="input workers, and neither workers nor parameter servers",
-    )
-    start.add_argument(
-        "--address",
-        default="127.0.0.1:8786",
-        metavar="HOST:PORT",
-        help="where the scheduler listens; port 0 for any (default: 127.0.0.1:8786)",
-    )
+    text = "input workers, and neither workers nor parameter servers"
+    start.add_argument("--input-workers", type=at_least(1), metavar="N", help=text)
+    text = "where the scheduler listens; port 0 for any (default: %(default)s)"
+    start.add_argument("--address", default="127.0.0.1:8786", metavar="HOST:PORT", help=text)
 
     start.add_argument(
         "--tls",
@@ -308,13 +283,8 @@ def input_worker_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("address", metavar="ADDRESS", help="of a Dask scheduler: tcp://host:8786, or tls://host:8786")
     parser.add_argument("--workers", type=at_least(1), default=1, metavar="N", help="how many (default: 1)")
-    parser.add_argument(
-        "--wait",
-        type=float,
-        default=600.0,
-        metavar="SECONDS",
-        help="how long to look for the scheduler, also when it was lost (default: 600)",
-    )
+    text = "how long to look for the scheduler, also when it was lost (default: 600)"
+    parser.add_argument("--wait", type=float, default=600.0, metavar="SECONDS", help=text)
 
 
 def input_worker_command(given: argparse.Namespace) -> int:

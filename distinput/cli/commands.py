@@ -6,8 +6,6 @@ A new command is two functions in a module, and a line here.
 
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "FAILED", "FINE", "FOUND", "GROUPS", "INTERRUPTED", "USAGE", "Command"]
-
 FINE = 0
 """All went well."""
 
@@ -43,37 +41,28 @@ class Command(NamedTuple):
 
 GROUPS = ("files", "datasets", "processes", "this machine")
 
+_FILES, _DATASETS, _HERE = ("file_commands", "files"), ("dataset_commands", "datasets"), ("tools", "this machine")
+
 COMMANDS = (
-    Command("head", "file_commands", "files", "show the first records of files of any format"),
-    Command("sample", "file_commands", "files", "show records at random"),
-    Command("info", "file_commands", "files", "say what files are, and what a record looks like"),
-    Command("schema", "file_commands", "files", "print the columns or features of records"),
-    Command("count", "file_commands", "files", "count records"),
-    Command("stats", "file_commands", "files", "print lengths, missing values, ranges and histograms of columns"),
-    Command(
-        "verify", "file_commands", "files", "check files against their manifest, to the last record and for all workers"
-    ),
-    Command("index", "file_commands", "files", "write the indices by which records are counted and reached at once"),
-    Command("convert", "file_commands", "files", "write files of one format as files of another"),
-    Command("plan", "dataset_commands", "datasets", "who reads what, for W workers of R replicas, before any job runs"),
-    Command(
-        "explain", "dataset_commands", "datasets", "a pipeline as described, the rules that changed it, and as it runs"
-    ),
-    Command(
-        "bench", "dataset_commands", "datasets", "how fast a dataset is, what it waits for, and what would change that"
-    ),
+    Command("head", *_FILES, "show the first records of files of any format"),
+    Command("sample", *_FILES, "show records at random"),
+    Command("info", *_FILES, "say what files are, and what a record looks like"),
+    Command("schema", *_FILES, "print the columns or features of records"),
+    Command("count", *_FILES, "count records"),
+    Command("stats", *_FILES, "print lengths, missing values, ranges and histograms of columns"),
+    Command("verify", *_FILES, "check files against their manifest, to the last record and for all workers"),
+    Command("index", *_FILES, "write the indices by which records are counted and reached at once"),
+    Command("convert", *_FILES, "write files of one format as files of another"),
+    Command("plan", *_DATASETS, "who reads what, for W workers of R replicas, before any job runs"),
+    Command("explain", *_DATASETS, "a pipeline as described, the rules that changed it, and as it runs"),
+    Command("bench", *_DATASETS, "how fast a dataset is, what it waits for, and what would change that"),
     Command("simulate", "simulate", "datasets", "how fast a job of many workers would be, and what would limit it"),
-    Command(
-        "locate",
-        "dataset_commands",
-        "datasets",
-        "the file and the record of every row of a step; or the steps that hold a record",
-    ),
-    Command("replay", "dataset_commands", "datasets", "the very batches of a step again, without the job"),
+    Command("locate", *_DATASETS, "the file and the record of every row of a step; or the steps that hold a record"),
+    Command("replay", *_DATASETS, "the very batches of a step again, without the job"),
     Command(
         "judge", "tools", "datasets", "does a loader of any library deliver each record once, also after a restart?"
     ),
-    Command("graph", "dataset_commands", "datasets", "a picture of a pipeline, as SVG or in Mermaid's language"),
+    Command("graph", *_DATASETS, "a picture of a pipeline, as SVG or in Mermaid's language"),
     Command(
         "cluster", "cluster", "processes", "start workers and parameter servers, or input workers, on this machine"
     ),
@@ -81,10 +70,8 @@ COMMANDS = (
     Command(
         "input-worker", "cluster", "processes", "call functions of pipelines for `on_workers`, at a Dask scheduler"
     ),
-    Command("kernels", "tools", "this machine", "the loops that are compiled here; with `build`, compile them all"),
-    Command(
-        "doctor", "tools", "this machine", "versions, engines, cores, compiled kernels, and what would make it faster"
-    ),
-    Command("completion", "tools", "this machine", "a script that completes words of this command in your shell"),
+    Command("kernels", *_HERE, "the loops that are compiled here; with `build`, compile them all"),
+    Command("doctor", *_HERE, "versions, engines, cores, compiled kernels, and what would make it faster"),
+    Command("completion", *_HERE, "a script that completes words of this command in your shell"),
     Command("demo", "demo", "this machine", "train and evaluate on real files, and check every promise on the way"),
 )

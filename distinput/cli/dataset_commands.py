@@ -42,25 +42,6 @@ else:
     rehearsal = later("distinput.distribute.rehearsal")  # the same
     distributed_values = later("distinput.distribute.core.values")  # the same
 
-__all__ = [
-    "add_job",
-    "add_policy",
-    "bench_arguments",
-    "bench_command",
-    "explain_arguments",
-    "explain_command",
-    "graph_arguments",
-    "graph_command",
-    "locate_arguments",
-    "locate_command",
-    "on_workers",
-    "plan_arguments",
-    "plan_command",
-    "policy_of",
-    "replay_arguments",
-    "replay_command",
-]
-
 
 # ----------------------------------------------------------------------------
 # `distinput plan`: who reads what, for W workers of R replicas, before any job runs.
@@ -76,32 +57,22 @@ def plan_arguments(parser: argparse.ArgumentParser) -> None:
         "Say which worker will read which part of which file, why, and in how many steps, before any job runs; no record is "
         "read. Several numbers of workers are compared in a table, a line each."
     )
-    what = parser.add_argument(
-        "sources",
-        nargs="+",
-        metavar="FILE|MODULE:ds",
-        help=f"files, or one dataset by {WHERE}; it makes global batches",
-    )
-    suggest(what, files=("*",))
-    parser.add_argument(
-        "--workers",
-        type=numbers,
-        default=[2],
-        metavar="W[,W...]",
-        help="how many workers; several are compared (default: 2)",
-    )
-    parser.add_argument(
-        "--replicas", type=at_least(1), default=1, metavar="R", help="replicas of each worker (default: 1)"
-    )
-    parser.add_argument(
-        "--batch",
-        type=at_least(1),
-        metavar="N",
-        help=f"rows of a global batch (default: {_BATCH} for files; a dataset makes its own)",
-    )
+    text = f"files, or one dataset by {WHERE}; it makes global batches"
+    suggest(parser.add_argument("sources", nargs="+", metavar="FILE|MODULE:ds", help=text), files=("*",))
+    text = "how many workers; several are compared (default: 2)"
+    parser.add_argument("--workers", type=numbers, default=[2], metavar="W[,W...]", help=text)
+    add_replicas(parser)
+    text = f"rows of a global batch (default: {_BATCH} for files; a dataset makes its own)"
+    parser.add_argument("--batch", type=at_least(1), metavar="N", help=text)
     parser.add_argument("--format", metavar="NAME", help="of the files; by default their names or first bytes tell it")
     add_policy(parser)
     add_json(parser)
+
+
+def add_replicas(parser: argparse.ArgumentParser) -> None:
+    """Let a command be told how many replicas a worker has."""
+    text = "replicas of each worker (default: 1)"
+    parser.add_argument("--replicas", type=at_least(1), default=1, metavar="R", help=text)
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:
@@ -192,9 +163,7 @@ def explain_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of `distinput explain`."""
     add_dataset(parser)
     parser.add_argument("--workers", type=at_least(1), metavar="W", help="also say what each of so many workers reads")
-    parser.add_argument(
-        "--replicas", type=at_least(1), default=1, metavar="R", help="replicas of each worker (default: 1)"
-    )
+    add_replicas(parser)
     add_policy(parser)
     add_json(parser)
 
@@ -228,22 +197,14 @@ def bench_arguments(parser: argparse.ArgumentParser) -> None:
         "--seconds", type=seconds, default=5.0, metavar="S", help="break off after so many (default: 5); 0: never"
     )
     parser.add_argument("--elements", type=at_least(1), metavar="N", help="break off after so many elements")
-    parser.add_argument(
-        "--warm-up",
-        type=seconds,
-        default=0.5,
-        metavar="S",
-        help="that do not count, after the first element (default: 0.5)",
-    )
-    parser.add_argument(
-        "--try", dest="tries", action="store_true", help="try changes out, and say how much faster each is"
-    )
-    page = parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="also record another pass, and write a page about it"
-    )
-    trace = parser.add_argument("--trace", type=Path, metavar="FILE", help="write that pass as a timeline for Perfetto")
-    suggest(page, files=("html",))
-    suggest(trace, files=("json",))
+    text = "that do not count, after the first element (default: 0.5)"
+    parser.add_argument("--warm-up", type=seconds, default=0.5, metavar="S", help=text)
+    text = "try changes out, and say how much faster each is"
+    parser.add_argument("--try", dest="tries", action="store_true", help=text)
+    text = "also record another pass, and write a page about it"
+    suggest(parser.add_argument("--html", type=Path, metavar="FILE", help=text), files=("html",))
+    text = "write that pass as a timeline for Perfetto"
+    suggest(parser.add_argument("--trace", type=Path, metavar="FILE", help=text), files=("json",))
     add_json(parser)
 
 
@@ -258,7 +219,8 @@ def bench_command(given: argparse.Namespace) -> int:
         exact = most is not None and (low >= most or dataset.cardinality() == INFINITE)
         with compiled_first():
             if not all(cached_kernels().values()):
-                _take_one(dataset)  # what it needs is compiled before the clock starts
+                with iter(dataset) as iterator:
+                    next(iterator, None)  # what it needs is compiled before the clock starts
             with Progress(most, "elements", exact=exact) as progress:
                 told = bench(dataset, longest, given.elements, given.warm_up, watch=progress.reach)
         tried = list(trials(dataset, told, min(longest or 5.0, 5.0))) if given.tries else []
@@ -268,11 +230,6 @@ def bench_command(given: argparse.Namespace) -> int:
     else:
         _print_bench(told, tried)
     return FINE
-
-
-def _take_one(dataset: Dataset[Any]) -> None:
-    with iter(dataset) as iterator:
-        next(iterator, None)
 
 
 def _write(dataset: Dataset[Any], given: argparse.Namespace, longest: float | None) -> None:
@@ -357,11 +314,9 @@ def on_workers(given: argparse.Namespace, body: "Callable[[DistributedDataset], 
         )
     with user_code(given.dataset):
         try:
-            return (
-                [body(dataset)]
-                if cut
-                else rehearsal.rehearse(dataset, given.workers or 1, given.replicas or 1, lambda d, _: body(d))
-            )
+            if cut:
+                return [body(dataset)]
+            return rehearsal.rehearse(dataset, given.workers or 1, given.replicas or 1, lambda d, _: body(d))
         except DistinputError:
             raise
         except (IndexError, ValueError) as error:
@@ -401,23 +356,14 @@ def locate_command(given: argparse.Namespace) -> int:
     one_of_them = (given.file is None) != (given.record is None)
     if one_of_them or by_record == (given.step is not None):
         raise InvalidArgumentError("locate: say --step N, or --file FILE and --record N")
+    passes = {"epoch": given.epoch, "read": given.read}
     if not by_record:
-        _print_located(given, _located(given))
+        _print_located(given, on_workers(given, lambda d: d.locate(given.step, given.replica, **passes))[0])
         return FINE
-    found = _when(given)
+    steps = None if given.first is None else range(given.first)
+    found = on_workers(given, lambda d: d.when(given.file, given.record, steps=steps, **passes))[0]
     _print_seen(given, found)
     return FINE if found else FAILED
-
-
-def _located(given: argparse.Namespace) -> "Located":
-    return on_workers(given, lambda d: d.locate(given.step, given.replica, epoch=given.epoch, read=given.read))[0]
-
-
-def _when(given: argparse.Namespace) -> "tuple[Seen, ...]":
-    steps = None if given.first is None else range(given.first)
-    return on_workers(
-        given, lambda d: d.when(given.file, given.record, epoch=given.epoch, steps=steps, read=given.read)
-    )[0]
 
 
 def _print_located(given: argparse.Namespace, found: "Located") -> None:
@@ -491,16 +437,8 @@ _KINDS = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".md": "markd
 def graph_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of `distinput graph`."""
     add_dataset(parser)
-    suggest(
-        parser.add_argument(
-            "-o",
-            "--output",
-            type=Path,
-            metavar="FILE",
-            help=f"where to write; the end of its name says what: {', '.join(_KINDS)} (default: Mermaid, to standard output)",
-        ),
-        files=("*",),
-    )
+    text = f"where to write; the end of its name says what: {', '.join(_KINDS)} (default: Mermaid, to standard output)"
+    suggest(parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=text), files=("*",))
     parser.add_argument(
         "--kind", choices=sorted(set(_KINDS.values())), help="what to write, whatever the name of the file"
     )

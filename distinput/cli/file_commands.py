@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distinput.cli.arguments import add_json, at_least
+from distinput.cli.arguments import add_examples, add_json, add_pairs, at_least
 from distinput.cli.commands import FINE, FOUND
-from distinput.cli.files import add_files, add_records, opened, pair, print_records, together
+from distinput.cli.files import add_files, add_records, opened, print_records, together
 from distinput.cli.output import Progress, print_json, print_table
 from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
@@ -29,30 +29,6 @@ if TYPE_CHECKING:
 else:
     verification = later("distinput.inspect.verification")  # a look at a few records is over before datasets are loaded
     conversion = later("distinput.inspect.conversion")  # the same
-
-__all__ = [
-    "add_scan",
-    "bars",
-    "convert_arguments",
-    "convert_command",
-    "count_arguments",
-    "count_command",
-    "head_arguments",
-    "head_command",
-    "index_arguments",
-    "index_command",
-    "info_arguments",
-    "info_command",
-    "print_columns",
-    "sample_arguments",
-    "sample_command",
-    "schema_arguments",
-    "schema_command",
-    "stats_arguments",
-    "stats_command",
-    "verify_arguments",
-    "verify_command",
-]
 
 
 # ----------------------------------------------------------------------------
@@ -74,11 +50,11 @@ def head_arguments(parser: argparse.ArgumentParser) -> None:
 
 def head_command(given: argparse.Namespace) -> int:
     """Show the first records."""
-    several = len(given.files) > 1
     for files in opened(given):
         for path in files.paths:
             found = head(files.only(path), given.n, records=given.records)
-            print_records(found, json=given.json, title=path if several or len(files.paths) > 1 else None)
+            alone = len(given.files) == len(files.paths) == 1
+            print_records(found, json=given.json, title=None if alone else path)
     return FINE
 
 
@@ -124,20 +100,9 @@ def info_arguments(parser: argparse.ArgumentParser) -> None:
         "without reading them, and the columns or features of a record."
     )
     add_files(parser)
-    add_scan(parser)
+    add_examples(parser, 1000)
     add_records(parser)
     add_json(parser)
-
-
-def add_scan(parser: argparse.ArgumentParser) -> None:
-    """Let a command be told how many messages to look at."""
-    parser.add_argument(
-        "--scan",
-        type=at_least(0),
-        default=1000,
-        metavar="N",
-        help="how many Examples of the first file to decode, to find their features; 0: all of all files (default: 1000)",
-    )
 
 
 def info_command(given: argparse.Namespace) -> int:
@@ -202,7 +167,7 @@ def schema_arguments(parser: argparse.ArgumentParser) -> None:
         "have, and with --code the argument of parse_example."
     )
     add_files(parser, "files of one format")
-    add_scan(parser)
+    add_examples(parser, 1000)
     add_records(parser)
     parser.add_argument("--code", action="store_true", help="print the features as Python, for parse_example")
     add_json(parser)
@@ -302,18 +267,12 @@ def stats_command(given: argparse.Namespace) -> int:
 
 def _lines(column: ColumnStatistics) -> list[list[object]]:
     cells: list[object] = [column.name, column.type, column.rows, column.missing]
-    lines = [
-        [
-            *cells,
-            what,
-            _shown_value(numbers.least),
-            _mean(numbers),
-            _shown_value(numbers.most),
-            bars(numbers.histogram.counts),
-        ]
-        for what, numbers in (("lengths", column.lengths), ("values", column.values))
-        if numbers is not None
-    ]
+    lines = []
+    for what, numbers in (("lengths", column.lengths), ("values", column.values)):
+        if numbers is not None:
+            mean = "" if isinstance(numbers.least, _TIMES) or not numbers.histogram.counts else f"{numbers.mean:.6g}"
+            least, most = _shown_value(numbers.least), _shown_value(numbers.most)
+            lines.append([*cells, what, least, mean, most, bars(numbers.histogram.counts)])
     return lines or [[*cells, "", "", "", "", ""]]
 
 
@@ -323,11 +282,6 @@ def _shown_value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return "" if value is None else f"{value:,}"
-
-
-def _mean(numbers: NumericStatistics) -> str:
-    timed = isinstance(numbers.least, _TIMES)
-    return "" if timed or not numbers.histogram.counts else f"{numbers.mean:.6g}"
 
 
 def bars(counts: list[int]) -> str:
@@ -471,32 +425,10 @@ def convert_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--value", metavar="COLUMN", help="the column that becomes the record itself: for text, npy, TFRecord"
     )
-    parser.add_argument(
-        "--cast",
-        action="append",
-        default=[],
-        type=pair,
-        metavar="COLUMN=DTYPE",
-        help="write a column with another dtype, such as x=float32",
-    )
-    parser.add_argument(
-        "--null",
-        action="append",
-        default=[],
-        type=pair,
-        metavar="COLUMN=VALUE",
-        help="what to put in the place of nulls",
-    )
-    parser.add_argument(
-        "--scan",
-        type=at_least(0),
-        default=0,
-        metavar="N",
-        help="how many Examples of the first file to decode, to find their features; 0: all of all files (default: 0)",
-    )
-    parser.add_argument(
-        "--writer-option", action="append", default=[], type=pair, metavar="NAME=VALUE", help="an option of the writer"
-    )
+    add_pairs(parser, "--cast", "COLUMN=DTYPE", "write a column with another dtype, such as x=float32")
+    add_pairs(parser, "--null", "COLUMN=VALUE", "what to put in the place of nulls")
+    add_examples(parser, 0)
+    add_pairs(parser, "--writer-option", "NAME=VALUE", "an option of the writer")
     add_records(parser)
     add_json(parser)
 

@@ -2,23 +2,19 @@
 """The words by which commands name files, and how their records are shown."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from shutil import get_terminal_size
 from typing import Any
 
 import numpy as np
 
-from distinput.cli.arguments import suggest
+from distinput.cli.arguments import add_pairs, suggest
 from distinput.cli.output import as_json, print_json, shortened
 from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
 from distinput.formats import FORMATS
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import Record
-
-__all__ = ["add_files", "add_records", "opened", "pair", "print_records", "together", "value_text"]
-
 
 # ----------------------------------------------------------------------------
 # The words by which commands name files, and the formats and options that they have.
@@ -31,22 +27,9 @@ def add_files(parser: argparse.ArgumentParser, what: str = "files") -> None:
     suggest(parser.add_argument("files", nargs="+", metavar="FILE", help=text), files=("*",))
     text = "their format; by default their names or first bytes tell it"
     suggest(parser.add_argument("--format", metavar="NAME", help=text), words=list(FORMATS))
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        type=pair,
-        metavar="NAME=VALUE",
-        help="an option of the format, such as delimiter=';' or columns='[\"x\"]'; JSON or text",
-    )
-    parser.add_argument(
-        "--storage-option",
-        action="append",
-        default=[],
-        type=pair,
-        metavar="NAME=VALUE",
-        help="for the file systems that URLs name, such as anon=true",
-    )
+    text = "an option of the format, such as delimiter=';' or columns='[\"x\"]'; JSON or text"
+    add_pairs(parser, "--option", "NAME=VALUE", text)
+    add_pairs(parser, "--storage-option", "NAME=VALUE", "for the file systems that URLs name, such as anon=true")
 
 
 def add_records(parser: argparse.ArgumentParser) -> None:
@@ -56,21 +39,6 @@ def add_records(parser: argparse.ArgumentParser) -> None:
         choices=("example", "sequence_example", "bytes"),
         help="what records of bytes are; by default the first ones are looked at",
     )
-
-
-def pair(text: str) -> tuple[str, Any]:
-    """The kind of an argument: a name and a value, which is JSON, or else text.
-
-    >>> pair("rows=3"), pair("delimiter=;")
-    (('rows', 3), ('delimiter', ';'))
-    """
-    name, sign, value = text.partition("=")
-    if not sign or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def opened(given: argparse.Namespace) -> list[Files]:
@@ -145,9 +113,8 @@ def value_text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         flat = value.reshape(-1)
         kind = "bytes" if value.dtype.hasobject else str(value.dtype)
-        items = " ".join(
-            value_text(item) for item in (flat[:_ITEMS] if value.dtype.kind in "mM" else flat[:_ITEMS].tolist())
-        )
+        first = flat[:_ITEMS] if value.dtype.kind in "mM" else flat[:_ITEMS].tolist()
+        items = " ".join(map(value_text, first))
         more = " …" if flat.size > _ITEMS else ""
         return f"{kind}[{','.join(map(str, value.shape))}] {items}{more}".rstrip()
     if isinstance(value, np.datetime64 | np.timedelta64):

@@ -18,8 +18,6 @@ from distinput.data.dataset import Dataset
 from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError, NotFoundError, UnknownError
 from distinput.names.words import meant
 
-__all__ = ["WHERE", "add_dataset", "is_name", "load", "load_dataset", "user_code"]
-
 WHERE = "a module or a file, and a name in it: `package.module:ds`, `train.py:make_dataset`"
 _NAME = re.compile(r"(?P<module>[^:]+(?:\.py)?):(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)")
 _FRAMES = 5

@@ -22,8 +22,6 @@ from distinput.cli.visible import visible
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.url_secrets import scrub
 
-__all__ = ["copied_pipes", "main", "parser_of"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `distinput`.

@@ -8,15 +8,11 @@ import sys
 from base64 import b64encode
 from collections.abc import Sequence
 from time import monotonic
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
 from distinput.cli.visible import visible, visible_json
-
-__all__ = ["Progress", "as_json", "print_json", "print_table", "shortened"]
-
 
 # ----------------------------------------------------------------------------
 # What commands print: JSON for programs, tables and values for people.
@@ -48,17 +44,13 @@ def as_json(value: object) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):
-        return _text(value)
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"base64": b64encode(value).decode()}
     if value is None or isinstance(value, str | int | float | bool):
         return value
     return as_json(value.to_list()) if hasattr(value, "to_list") else str(value)
-
-
-def _text(value: bytes) -> Any:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return {"base64": b64encode(value).decode()}
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -67,15 +59,14 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> No
     In a terminal, where rich is installed, it draws them: headings in bold with a line below, long cells on several lines.
     """
     shown = [[_cell(cell) for cell in row] for row in rows]
-    right = [all(not isinstance(cell, str) for cell in column) for column in zip(*rows, strict=True)] if shown else []
+    columns = zip(*rows, strict=True) if rows else [()] * len(headings)
+    right = [bool(rows) and not any(isinstance(cell, str) for cell in column) for column in columns]
     if sys.stdout.isatty() and _drawn(headings, shown, right):
         return
     widths = [max(len(line[i]) for line in [list(headings), *shown]) for i in range(len(headings))]
     for line in [list(headings), *shown]:
-        cells = [
-            cell.rjust(width) if at < len(right) and right[at] else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
+        places = zip(line, widths, right, strict=True)
+        cells = [cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in places]
         print(shortened("  ".join(cells).rstrip(), shutil.get_terminal_size((120, 24)).columns))
 
 
@@ -89,8 +80,8 @@ def _drawn(headings: Sequence[str], shown: Sequence[Sequence[str]], right: Seque
     except ImportError:
         return False
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for at, heading in enumerate(headings):
-        table.add_column(Text(heading), justify="right" if at < len(right) and right[at] else "left", overflow="fold")
+    for heading, to_right in zip(headings, right, strict=True):
+        table.add_column(Text(heading), justify="right" if to_right else "left", overflow="fold")
     for line in shown:
         table.add_row(*map(Text, line))  # cells are no markup
     Console().print(table)
@@ -157,9 +148,7 @@ class Progress:
             sys.stderr.write(f"\r\033[K{done:,}{of} {self._what}")
             sys.stderr.flush()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
         elif self._watched:

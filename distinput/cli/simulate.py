@@ -8,14 +8,12 @@ from pathlib import Path
 
 from distinput.cli.arguments import add_json, at_least, numbers, suggest
 from distinput.cli.commands import FINE
-from distinput.cli.dataset_commands import add_policy, policy_of
+from distinput.cli.dataset_commands import add_policy, add_replicas, policy_of
 from distinput.cli.loading import add_dataset, load_dataset, user_code
 from distinput.cli.output import print_json, print_table
 from distinput.files.sink import Sink
 from distinput.names.words import bytes_text, number_text, seconds_text
 from distinput.reports.simulation import Machines, Simulation, StorageLimits, plot_of, simulate
-
-__all__ = ["simulate_arguments", "simulate_command"]
 
 
 class _Quantity:
@@ -67,50 +65,30 @@ def simulate_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_dataset(parser)
     parser.add_argument("--workers", type=numbers, default=[1], metavar="W[,W...]", help="how many (default: 1)")
-    parser.add_argument(
-        "--replicas", type=at_least(1), default=1, metavar="R", help="replicas of each worker (default: 1)"
-    )
+    add_replicas(parser)
     parser.add_argument(
         "--step-time", type=_TIME, required=True, metavar="T", help="of a step on the devices, input aside: 200ms"
     )
     add_policy(parser)
     parser.add_argument("--rows", type=at_least(1), metavar="N", help="of a pass, where files do not tell")
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=3.0,
-        metavar="S",
-        help="after which the measured pass is broken off (default: 3)",
-    )
+    text = "after which the measured pass is broken off (default: 3)"
+    parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help=text)
     storage = parser.add_argument_group("the storage, which all workers share")
     storage.add_argument(
         "--storage-bandwidth", type=_BANDWIDTH, metavar="B", help="40Gbit/s, 500MB/s (default: no limit)"
     )
     storage.add_argument("--latency", type=_TIME, default=0.0, metavar="T", help="of a request: 20ms (default: none)")
     storage.add_argument("--request-limit", type=_RATE, metavar="N", help="5500/s (default: no limit)")
+    at_once = StorageLimits.at_once
     storage.add_argument(
-        "--requests-at-once",
-        type=at_least(1),
-        default=StorageLimits.at_once,
-        metavar="N",
-        help="of a worker (default: 4)",
+        "--requests-at-once", type=at_least(1), default=at_once, metavar="N", help=f"of a worker (default: {at_once})"
     )
     machines = parser.add_argument_group("the workers")
     machines.add_argument("--cores", type=float, metavar="N", help="of each (default: as here)")
-    machines.add_argument(
-        "--input-workers",
-        type=at_least(0),
-        default=0,
-        metavar="N",
-        help="that make the input of all together (default: 0)",
-    )
-    machines.add_argument(
-        "--slow",
-        type=_PART,
-        default=0.0,
-        metavar="P",
-        help="part of the inputs that take ten times as long, such as 0.01 (default: 0)",
-    )
+    text = "that make the input of all together (default: 0)"
+    machines.add_argument("--input-workers", type=at_least(0), default=0, metavar="N", help=text)
+    text = "part of the inputs that take ten times as long, such as 0.01 (default: 0)"
+    machines.add_argument("--slow", type=_PART, default=0.0, metavar="P", help=text)
     machines.add_argument(
         "--kill-every", type=_TIME, metavar="T", help="between two failures: 30min (default: none fails)"
     )

@@ -15,25 +15,6 @@ from distinput.diagnosis import ENGINES, PURPOSES, Diagnosis, Package, diagnose
 from distinput.kernels.kernel import cached_kernels, compile_all
 from distinput.testing.judge import command as judging
 
-__all__ = [
-    "CommandWords",
-    "Completions",
-    "Option",
-    "bash_script",
-    "completion_arguments",
-    "completion_command",
-    "doctor_arguments",
-    "doctor_command",
-    "fish_script",
-    "judge_arguments",
-    "judge_command",
-    "kernels_arguments",
-    "kernels_command",
-    "table",
-    "zsh_script",
-]
-
-
 # ----------------------------------------------------------------------------
 # `distinput judge`: does a loader of any library deliver each record once, and go on where it stopped?
 # ----------------------------------------------------------------------------
@@ -101,13 +82,11 @@ def kernels_arguments(parser: argparse.ArgumentParser) -> None:
 def kernels_command(given: argparse.Namespace) -> int:
     """List them, or compile them."""
     if given.action == "build":
-        seconds = {}
-        for name, took in compile_all():
-            seconds[name] = took
-            if not given.json:
-                print(f"{name:<20} {took:6.2f} s", flush=True)
         if given.json:
-            print_json(seconds)
+            print_json(dict(compile_all()))
+            return FINE
+        for name, took in compile_all():
+            print(f"{name:<20} {took:6.2f} s", flush=True)
         return FINE
     found = cached_kernels()
     if given.json:
@@ -203,10 +182,7 @@ def table(
       parser_of: makes the parser of a command, which loads what the command needs.
       commands: those of `distinput`.
     """
-    found: list[CommandWords] = []
-    for command in commands:
-        found += _of(command.name, command.help, parser_of(command))
-    return found
+    return [words for command in commands for words in _of(command.name, command.help, parser_of(command))]
 
 
 def _of(name: str, text: str, parser: argparse.ArgumentParser) -> list[CommandWords]:
@@ -352,12 +328,8 @@ def _fish_option(option: Option) -> str:
 
 
 def _value(place: Completions) -> str:
-    found = []
-    if place.words:
-        found.append(f"-a {_fish_quoted(' '.join(place.words))}")
-    if place.files:
-        found.append("-F")
-    return " ".join(found)
+    words = f"-a {_fish_quoted(' '.join(place.words))}" if place.words else ""
+    return f"{words} -F".strip() if place.files else words
 
 
 def _fish_quoted(text: str) -> str:

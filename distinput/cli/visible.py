@@ -5,8 +5,6 @@ import re
 
 from distinput.url_secrets import without_secrets
 
-__all__ = ["visible", "visible_json"]
-
 _HIDDEN = "\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufff9-\ufffb"
 _NO_CHARACTERS = re.compile(f"[\x00-\x1f{_HIDDEN}]")
 _NONE_IN_JSON = re.compile(f"[{_HIDDEN}]")

@@ -4,8 +4,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["ClusterSpec"]
-
 
 class ClusterSpec:
     """The jobs of a cluster, their tasks and the tasks' addresses. Immutable.

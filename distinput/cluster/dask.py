@@ -9,8 +9,6 @@ from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver, with_rpc_layer
 from distinput.errors import EngineMissing, UnavailableError
 
-__all__ = ["DaskClusterResolver", "connected", "seats_of"]
-
 _TASK = re.compile(r"(worker|ps)-(\d+)")
 
 
@@ -79,9 +77,8 @@ class DaskClusterResolver(ClusterResolver):
           UnavailableError: there is no scheduler at the address.
           ValueError: none of its workers has the name of a task.
         """
-        names = self.names()
         jobs: dict[str, list[str]] = {}
-        for seat, name in names.items():
+        for seat, name in self.names().items():
             jobs.setdefault(seat.partition("-")[0], []).append(self._addresses.get(name, ""))
         return ClusterSpec(jobs)
 
@@ -100,7 +97,7 @@ class DaskClusterResolver(ClusterResolver):
             with connected(self.scheduler, self.security) as client:
                 workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
             self._addresses = {str(worker["name"]): address for address, worker in workers.items()}
-            self._names = seats_of({str(worker["name"]): address for address, worker in workers.items()}, self._num_ps)
+            self._names = seats_of(self._addresses, self._num_ps)
             if not self._names:
                 raise ValueError(
                     f"DaskClusterResolver: the scheduler at {self.scheduler} has no worker with the name of a task, only "

@@ -21,8 +21,6 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from distinput.cluster.dask import connected
 from distinput.errors import EngineMissing, UnavailableError
 
-__all__ = ["InputService", "is_service", "opened"]
-
 
 class InputService(Protocol):
     """What a pipeline asks of an engine.

@@ -9,8 +9,6 @@ from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver, Environ, LaunchedClusterResolver, natural, text
 from distinput.cluster.topology import Sighting
 
-__all__ = ["KubernetesClusterResolver", "KubernetesExecutableLocation"]
-
 
 class KubernetesExecutableLocation(Enum):
     """Where the program runs: in a pod of the cluster, or elsewhere.
@@ -120,23 +118,11 @@ class KubernetesClusterResolver(LaunchedClusterResolver):
             addresses.append(f"{pod.status.host_ip}:{self._port}")
         return addresses
 
-    @property
-    def task_type(self) -> str | None:
-        """The job of this process, as it was set, else from the Job; a client does not know it."""
-        return super().task_type if self._client is None else self._task_type
+    def _found_task_type(self) -> str | None:
+        return super()._found_task_type() if self._client is None else None  # which does not know it
 
-    @task_type.setter
-    def task_type(self, value: str | None) -> None:
-        self._task_type = value
-
-    @property
-    def task_id(self) -> int | None:
-        """The number of this process in its job, as it was set, else from the Job; a client does not know it."""
-        return super().task_id if self._client is None else self._task_id
-
-    @task_id.setter
-    def task_id(self, value: int | None) -> None:
-        self._task_id = value
+    def _found_task_id(self) -> int | None:
+        return super()._found_task_id() if self._client is None else None
 
     def sighting(self) -> Sighting | None:
         if self._client is not None:
@@ -151,7 +137,7 @@ class KubernetesClusterResolver(LaunchedClusterResolver):
                 f"kubernetes: JOB_COMPLETION_INDEX={index} must be below the number of workers, got {size}; let "
                 "spec.completions, spec.parallelism and DISTINPUT_NUM_WORKERS be the same number"
             )
-        words = {"rank": f"JOB_COMPLETION_INDEX={index}", "task": f"JOB_COMPLETION_INDEX={index}"}
+        words = dict.fromkeys(("rank", "task"), f"JOB_COMPLETION_INDEX={index}")
         addresses = self._addresses(index, size or 1)
         if size is None:
             return Sighting(source, rank=index, coordinator=addresses[0] or None, words=words)
@@ -165,7 +151,7 @@ class KubernetesClusterResolver(LaunchedClusterResolver):
             task_type="worker",
             task_id=index,
             coordinator=addresses[0] or None,
-            words=words | {"size": f"DISTINPUT_NUM_WORKERS={size}", "jobs": f"DISTINPUT_NUM_WORKERS={size}"},
+            words=words | dict.fromkeys(("size", "jobs"), f"DISTINPUT_NUM_WORKERS={size}"),
         )
 
     def _addresses(self, index: int, size: int) -> list[str]:

@@ -8,45 +8,31 @@ from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver, Environ, LaunchedClusterResolver, natural, text, with_rpc_layer
 from distinput.cluster.topology import Sighting
 
-__all__ = [
-    "GCEClusterResolver",
-    "JaxClusterResolver",
-    "LocalClusterResolver",
-    "OpenMPIClusterResolver",
-    "PMIClusterResolver",
-    "PMIxClusterResolver",
-    "SimpleClusterResolver",
-    "TorchrunClusterResolver",
-]
-
-
 # ----------------------------------------------------------------------------
 # Resolvers for MPI launchers: Open MPI, launchers that use PMI (MPICH, Intel MPI), and bare PMIx.
 # ----------------------------------------------------------------------------
 
 
-class _MPIClusterResolver(LaunchedClusterResolver):
-    """The base of resolvers for MPI launchers, which differ in their variables' names; none sets addresses."""
+class _NumbersClusterResolver(LaunchedClusterResolver):
+    """The base of resolvers for launchers that set a variable for each number, which differ in the variables' names."""
 
     names: ClassVar[dict[str, str]]
 
-    def sighting(self) -> Sighting | None:
+    def _read(self, **more: Any) -> Sighting:
+        """The numbers in the variables, and what else is known."""
         environ, names = self._environ, self.names
-        if text(environ, names["rank"]) is None:
-            return None
-        found = {
-            field: natural(environ, name, self.source, 1 if field.endswith("size") else 0)
-            for field, name in names.items()
+        found: dict[str, Any] = {
+            field: natural(environ, name, self.source, int(field.endswith("size"))) for field, name in names.items()
         }
         words = {field: f"{name}={environ[name]}" for field, name in names.items() if text(environ, name)}
-        return Sighting(
-            self.source,
-            rank=found.get("rank"),
-            size=found.get("size"),
-            local_rank=found.get("local_rank"),
-            local_size=found.get("local_size"),
-            words=words,
-        )
+        return Sighting(self.source, **found, words=words, **more)
+
+
+class _MPIClusterResolver(_NumbersClusterResolver):
+    """The base of resolvers for MPI launchers; none sets addresses."""
+
+    def sighting(self) -> Sighting | None:
+        return None if text(self._environ, self.names["rank"]) is None else self._read()
 
 
 class OpenMPIClusterResolver(_MPIClusterResolver):
@@ -146,7 +132,7 @@ class PMIxClusterResolver(_MPIClusterResolver):
 # ----------------------------------------------------------------------------
 
 
-class TorchrunClusterResolver(LaunchedClusterResolver):
+class TorchrunClusterResolver(_NumbersClusterResolver):
     """Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RESTART_COUNT.
 
     Args:
@@ -168,6 +154,12 @@ class TorchrunClusterResolver(LaunchedClusterResolver):
 
     source = "torchrun"
     started_by = "torchrun, or with RANK and WORLD_SIZE set"
+    names: ClassVar[dict[str, str]] = {
+        "rank": "RANK",
+        "size": "WORLD_SIZE",
+        "local_rank": "LOCAL_RANK",
+        "local_size": "LOCAL_WORLD_SIZE",
+    }
 
     def sighting(self) -> Sighting | None:
         environ = self._environ
@@ -178,18 +170,8 @@ class TorchrunClusterResolver(LaunchedClusterResolver):
         both = text(environ, "RANK") is not None and text(environ, "WORLD_SIZE") is not None
         if not known and not both:
             return None
-        names = {"rank": "RANK", "size": "WORLD_SIZE", "local_rank": "LOCAL_RANK", "local_size": "LOCAL_WORLD_SIZE"}
-        rank, size = natural(environ, "RANK", self.source), natural(environ, "WORLD_SIZE", self.source, 1)
-        return Sighting(
-            self.source,
-            rank=rank,
-            size=size,
-            local_rank=natural(environ, "LOCAL_RANK", self.source),
-            local_size=natural(environ, "LOCAL_WORLD_SIZE", self.source, 1),
-            coordinator=coordinator,
-            restart_count=natural(environ, "TORCHELASTIC_RESTART_COUNT", self.source) or 0,
-            words={field: f"{name}={environ[name]}" for field, name in names.items() if text(environ, name)},
-        )
+        restarts = natural(environ, "TORCHELASTIC_RESTART_COUNT", self.source) or 0
+        return self._read(coordinator=coordinator, restart_count=restarts)
 
 
 # ----------------------------------------------------------------------------
@@ -347,13 +329,9 @@ class SimpleClusterResolver(ClusterResolver):
                 "SimpleClusterResolver: num_accelerators must be a dict such as {'GPU': 2}, got "
                 f"{type(num_accelerators).__name__} {num_accelerators!r}"
             )
-        self._cluster_spec = cluster_spec
-        self._master = master
-        self._task_type = task_type
-        self._task_id = task_id
-        self._environment = environment
-        self._accelerators = num_accelerators
-        self._rpc_layer = rpc_layer
+        self._cluster_spec, self._master = cluster_spec, master
+        self._task_type, self._task_id = task_type, task_id
+        self._environment, self._accelerators, self._rpc_layer = environment, num_accelerators, rpc_layer
 
     @property
     def environment(self) -> str:

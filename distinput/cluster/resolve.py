@@ -37,9 +37,6 @@ from distinput.cluster.topology import (
     worker_count,
 )
 
-__all__ = ["RESOLVERS", "SOURCES", "contradicts", "resolve", "resolver_of"]
-
-
 # ----------------------------------------------------------------------------
 # Whether two descriptions of the cluster in one environment contradict each other.
 # ----------------------------------------------------------------------------

@@ -9,19 +9,6 @@ from typing import Any, ClassVar
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.topology import Sighting
 
-__all__ = [
-    "ClusterResolver",
-    "Environ",
-    "LaunchedClusterResolver",
-    "UnionResolver",
-    "current",
-    "natural",
-    "text",
-    "with_rpc_layer",
-    "workers_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # Environment variables, read with an error that names the variable.
 # ----------------------------------------------------------------------------
@@ -123,11 +110,11 @@ class ClusterResolver(ABC):
 
     @property
     def task_type(self) -> str | None:
-        """The job of this process, such as "worker". It can be set.
+        """The job of this process, such as "worker": as it was given or set, else as the resolver finds it.
 
         Source: `tf.distribute.cluster_resolver.ClusterResolver.task_type`.
         """
-        return self._task_type
+        return self._found_task_type() if self._task_type is None else self._task_type
 
     @task_type.setter
     def task_type(self, value: str | None) -> None:
@@ -135,11 +122,11 @@ class ClusterResolver(ABC):
 
     @property
     def task_id(self) -> int | None:
-        """The number of this process in its job. It can be set.
+        """The number of this process in its job: as it was given or set, else as the resolver finds it.
 
         Source: `tf.distribute.cluster_resolver.ClusterResolver.task_id`.
         """
-        return self._task_id
+        return self._found_task_id() if self._task_id is None else self._task_id
 
     @task_id.setter
     def task_id(self, value: int | None) -> None:
@@ -147,12 +134,24 @@ class ClusterResolver(ABC):
 
     @property
     def rpc_layer(self) -> str | None:
-        """The protocol written before an address, such as "grpc". It can be set."""
-        return self._rpc_layer
+        """The protocol written before an address, such as "grpc": as it was given or set, else as the resolver finds it."""
+        return self._found_rpc_layer() if self._rpc_layer is None else self._rpc_layer
 
     @rpc_layer.setter
     def rpc_layer(self, value: str | None) -> None:
         self._rpc_layer = value
+
+    def _found_task_type(self) -> str | None:
+        """The job of this process where none was set."""
+        return None
+
+    def _found_task_id(self) -> int | None:
+        """The number of this process where none was set."""
+        return None
+
+    def _found_rpc_layer(self) -> str | None:
+        """The protocol where none was set."""
+        return None
 
     def sighting(self) -> Sighting | None:
         """The description by this resolver, for `resolve`; None if it finds no cluster."""
@@ -217,26 +216,12 @@ class LaunchedClusterResolver(ClusterResolver):
         address = self.cluster_spec().task_address(task_type, task_id)
         return address and with_rpc_layer(address, rpc_layer or self.rpc_layer)
 
-    @property
-    def task_type(self) -> str | None:
-        """The job of this process, as it was set, else from the launcher."""
-        return (self.seen().task_type or "worker") if self._task_type is None else self._task_type
+    def _found_task_type(self) -> str | None:
+        return self.seen().task_type or "worker"
 
-    @task_type.setter
-    def task_type(self, value: str | None) -> None:
-        self._task_type = value
-
-    @property
-    def task_id(self) -> int | None:
-        """The number of this process in its job, as it was set, else from the launcher."""
-        if self._task_id is not None:
-            return self._task_id
+    def _found_task_id(self) -> int | None:
         sighting = self.seen()
         return sighting.rank if sighting.task_id is None else sighting.task_id
-
-    @task_id.setter
-    def task_id(self, value: int | None) -> None:
-        self._task_id = value
 
 
 def workers_of(sighting: Sighting) -> ClusterSpec:
@@ -277,8 +262,7 @@ class UnionResolver(ClusterResolver):
     source = "union"
 
     def __init__(self, *args: ClusterResolver, **kwargs: Any) -> None:
-        self._task_type = kwargs.pop("task_type", None)
-        self._task_id = kwargs.pop("task_id", None)
+        self._task_type, self._task_id = kwargs.pop("task_type", None), kwargs.pop("task_id", None)
         self._rpc_layer = kwargs.pop("rpc_layer", None)
         if kwargs:
             raise ValueError(
@@ -334,29 +318,11 @@ class UnionResolver(ClusterResolver):
         """The environment of the first resolver."""
         return self._resolvers[0].environment
 
-    @property
-    def task_type(self) -> str | None:
-        """The value given or set, else that of the first resolver."""
-        return self._resolvers[0].task_type if self._task_type is None else self._task_type
+    def _found_task_type(self) -> str | None:
+        return self._resolvers[0].task_type
 
-    @task_type.setter
-    def task_type(self, value: str | None) -> None:
-        self._task_type = value
+    def _found_task_id(self) -> int | None:
+        return self._resolvers[0].task_id
 
-    @property
-    def task_id(self) -> int | None:
-        """The value given or set, else that of the first resolver."""
-        return self._resolvers[0].task_id if self._task_id is None else self._task_id
-
-    @task_id.setter
-    def task_id(self, value: int | None) -> None:
-        self._task_id = value
-
-    @property
-    def rpc_layer(self) -> str | None:
-        """The value given or set, else that of the first resolver."""
-        return self._resolvers[0].rpc_layer if self._rpc_layer is None else self._rpc_layer
-
-    @rpc_layer.setter
-    def rpc_layer(self, value: str | None) -> None:
-        self._rpc_layer = value
+    def _found_rpc_layer(self) -> str | None:
+        return self._resolvers[0].rpc_layer

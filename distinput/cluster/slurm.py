@@ -3,16 +3,15 @@
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import count, islice, product
+from math import prod
 from typing import Any
 
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import Environ, LaunchedClusterResolver, natural, text
 from distinput.cluster.topology import Sighting
-
-__all__ = ["MOST_HOSTS", "SlurmClusterResolver", "deal_tasks", "expand_counts", "expand_hostlist"]
-
 
 # ----------------------------------------------------------------------------
 # Expands Slurm's short notation for many hosts or numbers.
@@ -49,10 +48,7 @@ def expand_hostlist(hostlist: str) -> list[str]:
             raise _wrong(hostlist, "a name between two commas is empty")
         texts = re.split(r"\[[^\[\]]*\]", name)
         brackets = [list(_numbers(inside, hostlist)) for inside in re.findall(r"\[([^\[\]]*)\]", name)]
-        count = 1
-        for numbers in brackets:
-            count *= len(numbers)
-        if len(hosts) + count > MOST_HOSTS:
+        if len(hosts) + prod(map(len, brackets)) > MOST_HOSTS:
             raise _wrong(hostlist, f"it names more than {MOST_HOSTS} hosts")
         hosts.extend(
             texts[0] + "".join(number + text for number, text in zip(chosen, texts[1:], strict=True))
@@ -168,21 +164,17 @@ class SlurmClusterResolver(LaunchedClusterResolver):
     ) -> None:
         super().__init__(rpc_layer, environ=environ)
         self._jobs = None if jobs is None else dict(jobs)
-        self._port_base = port_base
-        self._gpus_per_node, self._gpus_per_task = gpus_per_node, gpus_per_task
-        self._tasks_per_node = tasks_per_node
-        self._auto_set_gpu = auto_set_gpu
+        self._port_base, self._tasks_per_node = port_base, tasks_per_node
+        self._gpus_per_node, self._gpus_per_task, self._auto_set_gpu = gpus_per_node, gpus_per_task, auto_set_gpu
 
     def cluster_spec(self) -> ClusterSpec:
         spec = super().cluster_spec()
         if self._auto_set_gpu and self._given is None:
-            self._show_gpus()
+            count, local = self.num_accelerators().get("GPU", 0), self.seen().local_rank
+            if count and local is not None:
+                mine = range(local * count, (local + 1) * count)
+                os.environ.setdefault("CUDA_VISIBLE_DEVICES", ",".join(map(str, mine)))
         return spec
-
-    def _show_gpus(self) -> None:
-        count, local = self.num_accelerators().get("GPU", 0), self.seen().local_rank
-        if count and local is not None:
-            os.environ.setdefault("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(local * count, (local + 1) * count))))
 
     def get_task_info(self) -> tuple[str | None, int | None]:
         """(`task_type`, `task_id`) of this process.
@@ -210,8 +202,7 @@ class SlurmClusterResolver(LaunchedClusterResolver):
             raise ValueError(f"slurm: SLURM_PROCID={rank} must be below SLURM_STEP_NUM_TASKS={size}")
         hosts = expand_hostlist(environ.get("SLURM_STEP_NODELIST", ""))
         nodes = self._nodes(rank, size, hosts)
-        local = _local_ranks(nodes)
-        has_nodes = bool(nodes)
+        local, has_nodes = _local_ranks(nodes), bool(nodes)
         addresses = [f"{hosts[n]}:{self._port_base + i}" for n, i in zip(nodes, local, strict=True)] or [""] * size
         spec, task_type, task_id = self._tasks(addresses, rank)
         job = natural(environ, "SLURM_JOB_ID", source) or 0
@@ -227,12 +218,8 @@ class SlurmClusterResolver(LaunchedClusterResolver):
             # Jobs that share a host must not share a port: each gets one of 4,096, as in JAX.
             coordinator=f"{hosts[nodes[0]]}:{61440 + job % 4096}" if has_nodes and self._jobs is None else None,
             restart_count=natural(environ, "SLURM_RESTART_COUNT", source) or 0,
-            words={
-                "rank": f"SLURM_PROCID={rank}",
-                "size": f"SLURM_STEP_NUM_TASKS={size}",
-                "task": f"SLURM_PROCID={rank}",
-                "jobs": f"SLURM_STEP_NUM_TASKS={size}",
-            },
+            words=dict.fromkeys(("rank", "task"), f"SLURM_PROCID={rank}")
+            | dict.fromkeys(("size", "jobs"), f"SLURM_STEP_NUM_TASKS={size}"),
         )
 
     def _nodes(self, rank: int, size: int, hosts: Sequence[str]) -> list[int]:
@@ -302,9 +289,5 @@ def deal_tasks(counts: Sequence[int], plane: int | None = None) -> list[int]:
 
 def _local_ranks(nodes: Sequence[int]) -> list[int]:
     """For every rank its number among the ranks on its host."""
-    seen = [0] * (max(nodes, default=-1) + 1)
-    local = []
-    for node in nodes:
-        local.append(seen[node])
-        seen[node] += 1
-    return local
+    seen: defaultdict[int, Iterator[int]] = defaultdict(count)
+    return [next(seen[node]) for node in nodes]

@@ -9,8 +9,6 @@ from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver, Environ, current, with_rpc_layer
 from distinput.cluster.topology import Sighting
 
-__all__ = ["TFConfigClusterResolver"]
-
 
 class TFConfigClusterResolver(ClusterResolver):
     """Reads the JSON in TF_CONFIG, again at every access.
@@ -46,28 +44,17 @@ class TFConfigClusterResolver(ClusterResolver):
         *,
         environ: Environ | None = None,
     ) -> None:
-        self._task_type = task_type
-        self._task_id = task_id
-        self._rpc_layer = rpc_layer
-        self._environment = environment
-        self._given = environ
+        self._task_type, self._task_id, self._rpc_layer = task_type, task_id, rpc_layer
+        self._environment, self._given = environment, environ
 
     @property
     def environment(self) -> str | None:
         """The environment given when the resolver was made."""
         return self._environment
 
-    @property
-    def task_type(self) -> str | None:
-        """The value given or set, else `task.type` of TF_CONFIG."""
-        if self._task_type is not None:
-            return self._task_type
+    def _found_task_type(self) -> str | None:
         value = self._task().get("type")
         return None if value is None else str(value)
-
-    @task_type.setter
-    def task_type(self, value: str | None) -> None:
-        self._task_type = value
 
     @property
     def task_id(self) -> int | None:
@@ -84,15 +71,9 @@ class TFConfigClusterResolver(ClusterResolver):
     def task_id(self, value: int | None) -> None:
         self._task_id = value
 
-    @property
-    def rpc_layer(self) -> str | None:
-        """The value given or set, else `rpc_layer` of TF_CONFIG."""
-        value = self._config().get("rpc_layer") if self._rpc_layer is None else self._rpc_layer
+    def _found_rpc_layer(self) -> str | None:
+        value = self._config().get("rpc_layer")
         return None if value is None else str(value)
-
-    @rpc_layer.setter
-    def rpc_layer(self, value: str | None) -> None:
-        self._rpc_layer = value
 
     def cluster_spec(self) -> ClusterSpec:
         cluster = self._config().get("cluster", {})

@@ -6,22 +6,6 @@ from dataclasses import dataclass, field
 
 from distinput.cluster.cluster_spec import ClusterSpec
 
-__all__ = [
-    "TASK_TYPES",
-    "Cluster",
-    "Sighting",
-    "checked",
-    "collective_leader",
-    "host_of",
-    "id_in_cluster",
-    "is_chief",
-    "neighbours",
-    "task_at",
-    "worker_addresses",
-    "worker_count",
-]
-
-
 # ----------------------------------------------------------------------------
 # The role of a task in its cluster: its number among the workers, their number, and the leader.
 #

@@ -6,11 +6,8 @@ from typing import Any, Self
 
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver, with_rpc_layer
-from distinput.errors import EngineMissing
-from distinput.tpu.system import TPUSystemMetadata, initialize_tpu_system, system_metadata
+from distinput.tpu.system import TPUSystemMetadata, initialize_tpu_system, jax_for, system_metadata
 from distinput.tpu.topology import HardwareFeatures, Topology
-
-__all__ = ["TPUClusterResolver"]
 
 _LOCAL = ("", "local")
 
@@ -86,21 +83,15 @@ class TPUClusterResolver(ClusterResolver):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # it describes the same devices
 
-    @property
-    def task_id(self) -> int | None:
-        """The number of this process, as it was set, else as JAX numbers it. It can be set."""
-        return int(_jax().process_index()) if self._task_id is None else self._task_id
-
-    @task_id.setter
-    def task_id(self, value: int | None) -> None:
-        self._task_id = value
+    def _found_task_id(self) -> int | None:
+        return int(jax_for("TPUClusterResolver").process_index())
 
     def cluster_spec(self) -> ClusterSpec:
         """A task for each process; empty for a program of one process.
 
         JAX knows the address at which the processes meet, on the host of the first one; the others are empty strings.
         """
-        processes = int(_jax().process_count())
+        processes = int(jax_for("TPUClusterResolver").process_count())
         if processes == 1:
             return ClusterSpec({})
         jobs = {self._task_type or "worker": [_meeting_address(), *[""] * (processes - 1)]}
@@ -183,15 +174,6 @@ class TPUClusterResolver(ClusterResolver):
         Source: `tf.distribute.cluster_resolver.TPUClusterResolver.tpu_hardware_feature`.
         """
         return None if self._topology is None else self._topology.features
-
-
-def _jax() -> Any:
-    try:
-        return import_module("jax")
-    except ImportError as error:
-        raise EngineMissing(
-            f"TPUClusterResolver: needs JAX, which is not installed ({error}); use `pip install 'distinput[jax]'`"
-        ) from error
 
 
 def _meeting_address() -> str:

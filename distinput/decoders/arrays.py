@@ -16,21 +16,6 @@ import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError
 
-__all__ = [
-    "MOST_BYTES",
-    "MalformedArchive",
-    "MalformedArray",
-    "NpyHeader",
-    "ObjectsError",
-    "content_of",
-    "decode_npy",
-    "decode_npz",
-    "npy_array",
-    "npy_header",
-    "reading_archive",
-]
-
-
 # ----------------------------------------------------------------------------
 # The header of a NumPy array file, and the errors of what reads such files; nothing is unpickled.
 # ----------------------------------------------------------------------------

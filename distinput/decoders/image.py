@@ -15,19 +15,6 @@ from distinput.errors import EngineMissing, InvalidArgumentError, UnimplementedE
 from distinput.kernels.kernel import renewed
 from distinput.values.buffers import empty
 
-__all__ = [
-    "MOST_PIXELS",
-    "decode_gray",
-    "decode_image",
-    "decode_jpeg",
-    "decode_png",
-    "decode_rgb",
-    "orientation_of_exif",
-    "orientation_of_jpeg",
-    "turned",
-]
-
-
 # ----------------------------------------------------------------------------
 # How a camera was held, as an image says it (EXIF), and the pixels turned accordingly.
 #

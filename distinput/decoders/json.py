@@ -9,8 +9,6 @@ import numpy as np
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.values.spec import TensorSpec
 
-__all__ = ["decode_json"]
-
 _ALLOWED: dict[str, set[type]] = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
 """The types in a document that become a kind of dtype."""
 

@@ -12,8 +12,6 @@ from distinput.decoders.json import decode_json
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.values.spec import TensorSpec
 
-__all__ = ["MemberDecoder", "decode_bytes", "decode_class", "decode_text"]
-
 
 @dataclass(frozen=True, eq=False)
 class MemberDecoder:

@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["GREETING_SECONDS", "MOST_STRANGERS", "Door", "Visitor"]
-
 GREETING_SECONDS = 10.0
 """How long a stranger may take to greet."""
 MOST_STRANGERS = 64

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from types import FrameType
 from typing import Any, Self
@@ -23,18 +24,6 @@ from distinput.distribute.core.contexts import modes
 from distinput.distribute.core.replicas import Peers
 from distinput.errors import CollectiveError, FailedPreconditionError
 from distinput.run.threads import Closing
-
-__all__ = [
-    "EXIT_CODE",
-    "LATENCY",
-    "Alignment",
-    "Notice",
-    "PreemptionCheckpointHandler",
-    "PreemptionWatcher",
-    "SaveDecision",
-    "TerminationConfig",
-]
-
 
 # ----------------------------------------------------------------------------
 # The notice that this process must end soon: SIGTERM, or what a function of the user detects; and who tells others.
@@ -145,14 +134,13 @@ _signals = _Signals()
 def _ask_again_and_again(ask: Callable[[], bool], watched: "ref[Notice]", closed: threading.Event) -> None:
     """The thread's loop, until the notice is closed or dropped."""
     while not closed.is_set() and watched() is not None:
-        error, found = None, False
         try:
-            found = bool(ask())
+            found: bool | Exception = bool(ask())
         except Exception as raised:  # noqa: BLE001 - raised again in the training loop
-            error = raised
+            found = raised
         notice = watched()
-        if notice is not None and error is not None:
-            notice.error = error
+        if notice is not None and isinstance(found, Exception):
+            notice.error = found
             return
         if notice is not None and found:
             notice.arrived()
@@ -599,7 +587,8 @@ class PreemptionCheckpointHandler(Closing):
             self._checkpoint._release_positions()
         self._save_seconds = time.monotonic() - began
         path = path or self._manager.latest_checkpoint  # this step was saved already
-        who = self._named(decision)
+        who = "several workers" if decision.worker is None else f"worker {decision.worker}"
+        who = who if self._size > 1 else "this process"
         text = self._notice.text if self._notice is not None else "a notice"
         if not decision.final:
             self._saved_at = time.monotonic()
@@ -611,16 +600,11 @@ class PreemptionCheckpointHandler(Closing):
         self._saved_at = None
         self._ending = True
         try:
-            (self._config.exit_fn or _exit)()
+            (self._config.exit_fn or partial(sys.exit, EXIT_CODE))()
         except SystemExit as end:
             end.agreed = True  # type: ignore[attr-defined]  # every worker ends here, so none has to be told
             raise
         self._ending = False
-
-    def _named(self, decision: SaveDecision) -> str:
-        if self._size == 1:
-            return "this process"
-        return "several workers" if decision.worker is None else f"worker {decision.worker}"
 
     def _save(self, *args: Any, **kwargs: Any) -> Any:
         if self._config.save_fn is not None:
@@ -641,7 +625,3 @@ def _manager_of(given: Any, folder: str | os.PathLike[str] | None) -> Any:
             "PreemptionCheckpointHandler: a Checkpoint needs a checkpoint_dir; or give a CheckpointManager"
         )
     return given._managed_in(folder, _KEPT)
-
-
-def _exit() -> None:
-    sys.exit(EXIT_CODE)

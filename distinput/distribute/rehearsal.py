@@ -13,8 +13,6 @@ from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.plan.check import at_least
 from distinput.run.threads import mapped
 
-__all__ = ["rehearse"]
-
 T = TypeVar("T")
 
 

@@ -8,35 +8,17 @@ have them where the program that wrote them added them; those that are written h
 import struct
 import zlib
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.kernels.checksums import masked_crc32c
+from distinput.names.lazy import library
 
-__all__ = [
-    "CODECS",
-    "CUT_SHORT",
-    "ArrowDecoder",
-    "ArrowEncoder",
-    "Bz2Decoder",
-    "Codec",
-    "Compression",
-    "Decoder",
-    "Deflater",
-    "Encoder",
-    "Inflater",
-    "Read",
-    "SnappyDecoder",
-    "SnappyEncoder",
-    "ZlibDecoder",
-    "ZlibEncoder",
-    "as_compression",
-    "bz2_encoder",
-    "compression_of",
-]
-
+bz2 = library("bz2")  # not in every build of Python
+pa = library("pyarrow")
 
 # ----------------------------------------------------------------------------
 # Decoders and encoders of zlib, bzip2, and what pyarrow has: ZSTD and LZ4.
@@ -131,7 +113,7 @@ class Bz2Decoder:
     """
 
     def __init__(self, read: Read) -> None:
-        self._read, self._stream = read, _bz2().BZ2Decompressor()
+        self._read, self._stream = read, bz2.BZ2Decompressor()
         self._begun = False
 
     @property
@@ -144,7 +126,7 @@ class Bz2Decoder:
                 data = self._stream.unused_data or self._read(_READ_BYTES)
                 if not data:
                     return b""
-                self._stream = _bz2().BZ2Decompressor()
+                self._stream = bz2.BZ2Decompressor()
             else:
                 data = self._read(_READ_BYTES) if self._stream.needs_input else b""
                 if self._stream.needs_input and not data:
@@ -168,9 +150,8 @@ class ArrowDecoder:
     waiting: ClassVar[int] = 0  # pyarrow does not tell
 
     def __init__(self, codec: str, read: Read) -> None:
-        import pyarrow as pa
-
-        self._stream: Any = pa.CompressedInputStream(pa.PythonFile(_Readable(read), mode="r"), codec)
+        file = SimpleNamespace(read=read, closed=False, close=lambda: None)
+        self._stream: Any = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec)
 
     def decode(self, most: int) -> bytes:
         try:
@@ -179,18 +160,6 @@ class ArrowDecoder:
             if "Truncated" in str(error):
                 raise EOFError(CUT_SHORT) from error
             raise
-
-
-class _Readable:
-    """What pyarrow takes for a file."""
-
-    closed = False
-
-    def __init__(self, read: Read) -> None:
-        self.read = read
-
-    def close(self) -> None:
-        """The file is its opener's."""
 
 
 class ZlibEncoder:
@@ -216,7 +185,7 @@ class ZlibEncoder:
 
 class _Bz2Encoder:
     def __init__(self, level: int) -> None:
-        self._stream = _bz2().BZ2Compressor(level)
+        self._stream = bz2.BZ2Compressor(level)
 
     def encode(self, data: bytes | memoryview) -> bytes:
         made: bytes = self._stream.compress(data)
@@ -244,8 +213,6 @@ class ArrowEncoder:
     """
 
     def __init__(self, codec: str, level: int) -> None:
-        import pyarrow as pa
-
         self._codec: Any = pa.Codec(codec, compression_level=None if level == -1 else level)
 
     def encode(self, data: bytes | memoryview) -> bytes:
@@ -256,12 +223,6 @@ class ArrowEncoder:
 
     def finish(self) -> bytes:
         return b""
-
-
-def _bz2() -> Any:
-    import bz2  # not in every build of Python
-
-    return bz2
 
 
 # ----------------------------------------------------------------------------
@@ -378,8 +339,6 @@ class SnappyEncoder:
 
 
 def _codec() -> Any:
-    import pyarrow as pa
-
     return pa.Codec("snappy")
 
 

@@ -14,23 +14,6 @@ from distinput.files.paths import UNFINISHED, below, file_system, list_matching,
 from distinput.files.source import naming, open_binary
 from distinput.values.spec_json import MalformedJson, json_value, member
 
-__all__ = [
-    "MANIFEST",
-    "check_inside",
-    "join_path",
-    "leads_out",
-    "list_files",
-    "make_folder",
-    "named_files",
-    "names_in",
-    "open_inside",
-    "plain_name",
-    "remove_file",
-    "split_path",
-    "without_notes",
-]
-
-
 # ----------------------------------------------------------------------------
 # Folders, local or behind a URL: make one, list its files, remove files; and joining names to paths.
 # ----------------------------------------------------------------------------

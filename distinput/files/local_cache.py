@@ -18,9 +18,6 @@ from typing import Any, Self
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.kernels.cache import is_own
 
-__all__ = ["BLOCK_BYTES", "FileLock", "LocalCache", "LocalFile", "cache_remote", "has_name", "local_cache", "locked"]
-
-
 # ----------------------------------------------------------------------------
 # Locks between processes: a lock on an open file, which the system releases when its process ends, however it ends.
 # ----------------------------------------------------------------------------

@@ -22,9 +22,6 @@ from distinput.files.source import naming, open_binary, size_of, version_of
 from distinput.url_secrets import printed_without_secrets, public_url
 from distinput.values.spec_json import MalformedJson, json_value, member
 
-__all__ = ["MOST_REMOTE", "MOST_STAMPS", "FileTable", "NamesFingerprint", "load_manifest", "save_manifest"]
-
-
 # ----------------------------------------------------------------------------
 # Many files as a few arrays: a million names take no more memory than their characters.
 # ----------------------------------------------------------------------------

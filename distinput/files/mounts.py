@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 else:
     object_stores = later("distinput.files.object_store")  # obstore is for those who read stores
 
-__all__ = ["Mount", "Storage", "bind", "mount", "mounted", "object_store", "stored", "unmount"]
-
 
 @printed_without_secrets
 @dataclass(frozen=True, eq=False)

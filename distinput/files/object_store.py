@@ -16,11 +16,11 @@ from fsspec import AbstractFileSystem
 from fsspec.spec import AbstractBufferedFile
 
 from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.names.lazy import library
 from distinput.run.threads import mapped
 from distinput.url_secrets import of_url, without_secrets
 
-__all__ = ["PART_BYTES", "MultipartUpload", "ObjectStoreFiles"]
-
+obstore = library("obstore")
 
 # ----------------------------------------------------------------------------
 # An object of obstore that is uploaded in parts while it is written, so that a few parts of it are in memory at a time.
@@ -85,8 +85,6 @@ class MultipartUpload:
         self._thread.join()
 
     def _run(self) -> None:
-        import obstore
-
         try:
             obstore.put(
                 self._store,
@@ -152,8 +150,6 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         return str(path).strip("/")
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        import obstore
-
         key = self._strip_protocol(path)
         try:
             with self.naming(key):
@@ -174,8 +170,6 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         Raises:
           OSError: the file ends before `start`, is empty, or is not there.
         """
-        import obstore
-
         key = self._strip_protocol(path)
         with self.naming(key):
             got = obstore.get(self._store, key, options={"range": (start, stop)})
@@ -188,8 +182,6 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
           OSError: the file is empty, or not there.
           UnimplementedError: the store does not know the end of an object, such as Azure; it is not asked again.
         """
-        import obstore
-
         if not self._knows_ends:
             raise UnimplementedError(f"{self._shown}{path}: its store sends no last bytes")
         key = self._strip_protocol(path)
@@ -218,8 +210,6 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         return mapped(part, ranges, _OBJECT_STORE_AT_A_TIME, "distinput-ranges")
 
     def _listed(self, key: str) -> list[dict[str, Any]]:
-        import obstore
-
         if self.is_web:
             return []
         with self.naming(key):
@@ -245,8 +235,6 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
             raise self._unlisted(path)
         if maxdepth is not None or withdirs:
             return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail)
-        import obstore
-
         key, found = self._strip_protocol(path), dict[str, Any]()
         with self.naming(key):  # all keys that begin so, without a request for each folder
             for objects in obstore.list(self._store, f"{key}/" if key else None):
@@ -272,8 +260,6 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         self, paths: Any, starts: Any, ends: Any, max_gap: Any = None, on_error: str = "return", **_: Any
     ) -> list[Any]:
         """Ranges of one file, or of several: buffers, and in the place of one that failed its error."""
-        import obstore
-
         results: list[Any] = [b""] * len(paths)
         files: dict[str, list[int]] = {}
         for i, path in enumerate(paths):
@@ -308,16 +294,12 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         return self._open(path, mode)
 
     def rm_file(self, path: str) -> None:
-        import obstore
-
         key = self._strip_protocol(path)
         self.info(key)
         with self.naming(key):
             obstore.delete(self._store, key)
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
-        import obstore
-
         with self.naming(path1):
             obstore.copy(self._store, self._strip_protocol(path1), self._strip_protocol(path2))
 
@@ -386,8 +368,6 @@ class _Writer:
         """Nothing can be seen of an object before it is complete."""
 
     def close(self) -> None:
-        import obstore
-
         if self.closed:
             return
         self.closed = True

@@ -14,20 +14,6 @@ from distinput.files.retries import DEFAULT, persistently
 from distinput.run.threads import mapped
 from distinput.url_secrets import cut_from_logs
 
-__all__ = [
-    "UNFINISHED",
-    "as_paths",
-    "ask_each",
-    "below",
-    "check_not_forked",
-    "expand_braces",
-    "file_system",
-    "globbed",
-    "list_matching",
-    "local_path",
-]
-
-
 # ----------------------------------------------------------------------------
 # Braces in patterns of paths: `{a,b}` and `{000..127}` stand for several names, as in a shell.
 # ----------------------------------------------------------------------------

@@ -15,24 +15,6 @@ from distinput.files.retries import DEFAULT, ShortAnswerError, persistently
 from distinput.run.threads import mapped
 from distinput.url_secrets import public_url
 
-__all__ = [
-    "AT_A_TIME",
-    "PIECE_BYTES",
-    "BytesLike",
-    "FileMetadata",
-    "asked",
-    "changed",
-    "described_range",
-    "described_ranges",
-    "facts_in",
-    "facts_of",
-    "fetch",
-    "is_web",
-    "ranges_of",
-    "remote_size",
-]
-
-
 # ----------------------------------------------------------------------------
 # Which version of a remote file an answer is of, so that what is read of a file is of one version.
 # ----------------------------------------------------------------------------

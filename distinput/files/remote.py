@@ -18,8 +18,6 @@ from distinput.files.local_cache import local_cache
 from distinput.files.range_requests import AT_A_TIME, PIECE_BYTES, BytesLike, FileMetadata, asked, facts_of, fetch
 from distinput.run.threads import Pool, Task
 
-__all__ = ["RemoteFile", "RemoteStream", "near"]
-
 _AHEAD_BYTES = 4 * PIECE_BYTES  # the most that a stream reads ahead
 _SMALL_BYTES = 512 << 10  # a stream that reads ahead less makes one request at a time
 _LEAST_BYTES = 64 << 10  # of a piece, where many files are read by turns

@@ -14,8 +14,6 @@ from typing import Any, Generic, TypeVar
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.url_secrets import scrub, without_secrets
 
-__all__ = ["DEFAULT", "Retries", "ShortAnswerError", "persistently", "transient", "what_failed"]
-
 T = TypeVar("T")
 
 _NETWORK = ("aiohttp.", "azure.", "botocore.", "gcsfs.", "google.", "http.client", "httpx.", "requests.", "urllib3.")

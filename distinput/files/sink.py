@@ -23,9 +23,6 @@ from distinput.files.source import naming
 from distinput.kernels.checksums import crc32
 from distinput.run.threads import Ending
 
-__all__ = ["WRITTEN_ALONE", "Sink", "Unfinished", "Upload"]
-
-
 # ----------------------------------------------------------------------------
 # Unfinished files: written under a hidden name beside the final one, which no pattern matches.
 #

@@ -36,35 +36,6 @@ from distinput.run.threads import Closing, Pool
 from distinput.url_secrets import scrub
 from distinput.values.buffers import Buffers, Bytes
 
-__all__ = [
-    "EMPTY",
-    "HINTS",
-    "DescribedBytes",
-    "FileStream",
-    "beginning",
-    "beginning_with",
-    "begun",
-    "begun_within",
-    "check_unchanged",
-    "ending",
-    "naming",
-    "open_binary",
-    "open_ranges",
-    "read_range",
-    "read_spans",
-    "read_whole",
-    "refuse_pipe",
-    "room_for",
-    "size_of",
-    "stamp_of",
-    "stamped",
-    "telling",
-    "version_of",
-    "wanted_until",
-    "within",
-]
-
-
 # ----------------------------------------------------------------------------
 # What a server says of a file, and the bytes at one of its ends: one request for both, where the file system makes such.
 # ----------------------------------------------------------------------------

@@ -14,9 +14,6 @@ from distinput.files.sink import Sink
 from distinput.files.source import EMPTY, naming, read_whole, stamp_of
 from distinput.values.buffers import Bytes
 
-__all__ = ["mapped", "matching_files", "read_file", "write_file"]
-
-
 # ----------------------------------------------------------------------------
 # Whole files at once: `read_file`, `write_file` and `matching_files`.
 # ----------------------------------------------------------------------------

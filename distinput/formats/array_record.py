@@ -13,13 +13,11 @@ from distinput.columns.column import Ints, Strings
 from distinput.errors import DataLossError, EngineMissing, UnimplementedError
 from distinput.files.paths import local_path
 from distinput.files.source import stamp_of
-from distinput.formats.format import BLOCK_ROWS, Position, cut_rows
+from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position, cut_rows
 from distinput.formats.tables import CountedTable
 from distinput.kernels.kernel import renewed
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
-
-__all__ = ["ArrayRecords"]
 
 _LOOKED_AT = 16  # records read at first, to estimate the size of the others
 
@@ -53,9 +51,7 @@ class ArrayRecords(CountedTable):
     def opened(self, path: str) -> "_Opened":
         return _opened(path, stamp_of(path))
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, file = self.first_row(path, position), self.opened(path)
         rows = file.rows
         self.check_row(path, row, rows)

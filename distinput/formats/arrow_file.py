@@ -18,22 +18,12 @@ from distinput.files.paths import local_path
 from distinput.files.source import check_unchanged, open_ranges, read_range, read_spans, size_of
 from distinput.files.whole_files import mapped
 from distinput.formats.tables import check_columns, checked_batch, naming_damage, table_spec
+from distinput.names.lazy import library
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec
 
-__all__ = [
-    "MAGIC",
-    "ArrowFile",
-    "Batches",
-    "MalformedMessageError",
-    "arrow_file",
-    "batches_of_file",
-    "batches_of_stream",
-    "check_end_of_stream",
-    "is_file",
-    "reading_batch",
-]
-
+pa = library("pyarrow")
+ipc = library("pyarrow.ipc")
 
 # ----------------------------------------------------------------------------
 # The locations and row counts of the record batches of an Arrow IPC file or stream, found without reading values.
@@ -388,9 +378,6 @@ class ArrowFile:
     @contextmanager
     def _opened(self, fields: list[int] | None) -> Iterator[Any]:
         """A pyarrow reader of the fields with these numbers; None: all."""
-        import pyarrow as pa
-        from pyarrow import ipc
-
         source = (
             pa.py_buffer(self.whole) if self.whole is not None else open_ranges(self.path, in_order=not self.listed)
         )
@@ -485,9 +472,6 @@ class ArrowFile:
         assert self.whole is not None
         if self.batches.dictionaries:
             return next(batch for found, batch in self.each(0) if found == number)
-        import pyarrow as pa
-        from pyarrow import ipc
-
         start, size = int(self.batches.starts[number]), int(self.batches.sizes[number])
         message = self.whole[start : start + size]
         with reading_batch(self.path, f"record batch {number}"):

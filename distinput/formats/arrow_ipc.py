@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow IPC files and streams: every row is a record, a dict of the requested columns."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from os import PathLike
@@ -21,7 +21,7 @@ from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import size_of, stamp_of
 from distinput.formats.arrow_file import ArrowFile, Batches, arrow_file, reading_batch
-from distinput.formats.format import Fragment, Position, cut_rows
+from distinput.formats.format import Fragment, PlacedBlocks, Position, cut_rows
 from distinput.formats.tables import (
     Conforming,
     ConformingTable,
@@ -39,8 +39,6 @@ from distinput.formats.tables import (
 from distinput.plan.check import normalized
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec, TensorSpec
-
-__all__ = ["ArrowIpc", "ConformingArrow", "write_arrow"]
 
 _KEPT_BYTES = 64 << 20  # of decoded batches cached for `fetch`
 _UNKNOWN, _ELSEWHERE = -1, -2  # special values in `ArrowFile.places`
@@ -82,13 +80,10 @@ class ArrowIpc(TableFormat):
     [{'x': 0, 'y': b'a'}, {'x': 1, 'y': b''}, {'x': 2, 'y': b'ccc'}]
     """
 
-    has_columns: ClassVar[bool] = True
+    has_columns = maps = lists_fragments = one_version = True
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".arrows", ".feather", ".ipc")
     marks: ClassVar[tuple[bytes, ...]] = (b"ARROW1", b"\xff\xff\xff\xff")
     name: ClassVar[str] = "arrow"
-    maps: ClassVar[bool] = True
-    lists_fragments: ClassVar[bool] = True
-    one_version: ClassVar[bool] = True
     columns: Sequence[str] | None = None
     nulls: Any = "error"
     trusted: bool = False
@@ -167,9 +162,7 @@ class ArrowIpc(TableFormat):
         spans = zip(pairwise(batches.ends.tolist()), batches.sizes.tolist(), strict=True)
         return [Fragment(path, {"row": a}, {"row": b}, b - a, size) for (a, b), size in spans]
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         begin = self.first_row(path, position)
         file, row = self._file(path), 0
         for number, batch in file.each(begin):

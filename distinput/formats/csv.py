@@ -20,10 +20,12 @@ from distinput.formats.text_records import MARK, MOST_RECORD_BYTES, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import MULTILINE, RETURN, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, OK, TEXT, plain_csv
+from distinput.names.lazy import library
 from distinput.plan.check import normalized
 
-__all__ = ["Csv", "PlainRows", "first_record"]
-
+pa = library("pyarrow")
+csv = library("pyarrow.csv")
+types = library("pyarrow.types")
 
 # ----------------------------------------------------------------------------
 # Rows of plain CSV without pyarrow: by one compiled pass over the text, see `kernels.plain_csv`.
@@ -60,8 +62,6 @@ class PlainRows:
           quote: the byte around quoted values; -1: nothing is quoted.
           inferred: the names of columns whose types may change no number.
         """
-        import pyarrow as pa
-
         known = {pa.int64(): INT64, pa.float64(): FLOAT64, pa.float32(): FLOAT32, pa.int32(): INT32, pa.binary(): TEXT}
         kinds = {field.name: known.get(field.type) for field in schema}
         if not kinds or None in kinds.values() or not set(kinds) <= set(names):
@@ -162,8 +162,6 @@ class Csv(TextTable):
             self._check_types(self.schema)
 
     def _check_types(self, schema: RowSchema) -> None:
-        import pyarrow as pa
-
         of_kind = {field.type: field.name for field in schema.arrow}
         for kind, name in of_kind.items():
             try:
@@ -266,8 +264,6 @@ class Csv(TextTable):
         return rows.columns(data, count)
 
     def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
-        import pyarrow as pa
-
         names = list(head.names)
         texts = [name for name, *_ in schema.nulls if pa.types.is_binary(schema.arrow.field(name).type)]
         batch = self._read(data, names, schema.arrow, missing=bool(texts))
@@ -284,15 +280,11 @@ class Csv(TextTable):
 
     def _texts(self, data: Any, names: list[str], wanted: list[str]) -> Any:
         """Columns as they are written."""
-        import pyarrow as pa
-
         return self._read(data, names, pa.schema([(name, pa.binary()) for name in wanted]))
 
     @staticmethod
     def _at_risk(data: Any, batch: Any, inferred: Collection[str]) -> list[str]:
         """The columns of which values may have been changed."""
-        from pyarrow import types
-
         whole = None  # whether there are such numbers in the text, which takes time to tell
         found = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -315,9 +307,6 @@ class Csv(TextTable):
           schema: of those to read.
           missing: whether text without quotes may be a missing value.
         """
-        import pyarrow as pa
-        from pyarrow import csv
-
         convert: dict[str, Any] = {"check_utf8": False}
         if bytes(data[:3]) == MARK:
             data = b"\n" + bytes(data)  # in the middle of a file it is text, but pyarrow would leave it out
@@ -336,9 +325,6 @@ class Csv(TextTable):
         return table.combine_chunks().to_batches()[0] if len(table) else without_rows(table.schema)
 
     def infer(self, data: Bytes, head: Head, path: str, stated: RowSchema | None) -> RowSchema | None:
-        import pyarrow as pa
-        from pyarrow import types
-
         if not head.names:
             return None
         names, field_types = list(head.names), {field.name: field.type for field in stated.arrow} if stated else {}
@@ -359,9 +345,6 @@ class Csv(TextTable):
 
     def _inferred_types(self, data: Any, names: list[str], found: Any, known: Mapping[str, Any]) -> dict[str, Any]:
         """The types of columns by name: those that are known, or those of a record batch where no value is changed by them."""
-        import pyarrow as pa
-        from pyarrow import types
-
         kinds = {}
         for name, kind in zip(found.schema.names, found.schema.types, strict=True):
             plain = types.is_int64(kind) or types.is_float64(kind) or types.is_boolean(kind) or types.is_null(kind)
@@ -376,8 +359,6 @@ class Csv(TextTable):
 
     def _read_good(self, data: Bytes, head: Head) -> tuple[Bytes, Any]:
         """The records before the first one that has another number of values: as they are, and as a record batch."""
-        import pyarrow as pa
-
         names = list(head.names)
         good, bad = 0, self.scan(data, 0, len(data), len(data))[0]
         text, found = data[:0], None
@@ -393,8 +374,6 @@ class Csv(TextTable):
         return text, without_rows(pa.schema([(name, pa.binary()) for name in names])) if found is None else found
 
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
-        import pyarrow as pa
-
         names = list(head.names)
         try:
             texts = self._read(record, names, pa.schema([(name, pa.binary()) for name in names]))
@@ -446,9 +425,6 @@ def first_record(
       FailedPreconditionError: the file is a pipe.
       DataLossError: the header does not end.
     """
-    import pyarrow as pa
-    from pyarrow import csv
-
     del stamp
     refuse_pipe(path)
     reader = Csv(column_names=(), header=header, delimiter=delimiter, quote_char=quote)

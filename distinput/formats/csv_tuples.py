@@ -22,12 +22,13 @@ from distinput.formats.text_records import MARK, Bytes, Head, TextPiece
 from distinput.formats.text_table import BadRecordError, Decoded, TextTable
 from distinput.kernels.lines import BLANKS, MULTILINE, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, TEXT
+from distinput.names.lazy import library
 from distinput.plan.check import normalized
 from distinput.values.leaves import STRING, as_leaf
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["CsvTuples", "FieldError", "decode_csv", "fields_of", "record_values", "splits_as_tensorflow"]
-
+pa = library("pyarrow")
+csv = library("pyarrow.csv")
 
 # ----------------------------------------------------------------------------
 # Fields of CSV as TensorFlow reads them, one record at a time: the rule that the quick way of `csv_tuples` has to keep.
@@ -104,8 +105,6 @@ def _converted(field: bytes, dtype: np.dtype[Any]) -> Any:
 
 def _nearest(text: str, dtype: np.dtype[Any]) -> Any:
     """The number of this type that is nearest to a decimal one, which is rounded once."""
-    import pyarrow as pa
-
     try:
         return dtype.type(pa.array([text.removeprefix("+")]).cast(pa.from_numpy_dtype(dtype))[0].as_py())
     except pa.ArrowInvalid:  # beyond the largest number, or "5."
@@ -478,9 +477,6 @@ class CsvTuples(TextTable):
         Raises:
           pyarrow.ArrowInvalid, FieldError, BadRecordError: a record is not as plain as that.
         """
-        import pyarrow as pa
-        from pyarrow import csv
-
         first = data[: self.scan(data, 0, len(data), 1)[1]].tobytes()
         whole = len(self._fields(first))
         if whole > 1 and count > self._full_lines(data):
@@ -507,8 +503,6 @@ class CsvTuples(TextTable):
         return table.combine_chunks().to_batches()[0]
 
     def _block(self, data: Bytes, count: int, head: Head) -> ColumnBlock:
-        import pyarrow as pa
-
         columns = self._plain_columns(data, count)
         if columns is not None:
             return ColumnBlock(self._spec.structure, columns, count)

@@ -2,7 +2,7 @@
 """Elements of any spec in Arrow IPC files, exactly as they were: what `save`, `snapshot` and a cache on disk write and read."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -17,31 +17,13 @@ from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, RaggedBa
 from distinput.columns.regroup import column_of, loose_rows
 from distinput.errors import DataLossError
 from distinput.formats.arrow_ipc import ArrowIpc
-from distinput.formats.format import Fragment, Position
+from distinput.formats.format import Fragment, PlacedBlocks, Position
 from distinput.formats.tables import TableFormat
 from distinput.values.leaves import STRING, as_leaf, is_ragged, shape_of, zero
 from distinput.values.nest import Structure
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import LeafSpec, OptionalSpec, RaggedTensorSpec, Spec, TensorSpec, no_rows
 from distinput.values.spec_json import leaves_of_json, spec_of_json
-
-__all__ = [
-    "LISTS",
-    "OPTIONAL",
-    "PLAIN",
-    "SHAPED",
-    "SPLIT",
-    "Elements",
-    "column_names",
-    "decoded",
-    "encoded",
-    "encoding_of",
-    "stored",
-    "stored_block",
-    "stored_elements",
-    "stored_spec",
-]
-
 
 # ----------------------------------------------------------------------------
 # Leaves of any dtype and shape as columns that Arrow has types for, and back, exactly.
@@ -330,8 +312,7 @@ class Elements(TableFormat):
 
     name: ClassVar[str] = "elements"
     spec_from_file: ClassVar[bool] = False
-    maps: ClassVar[bool] = True
-    lists_fragments: ClassVar[bool] = True
+    maps = lists_fragments = True
     layout: str
     given: Spec | None = None
 
@@ -386,9 +367,7 @@ class Elements(TableFormat):
     def fragments(self, path: str) -> list[Fragment]:
         return _ARROW.fragments(path)
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         self.check_spec(path, self.spec(path))
         for block, after in _ARROW.read_groups(path, position, size, given):
             yield self._elements(path, block), after

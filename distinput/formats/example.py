@@ -48,22 +48,6 @@ from distinput.kernels.protobuf import MalformedError
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING
 
-__all__ = [
-    "KINDS",
-    "ExampleParser",
-    "Lists",
-    "Messages",
-    "batch_value",
-    "contiguous",
-    "fixed_values",
-    "parse_example",
-    "parse_examples",
-    "parse_single_example",
-    "variable_values",
-    "with_defaults",
-]
-
-
 # ----------------------------------------------------------------------------
 # Decoding one feature of many `tf.train.Example` messages into a column, from the locations of its lists.
 #

@@ -15,24 +15,6 @@ from distinput.kernels.protobuf import MalformedError, read_fields
 from distinput.values.leaves import STRING
 from distinput.values.spec_json import MalformedJson, items_of, json_value, of_kind
 
-__all__ = [
-    "decode_example",
-    "decode_json_example",
-    "decode_sequence_example",
-    "encode_example",
-    "encode_examples",
-    "encode_sequence_example",
-    "field",
-    "fields_of",
-    "list_of",
-    "lists_of",
-    "message_of",
-    "values_of",
-    "varint",
-    "with_joined_lists",
-]
-
-
 # ----------------------------------------------------------------------------
 # Encoding `tf.train.Example` messages, and normalizing unusual ones, without the protobuf library.
 # ----------------------------------------------------------------------------

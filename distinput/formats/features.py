@@ -17,32 +17,6 @@ from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec
 
-__all__ = [
-    "Composed",
-    "Feature",
-    "Features",
-    "FixedLenFeature",
-    "FixedLenSequenceFeature",
-    "KeyValues",
-    "RaggedFeature",
-    "RowLengths",
-    "RowLimits",
-    "RowSplits",
-    "RowStarts",
-    "SparseFeature",
-    "UniformRowLength",
-    "ValueRowIds",
-    "VarLenFeature",
-    "as_feature_array",
-    "checked_features",
-    "composed",
-    "features_spec",
-    "is_composed",
-    "message_key",
-    "plain_features",
-]
-
-
 # ----------------------------------------------------------------------------
 # Declarations of the features to parse from `tf.train.Example` messages, as in TensorFlow.
 # ----------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of records of equal length, optionally between a header and a footer."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -14,11 +13,9 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.manifest import FileTable
 from distinput.files.source import FileStream, read_spans, size_of
-from distinput.formats.format import Fragment, Position
+from distinput.formats.format import Fragment, PlacedBlocks, Position
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.values.nest import LEAF
-
-__all__ = ["FixedLengthRecords"]
 
 _FRAGMENT_BYTES = 1 << 20
 
@@ -47,9 +44,7 @@ class FixedLengthRecords(SpanFormat):
     """
 
     name: ClassVar[str] = "fixed_length"
-    ends_exactly: ClassVar[bool] = True
-    counts_rows: ClassVar[bool] = True
-    fetches: ClassVar[bool] = True
+    ends_exactly = counts_rows = fetches = True
     record_bytes: int
     header_bytes: int = 0
     footer_bytes: int = 0
@@ -123,7 +118,7 @@ class FixedLengthRecords(SpanFormat):
         starts = self.record_bytes * np.arange(len(wanted))
         return ColumnBlock(LEAF, [Strings(data, starts, np.full(len(wanted), self.record_bytes))], len(wanted))
 
-    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+    def read_until(self, path: str, position: Position, stop: Position) -> PlacedBlocks:
         end = self.header_bytes + stop["row"] * self.record_bytes + self.footer_bytes
         return self._read(path, position, None if self.compression else end)
 

@@ -20,9 +20,6 @@ from distinput.files.source import read_range, size_of
 from distinput.url_secrets import printed_without_secrets
 from distinput.values.spec import Spec
 
-__all__ = ["BLOCK_ROWS", "END", "Format", "Fragment", "Fragments", "Portion", "Position", "check_position", "cut_rows"]
-
-
 # ----------------------------------------------------------------------------
 # A portion: rows of a file that are decoded together, possibly before they are requested.
 # ----------------------------------------------------------------------------
@@ -78,6 +75,9 @@ class Portion:
 
 Position = dict[str, Any]
 """The position of a reader in a file: a small JSON object. `row` is the number of the next record."""
+
+PlacedBlocks = Iterator[tuple[Block, Position]]
+"""Blocks of records, each with the position after it."""
 
 BLOCK_ROWS = 32768
 """The most rows in a block that a format yields."""
@@ -228,7 +228,7 @@ class Format(ABC):
         return [path for path in paths if path not in left]
 
     @abstractmethod
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         """The records from a position to the end of the file, each block with the position after it.
 
         Records before a damaged one are yielded before the error is raised. Closing the generator closes the file.
@@ -242,9 +242,7 @@ class Format(ABC):
           DataLossError: the file is damaged, or is shorter than the position says.
         """
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         """Like `read`, for a caller that takes `size` rows at a time: blocks should end where a group of rows does.
 
         Args:
@@ -381,7 +379,7 @@ class Format(ABC):
             raise ValueError(f"{self.name}: files can only be read whole, got the part from {start} to {stop}")
         return Fragment(path, self.start(), None, None, 0)
 
-    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> PlacedBlocks:
         """Like `read`, for the records of a fragment, or those from a position in it on.
 
         Raises:
@@ -413,7 +411,7 @@ class Format(ABC):
         """
         raise NotImplementedError(f"{self.name} cannot fetch single records")
 
-    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+    def read_until(self, path: str, position: Position, stop: Position) -> PlacedBlocks:
         """Like `read`, for a caller that uses nothing after `stop`."""
         del stop
         return self.read(path, position)

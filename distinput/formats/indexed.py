@@ -25,25 +25,13 @@ from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import EMPTY, naming, open_binary, read_spans, size_of, version_of
-from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.kernels.cache import is_own
 from distinput.kernels.checksums import FOOTER, HEADER
 from distinput.kernels.kernel import renewed
 from distinput.url_secrets import public_url
 from distinput.values.buffers import Bytes
 from distinput.values.spec_json import MalformedJson, json_value
-
-__all__ = [
-    "CURE",
-    "ENDING",
-    "Indexed",
-    "array_file",
-    "built_index",
-    "index_beside",
-    "index_path",
-    "index_sink",
-]
-
 
 # ----------------------------------------------------------------------------
 # Index files that lie beside TFRecord files: the offsets of the records, written together with the file or for it.
@@ -294,9 +282,7 @@ class Indexed(Format):
       InvalidArgumentError: the files are compressed.
     """
 
-    counts_rows: ClassVar[bool] = True
-    fetches: ClassVar[bool] = True
-    states_cardinality: ClassVar[bool] = True
+    counts_rows = fetches = states_cardinality = True
     stale: ClassVar[str] = "remove the index, and it is built again"
     """What to do about an index that is not of its file."""
     index_folder: str | None = field(default=None, kw_only=True)
@@ -380,21 +366,19 @@ class Indexed(Format):
         begin = self.seek(path, start) if start else self.start()
         return Fragment(path, begin, behind, end - start, int(offsets[end] - offsets[start]))
 
-    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> PlacedBlocks:
         return Format.read_fragment(self, fragment, position)
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         return self._checked(path, super().read(path, position))  # type: ignore[safe-super]  # the format comes after this class
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         return self._checked(path, super().read_groups(path, position, size, given))
 
-    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+    def read_until(self, path: str, position: Position, stop: Position) -> PlacedBlocks:
         return self._checked(path, super().read_until(path, position, stop))
 
-    def _checked(self, path: str, blocks: Iterator[tuple[Block, Position]]) -> Iterator[tuple[Block, Position]]:
+    def _checked(self, path: str, blocks: PlacedBlocks) -> PlacedBlocks:
         """The same blocks, checked to end where the index says."""
         offsets = self.index(path)
         for block, after in blocks:

@@ -17,8 +17,6 @@ from distinput.formats.jsonl import JsonLines
 from distinput.formats.text_records import Bytes, Ints, TextPiece
 from distinput.formats.text_table import BadRecordError, TextTable
 
-__all__ = ["IndexedCsv", "IndexedJsonLines"]
-
 _FEW = 16
 """So few records are told apart one at a time."""
 

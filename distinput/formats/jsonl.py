@@ -24,25 +24,13 @@ from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import json_lines
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
 from distinput.kernels.plain_json import ESCAPED, OK, TRUTH, plain_json
+from distinput.names.lazy import library
 from distinput.plan.check import normalized
 
-__all__ = [
-    "NO_TYPE",
-    "Integers",
-    "JsonLines",
-    "Large",
-    "PlainObjects",
-    "Twice",
-    "TypeConflict",
-    "arrow_type",
-    "changes",
-    "has_half",
-    "merged",
-    "read_record",
-    "refusal",
-    "type_of",
-]
-
+pa = library("pyarrow")
+compute = library("pyarrow.compute")
+arrow_json = library("pyarrow.json")
+types = library("pyarrow.types")
 
 # ----------------------------------------------------------------------------
 # One object of JSON, read with care: keys that come twice, halves of surrogate pairs and numbers that are too large are
@@ -163,8 +151,6 @@ def changes(value: Any, kind: Any, inferred: bool) -> bool:
     >>> changes([2**53 + 1], pa.list_(pa.float64()), True), changes([2**53 + 1], pa.list_(pa.float64()), False)
     (True, False)
     """
-    from pyarrow import types
-
     if isinstance(value, list):
         return types.is_nested(kind) and any(changes(item, kind.value_type, inferred) for item in value)
     if isinstance(value, dict):
@@ -302,8 +288,6 @@ def arrow_type(kind: Any, key: str) -> Any:
     Raises:
       TypeConflict: it is unknown.
     """
-    import pyarrow as pa
-
     match kind:
         case None:
             return pa.binary()  # of text, all of which is null
@@ -349,8 +333,6 @@ class PlainObjects:
           schema: of the values that are read.
           inferred: the keys of values whose types may change no number.
         """
-        import pyarrow as pa
-
         known = {pa.int64(): INT64, pa.float64(): FLOAT64, pa.float32(): FLOAT32, pa.int32(): INT32}
         known |= {pa.binary(): TEXT, pa.bool_(): TRUTH}
         kinds = {field.name: known[field.type] for field in schema if field.type in known}
@@ -470,8 +452,6 @@ class JsonLines(TextTable):
         return cls(columns=columns, **options)
 
     def _check_types(self, schema: RowSchema) -> None:
-        import pyarrow as pa
-
         for field in schema.arrow:
             try:
                 self._read(b"{}\n", pa.schema([field]), "error")
@@ -500,8 +480,6 @@ class JsonLines(TextTable):
         return None if objects is None else objects.columns(data, count, others=self.columns is not None)
 
     def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
-        import pyarrow as pa
-
         # A null in the place of the first object ends the process in pyarrow.
         if self.scan(data, 0, sys.maxsize, sys.maxsize)[3] >= 0:
             raise pa.ArrowInvalid("a line is no object")
@@ -510,9 +488,6 @@ class JsonLines(TextTable):
         return batch
 
     def _read(self, data: Any, schema: Any, unexpected: str) -> Any:
-        import pyarrow as pa
-        from pyarrow import json as arrow_json
-
         def table(dates: Any) -> Any:
             stored = pa.schema([(field.name, _stored(field.type, dates)) for field in schema])
             return arrow_json.read_json(
@@ -533,8 +508,6 @@ class JsonLines(TextTable):
         return batch if batch.schema == schema else batch.cast(schema)
 
     def infer(self, data: Bytes, head: Head, path: str, stated: RowSchema | None) -> RowSchema | None:
-        import pyarrow as pa
-
         field_types = {} if stated is None else {field.name: field.type for field in stated.arrow}
         common: Any = NO_TYPE
         good: list[bytes] = []
@@ -563,20 +536,21 @@ class JsonLines(TextTable):
                 )
         wanted = {key: kind for key, kind in common.items() if self.columns is None or key in self.columns}
         try:
-            types = {key: arrow_type(kind, key) for key, kind in wanted.items()}
+            arrow_types = {key: arrow_type(kind, key) for key, kind in wanted.items()}
         except TypeConflict as error:
             raise InvalidArgumentError(f"{path}: {error}; {_STATE}") from None
-        whole = {**field_types, **{key: _completed(field_types.get(key), kind) for key, kind in types.items()}}
+        whole = {**field_types, **{key: _completed(field_types.get(key), kind) for key, kind in arrow_types.items()}}
         data = np.frombuffer(b"\n".join([*good, b""]), np.uint8)
-        parts = [{key: whole[key] for key in types}, {key: whole[key] for key in types if key not in field_types}]
+        parts = [
+            {key: whole[key] for key in arrow_types},
+            {key: whole[key] for key in arrow_types if key not in field_types},
+        ]
         found = next((places for part in parts if (places := self._null_places(data, pa.schema(part))) is not None), ())
         nulls = tuple([place for place in found if not _is_stated(place, field_types)])
-        return RowSchema(pa.schema(whole), frozenset(types), nulls=nulls)
+        return RowSchema(pa.schema(whole), frozenset(arrow_types), nulls=nulls)
 
     def _null_places(self, data: Bytes, schema: Any) -> tuple[Path, ...] | None:
         """Where there are nulls in some objects; None if the schema does not fit them."""
-        import pyarrow as pa
-
         try:
             batch = self._read(data, schema, "ignore")
         except (pa.ArrowException, UnicodeDecodeError):  # the reader says what is wrong
@@ -585,8 +559,6 @@ class JsonLines(TextTable):
         return tuple(dict.fromkeys(found))
 
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
-        import pyarrow as pa
-
         try:
             content = read_record(record)
         except RecursionError:
@@ -668,8 +640,6 @@ def _unstated(value: Any, stated: Any) -> Any:
 
 def _fields(kind: Any) -> dict[str, Any]:
     """The types of the fields of an object, or of each object in an array."""
-    from pyarrow import types
-
     while kind is not None and types.is_list(kind):
         kind = kind.value_type
     return {field.name: field.type for field in kind} if kind is not None and types.is_struct(kind) else {}
@@ -684,9 +654,6 @@ def _is_stated(place: Path, stated: Any) -> bool:
 
 def _completed(stated: Any, inferred: Any) -> Any:
     """A type that is stated, with the fields that only the inferred one has."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if stated is None:
         return inferred
     if types.is_list(stated) and types.is_list(inferred):
@@ -719,8 +686,6 @@ def _check_numbers(data: Any, batch: Any, schema: RowSchema) -> None:
     Raises:
       pyarrow.ArrowInvalid: there is one.
     """
-    import pyarrow as pa
-
     inferred = schema.inferred and any("double" in str(field.type) for field in schema.arrow)
     if not (any(map(_has_infinity, batch.columns)) or (inferred and may_change(data))):
         return
@@ -733,8 +698,6 @@ def _check_numbers(data: Any, batch: Any, schema: RowSchema) -> None:
 
 def _has_infinity(array: Any) -> bool:
     """Whether there is an infinity in an array, at any depth."""
-    from pyarrow import compute, types
-
     kind = array.type
     if types.is_floating(kind):
         return bool(compute.any(compute.is_inf(array.cast("float32") if types.is_float16(kind) else array)).as_py())
@@ -756,9 +719,6 @@ def _stored(kind: Any, dates: Any) -> Any:
       kind: the type.
       dates: in the place of dates.
     """
-    import pyarrow as pa
-    from pyarrow import types
-
     if types.is_fixed_size_list(kind) or types.is_list(kind):
         return pa.list_(_stored(kind.value_type, dates))
     if types.is_struct(kind):
@@ -770,8 +730,6 @@ def _stored(kind: Any, dates: Any) -> Any:
 
 def _of_whole_days(array: Any, kind: Any) -> bool:
     """Whether no value is cut where times become dates."""
-    from pyarrow import types
-
     if types.is_date32(kind):
         return bool(array.cast(kind).cast(array.type).equals(array))
     if types.is_struct(kind):

@@ -18,7 +18,7 @@ from distinput.columns.ragged import Ragged, column_of_arrays
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.folder import join_path, split_path, without_notes
 from distinput.files.source import read_range, size_of, stamp_of
-from distinput.formats.format import BLOCK_ROWS, Position
+from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position
 from distinput.formats.mds import PackedSamples, check_bounds, gathered, image_of, inflated, inside, shard_name
 from distinput.formats.tables import (
     CountedTable,
@@ -34,30 +34,16 @@ from distinput.plan.check import at_least, normalized
 from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member
 
-__all__ = ["LitData"]
-
 _INDEX = "index.json"
-_NUMPY = (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64",
-    "complex128", "bool",
-)  # fmt: skip
+_NUMPY = str.split("""
+    int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bool
+""")
 """Dtypes by their numbers in arrays of NumPy."""
 
-_TORCH = (
-    *(
-        "float32",
-        "float32",
-        "float64",
-        "float64",
-        "complex64",
-        "complex64",
-        "complex128",
-        "complex128",
-        "float16",
-        "float16",
-    ),
-    *("bfloat16", "uint8", "int8", "int16", "int16", "int32", "int32", "int64", "int64", "bool", "uint16"),
-)
+_TORCH = str.split("""
+    float32 float32 float64 float64 complex64 complex64 complex128 complex128 float16 float16 bfloat16
+    uint8 int8 int16 int16 int32 int32 int64 int64 bool uint16
+""")
 """Dtypes by their numbers in tensors of PyTorch."""
 
 _SCALARS = {"int": "<i8", "float": "<f8", "bool": "?"}
@@ -128,9 +114,7 @@ class LitData(CountedTable):
     def spec_of(self, path: str) -> Spec:
         return self.opened(path).spec
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, chunk = self.first_row(path, position), self.opened(path)
         yield from self.groups_of(path, chunk, row, chunk.ends, size, given)
 
@@ -300,7 +284,7 @@ def _coding(index: str, number: int, encoding: str) -> _ItemCoding:
     raise UnimplementedError(f"{index}: value {number} of items has the encoding {encoding!r}, which is not known")
 
 
-def _dtype(where: str, names: tuple[str, ...], number: Any) -> np.dtype[Any]:
+def _dtype(where: str, names: list[str], number: Any) -> np.dtype[Any]:
     text = str(number)
     if not (text.isascii() and text.isdecimal() and len(text) < 4 and int(text) < len(names)):
         raise UnimplementedError(f"{where}: an array of the dtype number {text[:20]}, which is not known")

@@ -2,7 +2,7 @@
 """MDS, the format of MosaicML Streaming: shards of samples, and an `index.json` in their folder that says what is in each."""
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -18,12 +18,10 @@ from distinput.files.compression import CODECS, ArrowDecoder
 from distinput.files.folder import join_path, plain_name, split_path, without_notes
 from distinput.files.paths import local_path
 from distinput.files.source import check_unchanged, read_range, read_spans, size_of, stamp_of
-from distinput.formats.format import BLOCK_ROWS, Position
+from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position
 from distinput.formats.tables import CountedTable, LruCache
 from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member
-
-__all__ = ["Mds", "PackedSamples", "check_bounds", "gathered", "image_of", "inflated", "inside", "shard_name"]
 
 _INDEX = "index.json"
 _DTYPES: dict[int, str] = {
@@ -108,9 +106,7 @@ class Mds(CountedTable):
     def spec_of(self, path: str) -> Spec:
         return self.opened(path).spec
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, shard = self.first_row(path, position), self.opened(path)
 
         def ends(row: int) -> Ints:

@@ -2,7 +2,7 @@
 """Indexed datasets of Megatron: tokens in a file `.bin`, and beside it an index `.idx` of sequences and documents."""
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,12 +16,10 @@ from distinput.files.folder import remove_file, without_notes
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import check_unchanged, read_range, read_spans, size_of, stamp_of
-from distinput.formats.format import BLOCK_ROWS, Position
+from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position
 from distinput.formats.tables import CountedTable, LruCache
 from distinput.values.nest import LEAF, tuple_of
 from distinput.values.spec import Spec, TensorSpec
-
-__all__ = ["Megatron", "write_megatron"]
 
 _MAGIC = b"MMIDIDX\0\0"
 _VERSION = 1
@@ -94,9 +92,7 @@ class Megatron(CountedTable):
             else Spec(LEAF, (tokens,))
         )
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, index = self.first_row(path, position), self.opened(path)
 
         def ends(row: int) -> Ints:

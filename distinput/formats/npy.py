@@ -3,7 +3,7 @@
 
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
@@ -30,15 +30,12 @@ from distinput.files.source import (
     stamp_of,
 )
 from distinput.files.whole_files import mapped
-from distinput.formats.format import Position, cut_rows
+from distinput.formats.format import PlacedBlocks, Position, cut_rows
 from distinput.formats.tables import TableFormat, as_columns
 from distinput.plan.check import normalized
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec, TensorSpec
-
-__all__ = ["MOST_BYTES", "Npy", "Npz"]
-
 
 # ----------------------------------------------------------------------------
 # NumPy `.npy` files: every row of the array, along its first axis, is a record.
@@ -104,9 +101,7 @@ class Npy(TableFormat):
     def unit_bytes(self, files: FileTable) -> int:
         return max(1, _header(files.path(0)).row_bytes) if len(files) else 1
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row = self.first_row(path, position)
         stamp = stamp_of(path)
         header = _header_of(path, stamp)
@@ -324,11 +319,10 @@ class Npz(TableFormat):
     Source: the format of `numpy.savez`.
     """
 
-    has_columns: ClassVar[bool] = True
+    has_columns = maps = True
     suffixes: ClassVar[tuple[str, ...]] = (".npz",)
     marks: ClassVar[tuple[bytes, ...]] = (b"PK",)
     name: ClassVar[str] = "npz"
-    maps: ClassVar[bool] = True
     columns: Sequence[str] | None = None
     memory_map: bool = field(default=True, repr=False)  # no part of what a state is compared with
 
@@ -354,9 +348,7 @@ class Npz(TableFormat):
     def unit_bytes(self, files: FileTable) -> int:
         return max(1, _row_bytes(self._arrays(files.path(0)))) if len(files) else 1
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, stamp = self.first_row(path, position), stamp_of(path)
         arrays = self._arrays(path)
         rows = _rows(arrays)

@@ -19,7 +19,7 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import room_for, stamp_of
-from distinput.formats.format import Fragment, Portion, Position, cut_rows
+from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, cut_rows
 from distinput.formats.parquet_file import (
     Compact,
     Group,
@@ -56,9 +56,6 @@ from distinput.formats.tables import (
 )
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
-
-__all__ = ["LOOKED_AT", "ConformingParquet", "Parquet", "PrunedParquet", "null_paths_of", "ranges_of", "write_parquet"]
-
 
 # ----------------------------------------------------------------------------
 # Bounds of the values of each row group of a Parquet file, from the statistics in its footer.
@@ -188,12 +185,10 @@ class Parquet(TableFormat):
     [{'x': 0}, {'x': 1}, {'x': 2}]
     """
 
-    has_columns: ClassVar[bool] = True
+    has_columns = in_portions = lists_fragments = True
     suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq", ".parq")
     marks: ClassVar[tuple[bytes, ...]] = (b"PAR1", b"PARE")
     name: ClassVar[str] = "parquet"
-    in_portions: ClassVar[bool] = True
-    lists_fragments: ClassVar[bool] = True
     columns: Sequence[str] | None = None
     batch_rows: int | None = None
     nulls: Any = "error"
@@ -279,16 +274,14 @@ class Parquet(TableFormat):
             row += rows
         return found or [Fragment(path, {"row": 0}, {"row": 0}, 0, 0)]
 
-    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+    def read_until(self, path: str, position: Position, stop: Position) -> PlacedBlocks:
         return self._blocks(self.portions(path, position, stop, 1, 0))
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         return self._blocks(self.portions(path, position, None, size, given))
 
     @staticmethod
-    def _blocks(portions: Iterator[Portion]) -> Iterator[tuple[Block, Position]]:
+    def _blocks(portions: Iterator[Portion]) -> PlacedBlocks:
         try:
             for portion in portions:
                 yield from portion.blocks(portion.decode())
@@ -379,9 +372,7 @@ class PrunedParquet(Parquet):
       term: the condition.
     """
 
-    counts_rows: ClassVar[bool] = False
-    fetches: ClassVar[bool] = False
-    states_cardinality: ClassVar[bool] = False
+    counts_rows = fetches = states_cardinality = False
     term: Any = None
 
     def where(self, term: Any) -> None:
@@ -570,12 +561,16 @@ class _Pass:
 
     def _taken(self, number: int, rows: range) -> list[tuple[int, Any]]:
         """The batch of these rows of a row group, decoded without the others as far as that goes."""
+        import pyarrow as pa
+
         with self.readers.lent(at_once=True) as reader:
-            return [(rows.start, taken_rows(reader, number, self.columns, np.arange(rows.start, rows.stop)))]
+            taken = taken_rows(reader, number, self.columns, np.arange(rows.start, rows.stop))
+        pa.default_memory_pool().release_unused()  # or each thread keeps what it freed: more than all slices hold
+        return [(rows.start, taken)]
 
     def _blocks(
         self, number: int, before: int, rows: range, most: int, batches: Sequence[tuple[int, Any]]
-    ) -> Iterator[tuple[Block, Position]]:
+    ) -> PlacedBlocks:
         """Blocks of these rows of a row group, from the batches that hold them."""
         path = self.readers.path
         for first, batch in batches:

@@ -15,31 +15,10 @@ from distinput.files.remote import RemoteFile
 from distinput.files.source import HINTS, ending, naming, open_binary, read_range, room_for, size_of, stamp_of, within
 from distinput.formats.tables import LruCache, naming_damage
 from distinput.kernels.kernel import renewed
+from distinput.names.lazy import library
 
-__all__ = [
-    "Chunk",
-    "Compact",
-    "Footer",
-    "Group",
-    "ParquetReader",
-    "Readers",
-    "RowGroupBatches",
-    "ThriftError",
-    "batches_of",
-    "chunks",
-    "chunks_of",
-    "decoding_order",
-    "footer_bytes",
-    "footer_of",
-    "groups_of",
-    "opened",
-    "part_of",
-    "path_of",
-    "reading",
-    "rows_of",
-    "schema_of",
-]
-
+pa = library("pyarrow")
+types = library("pyarrow.types")
 
 # ----------------------------------------------------------------------------
 # The byte ranges of the columns of a Parquet file, from its footer.
@@ -312,7 +291,6 @@ def _footer_of(path: str, stamp: str) -> Footer:
 
 
 def _read_footer(path: str) -> Footer:
-    import pyarrow as pa
     from pyarrow.parquet import read_metadata
 
     size, facts, tail = _end(path)
@@ -375,8 +353,6 @@ def footer_bytes(path: str, stamp: str) -> bytes:
 
 def schema_of(path: str, stamp: str | None = None) -> Any:
     """The pyarrow Schema of the columns of a file that have values. Pyarrow hands out no struct that has no fields."""
-    import pyarrow as pa
-
     schema = footer_of(path, stamp).schema.to_arrow_schema()
     kinds = [_with_values(kind) for kind in schema.types]
     if kinds == schema.types:
@@ -387,9 +363,6 @@ def schema_of(path: str, stamp: str | None = None) -> Any:
 
 def _with_values(kind: Any) -> Any:
     """A type without the structs in it that have no fields; None: nothing is left."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if not types.is_struct(kind):
         return kind
     fields = [(field, _with_values(field.type)) for field in kind]
@@ -440,9 +413,6 @@ def decoding_order(path: str, stamp: str, columns: tuple[str, ...] | None) -> li
 
 def _widths(kind: Any) -> list[float | None]:
     """The sizes in bytes of the leaf values of an Arrow type; None for a leaf without a fixed size."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if isinstance(kind, pa.BaseExtensionType):
         return _widths(kind.storage_type)
     if types.is_struct(kind):
@@ -500,7 +470,6 @@ def opened(path: str, stamp: str, at_once: bool = True) -> Iterator[ParquetReade
       stamp: of its version.
       at_once: whether row groups are decoded at once, by `ParquetReader.row_group`, and not in slices.
     """
-    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
     local, footer = local_path(path), _footer_of(path, stamp)

@@ -36,8 +36,9 @@ from distinput.formats.parquet_file import (
     schema_of,
 )
 from distinput.formats.tables import LruCache, checked_batch
+from distinput.names.lazy import library
 
-__all__ = ["Pages", "pages_of", "taken_rows"]
+pa = library("pyarrow")
 
 _SMALL_BYTES = 1 << 20
 """A row group of no more bytes is read whole."""
@@ -118,8 +119,6 @@ def taken_rows(reader: ParquetReader, group: int, columns: Sequence[str] | None,
     Raises:
       DataLossError: the file is damaged.
     """
-    import pyarrow as pa
-
     path, stamp = reader.path, reader.stamp
     names = tuple(schema_of(path, stamp).names if columns is None else columns)
     sizes = groups_of(path, stamp, names)[group]
@@ -158,8 +157,6 @@ def _pays(pages: Pages, rows: Ints) -> bool:
 
 def _whole(reader: ParquetReader, group: int, names: list[str] | None, rows: Ints, nbytes: int) -> Iterator[Any]:
     """Tables with the rows, of columns of which everything is read: at once, or in slices where that is too much."""
-    import pyarrow as pa
-
     path, stamp, part = reader.path, reader.stamp, f"row group {group}"
     if nbytes <= _WHOLE_BYTES or names == []:
         with reading(path, group):
@@ -326,7 +323,6 @@ def _leaves(path: str, stamp: str) -> dict[str, _Leaf]:
 
 def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows: Ints) -> Iterator[Any]:
     """Tables with these rows of a column, of so many pages each that they take little memory."""
-    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
     path, stamp, part = reader.path, reader.stamp, f"row group {group}"
@@ -444,8 +440,6 @@ def _count_values(content: memoryview, sizes: Ints, counts: Ints, dictionary: bo
 @lru_cache(maxsize=256)
 def _arrow_schema(path: str, stamp: str, column: str) -> bytes:
     """The schema of pyarrow of a file that has only this column, as it is written into one."""
-    import pyarrow as pa
-
     field = footer_of(path, stamp).schema.to_arrow_schema().field(column)
     return base64.b64encode(pa.schema([field]).serialize().to_pybytes())
 

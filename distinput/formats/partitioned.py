@@ -18,11 +18,9 @@ from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.files.manifest import FileTable
-from distinput.formats.format import Format, Fragment, Portion, Position
+from distinput.formats.format import Format, Fragment, PlacedBlocks, Portion, Position
 from distinput.values.nest import Structure, structure_of
 from distinput.values.spec import Spec, TensorSpec
-
-__all__ = ["NULL", "Partitioned", "partitioned"]
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a folder for rows that have none."""
@@ -258,18 +256,16 @@ class Partitioned(Format):
             return None
         return replace(self, inner=self.inner.where(term) or self.inner, term=term)
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         return self._with(path, self.inner.read(path, position)) if self.wants(path) else iter(())
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         return self._with(path, self.inner.read_groups(path, position, size, given)) if self.wants(path) else iter(())
 
-    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> PlacedBlocks:
         return self._with(fragment.path, self.inner.read_fragment(fragment, position))
 
-    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+    def read_until(self, path: str, position: Position, stop: Position) -> PlacedBlocks:
         return self._with(path, self.inner.read_until(path, position, stop))
 
     def portions(
@@ -359,7 +355,7 @@ class Partitioned(Format):
                     "partitioning=None"
                 )
 
-    def _with(self, path: str, blocks: Iterator[tuple[Block, Position]]) -> Iterator[tuple[Block, Position]]:
+    def _with(self, path: str, blocks: PlacedBlocks) -> PlacedBlocks:
         add = self._adding(path)
         return ((add(block), after) for block, after in blocks)
 

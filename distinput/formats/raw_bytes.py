@@ -12,8 +12,6 @@ import numpy as np
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.values.leaves import STRING, as_dtype
 
-__all__ = ["decode_base64", "decode_compressed", "decode_raw", "encode_base64"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _GZIP = 31  # for zlib: the largest window, in the frame of gzip

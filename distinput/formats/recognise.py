@@ -16,8 +16,6 @@ from distinput.formats import FORMATS
 from distinput.kernels.checksums import masked_crc32c_of_bytes
 from distinput.values.buffers import Bytes
 
-__all__ = ["SUFFIXES", "Recognised", "of_folder", "recognise"]
-
 SUFFIXES: dict[str, tuple[str, ...]] = {
     "array_record": (".array_record", ".arrayrecord", ".riegeli"),
     "arrow": (".arrow", ".arrows", ".feather", ".ipc"),

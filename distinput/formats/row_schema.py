@@ -10,9 +10,12 @@ import numpy as np
 from distinput.arrow.arrow import has_missing, in_place, is_list, without_rows
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
+from distinput.names.lazy import library
 from distinput.values.spec import TensorSpec
 
-__all__ = ["INFERRED", "Path", "RowSchema", "changed", "inferred_type", "may_change", "null_places"]
+pa = library("pyarrow")
+compute = library("pyarrow.compute")
+types = library("pyarrow.types")
 
 Path = tuple[str | None, ...]
 """The column, then fields of structs; None is for the items of lists."""
@@ -54,8 +57,6 @@ class RowSchema:
         Raises:
           KeyError: there is no such column.
         """
-        import pyarrow as pa
-
         if columns is None:
             return self
         nulls = tuple(path for path in self.nulls if path[0] in columns)
@@ -93,8 +94,6 @@ class RowSchema:
         >>> schema.told(pa.RecordBatch.from_pydict({"x": [5, None]})).to_pylist()
         [{'x': {'value': 5, 'valid': True}}, {'x': {'value': 0, 'valid': False}}]
         """
-        import pyarrow as pa
-
         if not self.nulls:
             return batch
         arrays = [
@@ -117,8 +116,6 @@ class RowSchema:
         Raises:
           InvalidArgumentError: it is nothing of this kind, or two columns have the same name.
         """
-        import pyarrow as pa
-
         if given is None or isinstance(given, RowSchema):
             return given
         if isinstance(given, pa.Schema):
@@ -138,8 +135,6 @@ class RowSchema:
 
 def _type(who: str, name: str, kind: Any) -> Any:
     """A pyarrow DataType."""
-    import pyarrow as pa
-
     if isinstance(kind, pa.DataType):
         return kind
     if isinstance(kind, Mapping):
@@ -170,9 +165,6 @@ def _type(who: str, name: str, kind: Any) -> Any:
 
 def _bytes(kind: Any) -> Any:
     """The type with binary in the place of text, at any depth: elements hold the bytes of text."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return pa.binary()
     if types.is_struct(kind):
@@ -189,8 +181,6 @@ def _bytes(kind: Any) -> Any:
 
 def _places(kind: Any, text: str, path: Path) -> Iterator[tuple[str, Path]]:
     """What may be null in a column: as users name it, and its path."""
-    from pyarrow import types
-
     yield text, path
     if types.is_struct(kind):
         owner = text.rstrip("[]")
@@ -207,8 +197,6 @@ def null_places(array: Any, path: Path) -> Iterator[Path]:
     >>> list(null_places(pa.array([{"a": None, "b": [1, None]}, None]), ("s",)))
     [('s',), ('s', 'a'), ('s', 'b', None)]
     """
-    from pyarrow import types
-
     kind = array.type
     if array.null_count and not has_missing(kind):
         yield path
@@ -221,9 +209,6 @@ def null_places(array: Any, path: Path) -> Iterator[Path]:
 
 def _told(array: Any, path: Path, nulls: tuple[Path, ...]) -> Any:
     """An array at a path, with a struct of `value` and `valid` in the place of each that may be null."""
-    import pyarrow as pa
-    from pyarrow import compute, types
-
     if not any(each[: len(path)] == path for each in nulls):
         return array
     kind, valid = array.type, array.is_valid()
@@ -252,8 +237,6 @@ def _told(array: Any, path: Path, nulls: tuple[Path, ...]) -> Any:
 
 def _zero(kind: Any) -> Any:
     """What stands in the place of a null of an inferred type."""
-    from pyarrow import types
-
     if types.is_struct(kind):
         return {inner.name: _zero(inner.type) for inner in kind}
     if types.is_fixed_size_list(kind):
@@ -293,9 +276,6 @@ def may_change(data: Bytes) -> bool:
     >>> [may_change(np.frombuffer(text, np.uint8)) for text in (b"10,2024-01-05", b"02116", b"0x1F", b"1234567890123456")]
     [False, True, True, True]
     """
-    import pyarrow as pa
-    from pyarrow import compute
-
     ends = pa.array([0, len(data)], pa.int32()).buffers()[1]
     text = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(np.ascontiguousarray(data))])
     return bool(compute.match_substring_regex(text, _DOUBTFUL)[0].as_py())
@@ -313,8 +293,6 @@ def changed(texts: Any, values: Any, inferred: bool) -> Mask:
     >>> changed(pa.array([b"02116", b"7"]), pa.array([2116, 7]), True).tolist()
     [True, False]
     """
-    import pyarrow as pa
-    from pyarrow import compute, types
 
     def has(pattern: str) -> Any:
         return compute.match_substring_regex(texts, pattern)
@@ -340,8 +318,6 @@ def changed(texts: Any, values: Any, inferred: bool) -> Mask:
 
 def _rounded(texts: Any, values: Any) -> Mask:
     """Which whole numbers the floats are not."""
-    from pyarrow import compute
-
     long: Mask = compute.fill_null(compute.match_substring_regex(texts, _LONG_WHOLE), False).to_numpy(
         zero_copy_only=False
     )
@@ -359,9 +335,6 @@ def inferred_type(texts: Any, values: Any) -> Any:
     >>> inferred_type(pa.array([b"18446744073709551615", b"1"]), pa.array([1.8446744073709552e19, 1.0]))
     DataType(uint64)
     """
-    import pyarrow as pa
-    from pyarrow import compute, types
-
     if types.is_boolean(values.type) or types.is_integer(values.type):
         return pa.binary() if changed(texts, values, True).any() else values.type
     there = texts.filter(values.is_valid())

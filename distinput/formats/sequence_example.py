@@ -42,8 +42,6 @@ from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, NO_RO
 from distinput.kernels.sequence_messages import ABSENT, locate_steps
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
-__all__ = ["SequenceExampleParser", "parse_sequence_example", "parse_single_sequence_example"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -12,16 +12,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Strings
 from distinput.errors import DataLossError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.source import EMPTY, FileStream, room_for, size_of, wanted_until
-from distinput.formats.format import BLOCK_ROWS, Format, Position, check_position
+from distinput.formats.format import BLOCK_ROWS, Format, PlacedBlocks, Position, check_position
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
-
-__all__ = ["CHUNK_BYTES", "FIRST_BYTES", "Found", "Piece", "SpanFormat"]
 
 FIRST_BYTES = 64 * 1024  # of the very first chunk, so that the first record does not wait for many others
 CHUNK_BYTES = 7 << 19  # of later chunks: fewer bytes cost more calls, more do not fit in a buffer of 4 MB
@@ -118,20 +116,16 @@ class SpanFormat(Format):
         """The position of the record with this offset and number."""
         return {"row": row} if self.compression else {"byte": byte, "row": row}
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         return self._read(path, position if position is not None else self.start(), None)
 
-    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+    def read_until(self, path: str, position: Position, stop: Position) -> PlacedBlocks:
         return self._read(path, position, stop.get("byte"))
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         return self._read(path, position if position is not None else self.start(), None, size, given)
 
-    def _read(
-        self, path: str, wanted: Position, until: int | None, group: int = 1, given: int = 0
-    ) -> Iterator[tuple[Block, Position]]:
+    def _read(self, path: str, wanted: Position, until: int | None, group: int = 1, given: int = 0) -> PlacedBlocks:
         """The records from a position on; bytes after `until` are only read to complete a record."""
         check_position(path, wanted)
         with wanted_until(until):

@@ -15,10 +15,11 @@ import numpy as np
 
 from distinput.errors import DataLossError, DistinputError, InputWarning, InvalidArgumentError, UnavailableError
 from distinput.formats.row_schema import RowSchema
+from distinput.names.lazy import library
 from distinput.plan.binding import bound
 
-__all__ = ["OpenQuery", "SqlQuery", "check_names", "inferred_schema", "record_batch_of", "strict_array"]
-
+pa = library("pyarrow")
+types = library("pyarrow.types")
 
 # ----------------------------------------------------------------------------
 # Values of a database as Arrow columns: their types are inferred once, and then held; nothing is cut off or made up.
@@ -43,8 +44,6 @@ def inferred_schema(who: str, names: Sequence[str], rows: Sequence[Sequence[Any]
     >>> inferred_schema("from_sql", ["id", "name"], [(1, "a"), (2, None)])
     id: int64, name: binary
     """
-    import pyarrow as pa
-
     if not rows:
         raise InvalidArgumentError(
             f"{who}: the query gives no rows, so the types of {', '.join(names)} are not known; state them with schema="
@@ -76,8 +75,6 @@ def record_batch_of(who: str, schema: RowSchema, rows: Sequence[Sequence[Any]], 
     Raises:
       InvalidArgumentError: a value does not fit its column.
     """
-    import pyarrow as pa
-
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema.names)
     arrays = []
     for column, values in zip(schema.arrow, columns, strict=True):
@@ -107,9 +104,6 @@ def strict_array(values: Sequence[Any], kind: Any) -> Any:
     ...
     TypeError: float is no int64
     """
-    import pyarrow as pa
-    from pyarrow import types
-
     items = list(values)
     if types.is_integer(kind):
         _only(items, kind, int, np.integer)
@@ -143,8 +137,6 @@ def strict_array(values: Sequence[Any], kind: Any) -> Any:
 
 
 def _floats(given: list[Any], kind: Any) -> Any:
-    import pyarrow as pa
-
     _only(given, kind, float, int, np.floating, np.integer, Decimal)
     wide = pa.array([float(value) if type(value) is Decimal else value for value in given], pa.float64())
     made = wide.cast(kind, safe=False)

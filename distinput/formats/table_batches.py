@@ -20,8 +20,6 @@ from distinput.formats.tables import check_columns, checked_batch
 from distinput.formats.text_records import FIRST_BYTES
 from distinput.formats.text_table import TextTable
 
-__all__ = ["is_table", "schema_of_table", "table_batches"]
-
 _MOST_ROWS = 8192
 _FEW = 256
 

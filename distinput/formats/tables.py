@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -31,33 +31,15 @@ from distinput.columns.picked import check_rows
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
 from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each
-from distinput.formats.format import Format, Fragment, Position, check_position, cut_rows
+from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, check_position, cut_rows
 from distinput.formats.row_schema import RowSchema
 from distinput.kernels.kernel import renewed
+from distinput.names.lazy import library
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
 
-__all__ = [
-    "UNION",
-    "Conforming",
-    "ConformingTable",
-    "CountedRows",
-    "CountedTable",
-    "LruCache",
-    "TableFormat",
-    "arrays_of",
-    "as_columns",
-    "as_nulls",
-    "check_columns",
-    "check_nulls",
-    "checked_batch",
-    "naming_damage",
-    "rows_block",
-    "table_spec",
-    "telling",
-    "told_nulls",
-]
-
+pa = library("pyarrow")
+types = library("pyarrow.types")
 
 # ----------------------------------------------------------------------------
 # A cache with a memory limit and least-recently-used eviction.
@@ -224,8 +206,6 @@ def naming_damage(kind: str, path: str, part: str | None) -> Iterator[None]:
       DataLossError: pyarrow found damage.
       UnimplementedError: pyarrow cannot read it.
     """
-    import pyarrow as pa
-
     where = path if part is None else f"{path}: {part}"
     try:
         yield
@@ -331,8 +311,6 @@ def arrays_of(who: str, columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _array_of(who: str, name: str, values: Any) -> Any:
-    import pyarrow as pa
-
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if isinstance(values, Column):
@@ -357,10 +335,7 @@ class TableFormat(Format):
     """A format whose files are tables: rows are numbered, and reading can begin at any of them."""
 
     __slots__ = ()
-    spec_from_file: ClassVar[bool] = True
-    counts_rows: ClassVar[bool] = True
-    fetches: ClassVar[bool] = True
-    states_cardinality: ClassVar[bool] = True
+    spec_from_file = counts_rows = fetches = states_cardinality = True
 
     def spec(self, path: str | None) -> Spec:
         if path is None:
@@ -383,7 +358,7 @@ class TableFormat(Format):
             return Fragment(path, {"row": start}, None, None, 0)
         return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         return self.read_groups(path, position, 1, 0)
 
     @staticmethod
@@ -400,9 +375,7 @@ class TableFormat(Format):
         return row
 
     @abstractmethod
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         """Like `read`, in blocks that end where groups of `size` rows do."""
 
 
@@ -462,7 +435,7 @@ class CountedTable(TableFormat):
 
     def groups_of(
         self, path: str, file: CountedRows, row: int, ends: Callable[[int], Ints], size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    ) -> PlacedBlocks:
         """What `read_groups` gives of a file that knows the bytes of its rows.
 
         Args:
@@ -537,8 +510,6 @@ class Conforming:
         """
         if self.schema != UNION:
             return self
-        import pyarrow as pa
-
         names, found = list(paths), pa.schema([])
         for path, schema in zip(names, ask_each(schema_of, names), strict=True):
             try:
@@ -574,8 +545,6 @@ class Conforming:
         Raises:
           InvalidArgumentError: a column is not there, or the file cannot be brought to the schema.
         """
-        import pyarrow as pa
-
         arrow_schema = self.schema.arrow if isinstance(self.schema, RowSchema) else schema
         for field in arrow_schema if arrow_schema is not schema else ():
             if field.name in schema.names:
@@ -603,8 +572,6 @@ class Conforming:
         Raises:
           InvalidArgumentError: a value does not fit the schema, or a replacement its column.
         """
-        import pyarrow as pa
-
         if isinstance(self.schema, RowSchema):
             marks = self._marks(self.schema.names)
             needed = {marks.get(name, name) for name in rows.names}
@@ -692,8 +659,6 @@ def told_nulls(
 
 def _stored(kind: Any) -> Any:
     """The type of the values of a dictionary."""
-    from pyarrow import types
-
     return kind.value_type if types.is_dictionary(kind) else kind
 
 
@@ -703,8 +668,6 @@ def _check(path: str, name: str, kind: Any, wanted: Any) -> None:
     Raises:
       InvalidArgumentError: it cannot.
     """
-    from pyarrow import types
-
     kind = _stored(kind)
     if kind == wanted or types.is_null(kind):
         return
@@ -726,8 +689,6 @@ def _check(path: str, name: str, kind: Any, wanted: Any) -> None:
 
 def _family(kind: Any) -> str:
     """What types have in common whose values can become those of another."""
-    from pyarrow import types
-
     families = {
         "number": (types.is_integer, types.is_floating, types.is_decimal),
         "truth": (types.is_boolean,),
@@ -749,9 +710,6 @@ def _family(kind: Any) -> str:
 
 def _brought(path: str, name: str, array: Any, wanted: Any, rows: int) -> Any:
     """A column, or a field of a struct, of the wanted type."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if array is None or types.is_null(array.type):
         return pa.nulls(rows, wanted)
     if array.type == wanted:

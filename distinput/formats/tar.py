@@ -15,7 +15,7 @@ from distinput.columns.column import Column, Dense, Strings
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.compression import as_compression, compression_of
 from distinput.files.source import stamp_of
-from distinput.formats.format import Position
+from distinput.formats.format import PlacedBlocks, Position
 from distinput.formats.indexed import Indexed
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels import tar_header as tar
@@ -23,25 +23,6 @@ from distinput.kernels.tar_header import read_member
 from distinput.kernels.tar_samples import locate_members, scan_samples
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec, TensorSpec
-
-__all__ = [
-    "COMPLETE",
-    "KEY",
-    "MOST_BYTES",
-    "SPECIAL",
-    "URL",
-    "IndexedTarSamples",
-    "MemberTable",
-    "Members",
-    "TarSamples",
-    "TarSpans",
-    "apart",
-    "as_members",
-    "as_missing",
-    "listed",
-    "name_at",
-]
-
 
 # ----------------------------------------------------------------------------
 # The members of a sample in a tar archive: which there are, and the columns that they become.
@@ -456,9 +437,7 @@ class TarSamples(TarSpans):
                 "state the members that you want: members=['jpg', 'cls']"
             )
 
-    def _read(
-        self, path: str, wanted: Position, until: int | None, group: int = 1, given: int = 0
-    ) -> Iterator[tuple[Block, Position]]:
+    def _read(self, path: str, wanted: Position, until: int | None, group: int = 1, given: int = 0) -> PlacedBlocks:
         table: MemberTable | None = None
         halves = None if self.missing == "error" else set[bytes]()
         samples = replace(self, compression_type=compression_of(self.compression, path))

@@ -13,8 +13,6 @@ from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
 from distinput.values.leaves import STRING, as_dtype, as_leaf
 from distinput.values.sparse_tensor import SparseTensor
 
-__all__ = ["deserialize_many_sparse", "parse_tensor", "serialize_many_sparse", "serialize_sparse", "serialize_tensor"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _NUMBERS: dict[np.dtype[Any], int] = {

@@ -13,15 +13,12 @@ from distinput.columns.column import Strings
 from distinput.files.compression import as_compression
 from distinput.files.manifest import FileTable
 from distinput.files.source import FileStream, size_of
-from distinput.formats.format import Fragment, Position, check_position
+from distinput.formats.format import Fragment, PlacedBlocks, Position, check_position
 from distinput.formats.indexed import Indexed
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels.lines import scan_lines
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
-
-__all__ = ["IndexedTextLines", "TextLines"]
-
 
 _RETURN = 13
 _FRAGMENT_BYTES = 4 << 20
@@ -83,7 +80,7 @@ class TextLines(SpanFormat):
         cuts = range(0, size, _FRAGMENT_BYTES)
         return [self.part(path, a, min(a + _FRAGMENT_BYTES, size)) for a in cuts]
 
-    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> PlacedBlocks:
         offset = fragment.start if position is None else position
         check_position(fragment.path, offset)
         if fragment.stop is None and "near" not in offset:

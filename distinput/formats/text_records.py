@@ -17,20 +17,6 @@ from distinput.files.manifest import FileTable
 from distinput.files.source import EMPTY, FileStream, room_for, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
 
-__all__ = [
-    "CHUNK_BYTES",
-    "FIRST_BYTES",
-    "MARK",
-    "MOST_RECORD_BYTES",
-    "Bytes",
-    "Head",
-    "LineStarts",
-    "TextPiece",
-    "TextRecords",
-    "count_newlines",
-]
-
-
 # ----------------------------------------------------------------------------
 # What is known of a part of a text file: where it lies, and how many records it has.
 # ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,18 +19,18 @@ from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Strings
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.source import stamp_of
-from distinput.formats.format import Fragment, Portion, Position, check_position
+from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, check_position
 from distinput.formats.row_schema import Path, RowSchema
 from distinput.formats.tables import as_nulls, check_nulls, table_spec
 from distinput.formats.text_records import Head, TextPiece, TextRecords
 from distinput.kernels.plain_csv import AS_WRITTEN, FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
 from distinput.kernels.plain_json import TRUTH, WIDTHS
+from distinput.names.lazy import library
 from distinput.plan.check import normalized
 from distinput.values.buffers import empty
 from distinput.values.spec import Spec
 
-__all__ = ["BadRecordError", "Decoded", "PlainColumns", "TextTable", "as_inferred", "inferred"]
-
+pa = library("pyarrow")
 
 # ----------------------------------------------------------------------------
 # The columns that kernels write: one buffer for all of them, and what is made of it.
@@ -100,9 +100,7 @@ class TextTable(TextRecords):
     """
 
     __slots__ = ()
-    has_columns: ClassVar[bool] = True
-    in_portions: ClassVar[bool] = True
-    errors_of_records: ClassVar[bool] = True
+    has_columns = in_portions = errors_of_records = True
     schema: RowSchema | None
     columns: tuple[str, ...] | None
     nulls: Any
@@ -247,8 +245,6 @@ class TextTable(TextRecords):
 
     def _of_text(self, path: str, stated: RowSchema | None) -> RowSchema | None:
         """The schema of a file without records: columns of text, unless another type is stated."""
-        import pyarrow as pa
-
         names = self.named(path)
         if not names:
             return None
@@ -260,15 +256,15 @@ class TextTable(TextRecords):
 
     # ---- reading
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         return self._blocks(self.portions(path, position, None, 1, 0))
 
-    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> PlacedBlocks:
         at = fragment.start if position is None else position
         return self._blocks(self.portions(fragment.path, at, fragment.stop, 1, 0))
 
     @staticmethod
-    def _blocks(portions: Iterator[Portion]) -> Iterator[tuple[Block, Position]]:
+    def _blocks(portions: Iterator[Portion]) -> PlacedBlocks:
         try:
             for portion in portions:
                 yield from portion.blocks(portion.decode())
@@ -353,8 +349,6 @@ class TextTable(TextRecords):
             del error
 
     def _block(self, data: Bytes, count: int, head: Head) -> ColumnBlock:
-        import pyarrow as pa
-
         structure = self._spec.structure
         if not self.wanted.names:
             return ColumnBlock(structure, [], count)
@@ -391,8 +385,6 @@ class TextTable(TextRecords):
         Raises:
           BadRecordError: one of them cannot be parsed.
         """
-        import pyarrow as pa
-
         try:
             batch = self.parse(data, self.wanted, head)
         except (pa.ArrowInvalid, UnicodeDecodeError, OverflowError) as error:
@@ -405,8 +397,6 @@ class TextTable(TextRecords):
 
     def _error(self, where: str, record: bytes, head: Head) -> InvalidArgumentError:
         """The error of a single record that cannot be parsed."""
-        import pyarrow as pa
-
         try:
             batch = self.parse(np.frombuffer(record, np.uint8), self.wanted, head)
             if batch.num_rows == 1:
@@ -433,7 +423,7 @@ class BadRecordError(Exception):
     """One of the records of a piece cannot be parsed."""
 
 
-def _delivered(decoded: Decoded) -> Iterator[tuple[Block, Position]]:
+def _delivered(decoded: Decoded) -> PlacedBlocks:
     block, after, error = decoded
     if block is not None:
         yield block, after

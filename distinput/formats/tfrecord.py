@@ -33,8 +33,6 @@ from distinput.kernels.checksums import (
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 
-__all__ = ["IndexedTFRecords", "TFRecordOptions", "TFRecordWriter", "TFRecords", "framed", "write_tfrecord_index"]
-
 
 @dataclass(frozen=True)
 class TFRecords(SpanFormat):

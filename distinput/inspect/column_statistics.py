@@ -15,9 +15,6 @@ from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
 
-__all__ = ["MOST_BINS", "ColumnStatistics", "Histogram", "NumericStatistics", "Range", "statistics"]
-
-
 # ----------------------------------------------------------------------------
 # A histogram in one pass and little memory, without knowing the range of the values beforehand.
 # ----------------------------------------------------------------------------

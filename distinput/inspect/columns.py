@@ -11,9 +11,6 @@ from pyarrow import compute, types
 
 from distinput.arrow.arrow import without_views
 
-__all__ = ["LeafColumn", "numbers_of", "parts_of", "times_of"]
-
-
 # ----------------------------------------------------------------------------
 # Times of Arrow arrays as NumPy has them, which knows nanoseconds and years after 9999.
 # ----------------------------------------------------------------------------

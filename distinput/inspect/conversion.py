@@ -20,8 +20,6 @@ from distinput.ops.identity import AssertCardinality
 from distinput.values.spec import TensorSpec
 from distinput.writers.manifest import WrittenFiles
 
-__all__ = ["convert", "records_as_dataset"]
-
 _WITH_NULLS = ("arrow", "csv", "jsonl", "parquet")
 """Formats that hold nulls."""
 

@@ -9,8 +9,6 @@ from distinput.files.source import size_of
 from distinput.inspect.files import Files, open_files
 from distinput.url_secrets import without_secrets
 
-__all__ = ["Count", "count", "records_in"]
-
 
 @dataclass(frozen=True)
 class Count:

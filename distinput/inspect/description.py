@@ -16,8 +16,6 @@ from distinput.inspect.records import record_kind
 from distinput.url_secrets import without_secrets
 from distinput.values.spec import TensorSpec
 
-__all__ = ["Column", "ColumnDescription", "Description", "describe"]
-
 _NO_DTYPES = ("mixed", "string")
 """What `ColumnDescription.dtype` may be beside the names of NumPy."""
 

@@ -20,20 +20,6 @@ from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, OK
 from distinput.kernels.protobuf import MalformedError
 from distinput.values.leaves import STRING
 
-__all__ = [
-    "ExampleScan",
-    "FeatureFound",
-    "FeatureValues",
-    "Scanned",
-    "as_code",
-    "declaration",
-    "decoded_features",
-    "features_in",
-    "features_of",
-    "scanned",
-]
-
-
 # ----------------------------------------------------------------------------
 # All features of many `tf.train.Example` messages as arrays, without a declaration: kinds, counts and values by key.
 # ----------------------------------------------------------------------------

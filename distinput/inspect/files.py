@@ -26,8 +26,6 @@ else:
     # A look at a few records is over before datasets are loaded.
     file_datasets = later("distinput.data.file_datasets.reading")
 
-__all__ = ["Files", "open_files"]
-
 
 @printed_without_secrets
 @dataclass(frozen=True)

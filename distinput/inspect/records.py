@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,6 @@ from distinput.inspect.columns import times_of
 from distinput.inspect.files import Files, open_files
 from distinput.kernels.protobuf import MalformedError
 from distinput.url_secrets import without_secrets
-
-__all__ = [
-    "KINDS",
-    "LOOKED_AT",
-    "Record",
-    "decoder",
-    "head",
-    "kind_of",
-    "record_kind",
-    "records_of",
-    "rows_of",
-    "sample",
-]
-
 
 # ----------------------------------------------------------------------------
 # What records of bytes are: `tf.train.Example` messages, `tf.train.SequenceExample` messages, or anything else.
@@ -194,8 +180,7 @@ def sample(
 def _keys(seed: int) -> Iterator[float]:
     """A random number for each record, by its position."""
     random = np.random.Generator(np.random.PCG64(seed))
-    while True:
-        yield from random.random(_KEYS).tolist()
+    return chain.from_iterable(random.random(_KEYS).tolist() for _ in repeat(None))
 
 
 def _opened(filenames: Any, format: str | None, options: dict[str, Any]) -> Files:
@@ -240,11 +225,8 @@ def records_of(files: Files, path: str, records: str | None = None, most_rows: i
     stamp_of(path)  # a missing file is missing whatever its format
     kind, printed = record_kind(files, path, records), without_secrets(path)
     if kind == "row":
-        row = 0
-        for batch in table_batches(files.format, path, most_rows):
-            for value in rows_of(batch):
-                yield Record(printed, row, value)
-                row += 1
+        rows = (value for batch in table_batches(files.format, path, most_rows) for value in rows_of(batch))
+        yield from (Record(printed, row, value) for row, value in enumerate(rows))
         return
     decode = decoder(kind) if kind in KINDS else None
     for row, value in enumerate(_elements(files, path, most_rows)):
@@ -266,8 +248,7 @@ def _elements(files: Files, path: str, most_rows: int) -> Iterator[Any]:
 
 def rows_of(batch: Any) -> Iterator[dict[str, Any]]:
     """The rows of a record batch as dicts; text as bytes, as datasets have it, and None for nulls."""
-    names = batch.schema.names
-    columns = [_values(column) for column in batch.columns]
+    names, columns = batch.schema.names, [_values(column) for column in batch.columns]
     for row in range(batch.num_rows):
         yield {name: column[row] for name, column in zip(names, columns, strict=True)}
 
@@ -294,13 +275,7 @@ def _values(array: Any) -> list[Any]:
         found: list[Any] = array.to_pylist()
     except (UnicodeDecodeError, ValueError, NotImplementedError, OverflowError) as error:
         raise DataLossError(f"a column of type {kind} holds what is no value of it: {error}") from error
-    return (
-        found
-        if kind in ("binary", "large_binary")
-        else [_as_bytes(value) for value in found]
-        if "string" in kind
-        else found
-    )
+    return [_as_bytes(value) for value in found] if "string" in kind else found
 
 
 def _times(array: Any) -> list[Any]:

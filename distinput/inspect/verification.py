@@ -25,9 +25,6 @@ from distinput.sharding.policies import auto_shard
 from distinput.url_secrets import without_secrets
 from distinput.values.nest import structure_of
 
-__all__ = ["Finding", "RowsDigest", "Verified", "first_difference", "hash_of", "same", "verify"]
-
-
 # ----------------------------------------------------------------------------
 # Whether two sets of files, of any formats, hold the same records in the same order.
 # ----------------------------------------------------------------------------

@@ -7,18 +7,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import frozen, is_hugging_face
+from distinput.arrow.adopt import is_hugging_face
 from distinput.arrow.tabular import Reading
-from distinput.columns.block import Block, block_rows
 from distinput.columns.state import Digest
 from distinput.data.dataset import Dataset
-from distinput.errors import DataLossError, EngineMissing, InvalidArgumentError
+from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.files.manifest import FileTable
-from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.interop.rank_steps import ShardNames
+from distinput.names.lazy import library
 from distinput.ops.reader import Reader
 from distinput.ops.tables import rows_of_table
 from distinput.values.spec import Spec
+
+pa = library("pyarrow")
 
 __all__ = ["described", "divides", "from_hf", "same_stream", "to_hf"]
 
@@ -194,7 +196,6 @@ def _of_stream(dataset: Any, nulls: Any, valid: Any, features: Any) -> Dataset[A
 def _shown_features(dataset: Any) -> Any:
     """Features inferred from the first rows."""
     import datasets
-    import pyarrow as pa
 
     rows = list(dataset.take(100))
     if not rows:
@@ -255,8 +256,6 @@ def _within(feature: Any) -> Iterator[Any]:
 
 def _plain_table(table: Any, features: Mapping[str, Any]) -> Any:
     """The table with arrays of several dimensions as fixed-size lists, which is what their features say."""
-    import pyarrow as pa
-
     for place, name in enumerate(table.column_names):
         column = table.column(place)
         if isinstance(column.type, pa.ExtensionType) and hasattr(features[name], "shape"):
@@ -267,8 +266,6 @@ def _plain_table(table: Any, features: Mapping[str, Any]) -> Any:
 
 
 def _array_type(feature: Any) -> Any:
-    import pyarrow as pa
-
     kind = pa.from_numpy_dtype(np.dtype(feature.dtype))
     for size in reversed(feature.shape):
         kind = pa.large_list(kind) if size is None else pa.list_(kind, size)
@@ -277,8 +274,6 @@ def _array_type(feature: Any) -> Any:
 
 def _fixed(chunk: Any, feature: Any, name: str) -> Any:
     """Lists of lists that all have the sizes of the feature's shape, of which only the first may be open."""
-    import pyarrow as pa
-
     rows, first, values = len(chunk), None, chunk.storage
     for axis, size in enumerate(feature.shape):
         if values.null_count:
@@ -333,27 +328,13 @@ class _Shards(Format):
     def fragments(self, path: str) -> list[Fragment]:
         return [Fragment(path, self.start(), None, None, 1)]
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
-        begin, row, spec = (position or self.start())["row"], 0, self.spec(None)
-        for table in self._tables(int(path.split()[1])):
-            for batch in _plain_table(table, self.features).combine_chunks().to_batches():
-                over = min(max(0, begin - row), batch.num_rows)
-                row += over
-                most = block_rows(batch.nbytes / max(1, batch.num_rows))
-                for first in range(over, batch.num_rows, most):
-                    part = batch.slice(first, most)
-                    block = frozen(self.reading.block(part, spec, row))
-                    row += part.num_rows
-                    yield block, {"row": row}
-        if begin > row:
-            raise DataLossError(
-                f"{path}: has {row} rows, but reading was to go on at row {begin}; the file has changed"
-            )
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
+        plain = (_plain_table(table, self.features) for table in self._tables(int(path.split()[1])))
+        batches = (batch for table in plain for batch in table.combine_chunks().to_batches())
+        return self.reading.blocks(batches, self.spec(None), (position or self.start())["row"], 0, f"{path}:")
 
     def _tables(self, index: int) -> Iterator[Any]:
         """The rows of a shard as pyarrow Tables with the columns of the features."""
-        import pyarrow as pa
-
         schema = self.features.arrow_schema
         shard = self.dataset
         if self.count > 1:
@@ -371,8 +352,6 @@ class _Shards(Format):
                 raise InvalidArgumentError(f"{_WHO}: rows do not fit the features {self.features}: {error}") from error
 
     def _column(self, values: Any, name: str) -> Any:
-        import pyarrow as pa
-
         kind = self.features.arrow_schema.field(name).type
         if isinstance(kind, pa.ExtensionType):
             return pa.ExtensionArray.from_storage(kind, pa.array(values, kind.storage_type))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where passes begin, for a consumer that asks for batches by index but gets them in the order of the dataset."""
 
-__all__ = ["PassStarts"]
-
 _LOOKED = 2  # batches that Keras takes at most to build a model: one, and one more that is on its way to a device
 
 

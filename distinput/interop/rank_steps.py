@@ -28,20 +28,6 @@ from distinput.sharding.own_rows import batch_size_of, has_batches, own_steps, w
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = [
-    "TAILS",
-    "FullBatches",
-    "RankPosition",
-    "RankSteps",
-    "ShardNames",
-    "ShortSteps",
-    "StepIterator",
-    "StepMark",
-    "empty_words",
-    "rows_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # Names of the parts of a source that is not stored in files, so that it can be divided among workers as files are.
 # ----------------------------------------------------------------------------

@@ -13,18 +13,17 @@ import numpy as np
 
 from distinput.arrow.adopt import frozen
 from distinput.arrow.tabular import Reading
-from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.block import Block
 from distinput.columns.column import Ints
-from distinput.columns.picked import put_in_order
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import EngineMissing, FailedPreconditionError, InputWarning, InvalidArgumentError
 from distinput.files.manifest import FileTable
-from distinput.formats.format import Format, Fragment, Position, cut_rows
+from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, cut_rows
 from distinput.interop.rank_steps import RankPosition as Steps
 from distinput.interop.rank_steps import RankSteps, ShardNames, ShortSteps, StepIterator, empty_words
 from distinput.ops.reader import Reader
-from distinput.ops.tables import ArrowStream, StreamSource
+from distinput.ops.tables import ArrowStream, StreamSource, picked
 from distinput.plan.check import at_least
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
@@ -335,9 +334,7 @@ class _Blocks(Format):
     """
 
     name: ClassVar[str] = "ray"
-    counts_rows: ClassVar[bool] = True
-    fetches: ClassVar[bool] = True
-    states_cardinality: ClassVar[bool] = True
+    counts_rows = fetches = states_cardinality = True
     refs: Sequence[Any] = field(repr=False)
     counts: Ints = field(repr=False)
     schema: Any = field(repr=False)
@@ -368,7 +365,7 @@ class _Blocks(Format):
         end = self.rows(path) if stop is None else stop
         return Fragment(path, {"row": start}, {"row": end}, end - start, end - start)
 
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+    def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
         row, before = (position or self.start())["row"], 0
         for batch in self._table(path).to_batches():
             for first, stop in cut_rows(batch.num_rows, _BLOCK_ROWS):
@@ -381,17 +378,7 @@ class _Blocks(Format):
     def fetch(self, path: str, rows: Ints) -> Block:
         batches = self._table(path).to_batches()
         ends = np.cumsum([0, *[batch.num_rows for batch in batches]])
-        numbers = np.searchsorted(ends, rows, "right") - 1
-        parts: list[ColumnBlock] = []
-        places = []
-        for number in np.unique(numbers).tolist():
-            place = np.flatnonzero(numbers == number)
-            whole = self.reading.block(batches[number], self.row_spec, int(ends[number]))
-            parts.append(whole.take(rows[place] - ends[number]))
-            places.append(place)
-        if not parts:
-            return self.reading.block(batches[0].slice(0, 0), self.row_spec, 0)
-        return put_in_order(parts, places)
+        return picked(batches, ends, self.reading, self.row_spec, rows)
 
     def _table(self, path: str) -> Any:
         found: Any = ray.get(self.refs[_number(path)])

@@ -34,15 +34,19 @@ from distinput.errors import (
 from distinput.files.manifest import FileTable
 from distinput.files.mounts import stored
 from distinput.files.paths import ask_each, local_path
-from distinput.formats.format import Fragment, Portion, Position, cut_rows
+from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, cut_rows
 from distinput.formats.parquet import LOOKED_AT, ConformingParquet, null_paths_of, ranges_of
 from distinput.formats.parquet_file import rows_of, schema_of
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import Conforming, CountedTable, as_columns, as_nulls, table_spec, telling, told_nulls
 from distinput.interop.rank_steps import ShardNames
+from distinput.names.lazy import library
 from distinput.ops.reader import FileNames, LaterFormat, Reader
 from distinput.url_secrets import without_secrets
 from distinput.values.spec import Spec
+
+pa = library("pyarrow")
+types = library("pyarrow.types")
 
 __all__ = ["from_delta", "from_iceberg", "from_lance"]
 
@@ -119,8 +123,6 @@ class _SnapshotColumns(Conforming):
         return super().rows_of(path, _named(schema, self.names_in(path, schema)), columns)
 
     def brought(self, path: str, batch: Any, rows: Any, nulls: Any) -> Any:
-        import pyarrow as pa
-
         assert isinstance(self.schema, RowSchema)
         names = {theirs: name for name, theirs in self.names_in(path, schema_of(path)).items()}
         arrays = {names[theirs]: batch.column(theirs) for theirs in batch.schema.names}
@@ -203,15 +205,11 @@ _FILES_LOOKED_INTO = 16
 
 def _all_null(each: Any, structs: bool) -> list[str]:
     """The paths of the nulls of a field that is nothing but null."""
-    import pyarrow as pa
-
     return null_paths(pa.RecordBatch.from_arrays([pa.nulls(1, each.type)], [each.name]), structs=structs)
 
 
 def _absent(kind: Any, wanted: Any, path: str, structs: bool) -> list[str]:
     """The paths of the nulls in fields, at any depth, that a file lacks whose type at a path is `kind`."""
-    from pyarrow import types
-
     named, found = types.is_struct(wanted), []
     if types.is_struct(kind) != named or (not named and kind.num_fields < wanted.num_fields):
         return []  # it is reading that fails
@@ -240,8 +238,6 @@ def _inner(kind: Any) -> list[Any]:
 
 def _renamed(kind: Any, wanted: Any) -> str | None:
     """The first field inside of a type that is another one than the field of its name in a file; None: there is none."""
-    from pyarrow import types
-
     named = types.is_struct(wanted)
     for place, each in enumerate(_inner(wanted)):
         ids = {_id(other): other for other in _inner(kind)}
@@ -257,8 +253,6 @@ def _renamed(kind: Any, wanted: Any) -> str | None:
 
 def _named(schema: Any, names: Mapping[str, str]) -> Any:
     """The schema of a file, with the names of the table."""
-    import pyarrow as pa
-
     return pa.schema([schema.field(theirs).with_name(name) for name, theirs in names.items()])
 
 
@@ -354,8 +348,6 @@ def _snapshot(
     filesystem: Any,
 ) -> Dataset[dict[str, Any]]:
     """The rows of the files of a version."""
-    import pyarrow as pa
-
     paths = sorted(files)
     names, storage = stored(paths, None, filesystem)
     files_by_name = {name: files[path] for name, path in zip(names, paths, strict=True)}
@@ -483,8 +475,6 @@ def from_delta(
 
     Source: distinput's own; the protocol is that of Delta Lake.
     """
-    import pyarrow as pa
-
     with _library("from_delta", "delta"):
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -679,8 +669,6 @@ class _Fragment:
         return int(self._opened.count_rows())
 
     def block(self, rows: Ints) -> Block:
-        import pyarrow as pa
-
         taken = (
             self._opened.take(rows.tolist(), columns=self.table.stored)
             if len(rows)
@@ -732,8 +720,6 @@ class _Fragments(CountedTable):
     @cached_property
     def schema(self) -> Any:
         """Of these columns."""
-        import pyarrow as pa
-
         return pa.schema([self.dataset.schema.field(name) for name in self.stored])
 
     @cached_property
@@ -759,9 +745,7 @@ class _Fragments(CountedTable):
     def opened(self, path: str) -> _Fragment:
         return _Fragment(self, int(path.split()[1]))
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, fragment = self.first_row(path, position), self.opened(path)
         self.check_row(path, row, fragment.rows)
         for block in fragment.blocks(row):

@@ -101,6 +101,23 @@ class later:  # noqa: N801 - it is called as a function is, and stands for a mod
         return f"<{self._module}, loaded when it is used>"
 
 
+class library(later):  # noqa: N801 - the same
+    """A module of another package that is loaded when it is first used; each of its names is looked up once.
+
+    >>> fractions = library("fractions")
+    >>> fractions.Fraction(1, 2)
+    Fraction(1, 2)
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        value = super().__getattr__(name)
+        setattr(self, name, value)
+        return value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return library, (self._module,)  # without the names
+
+
 def placed(place: str) -> Any:
     """What is at `package.module:attribute`.
 

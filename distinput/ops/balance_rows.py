@@ -46,9 +46,7 @@ class BalanceRows(OneForOne):
     """
 
     needs: ClassVar[Needs] = Needs.EACH
-    keeps_batches: ClassVar[bool] = True
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
+    keeps_batches = by_element = tolerant = True
     indifferent: ClassVar[frozenset[str]] = OneForOne.indifferent | {"pieces"}
     op: ClassVar[str] = "balance_replicas"
     spec_given: ClassVar[bool] = True  # by the input

@@ -70,8 +70,7 @@ class BatchByTokens(Node):
     """
 
     needs: ClassVar[Needs] = Needs.PART
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
+    by_element = tolerant = True
     spec_given: ClassVar[bool] = True  # by the input: elements are what they are, whatever `length_func` returns
     input: Node
     max_tokens: int

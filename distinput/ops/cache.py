@@ -117,11 +117,8 @@ class Cache(SameElements):
     Source: `tf.data.Dataset.cache`.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    delays: ClassVar[bool] = True
+    tolerant = harmless = delays = by_position = True
     needs: ClassVar[Needs] = Needs.PART
-    by_position: ClassVar[bool] = True
     indifferent: ClassVar[frozenset[str]] = frozenset({"max_bytes", "shared"})
     keeps: ClassVar[bool] = True
     filename: str = ""

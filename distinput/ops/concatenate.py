@@ -38,10 +38,8 @@ class Concatenate(Node):
     Source: `tf.data.Dataset.concatenate`.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
+    tolerant = harmless = keeps_batches = True
     needs: ClassVar[Needs] = Needs.PART
-    keeps_batches: ClassVar[bool] = True
     input: Node
     dataset: Node
 

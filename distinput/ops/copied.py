@@ -95,10 +95,7 @@ class Copied(OneForOne):
     Source: distinput's own; TensorFlow always delivers copies.
     """
 
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    keeps_batches: ClassVar[bool] = True
+    by_element = tolerant = harmless = keeps_batches = True
     view_only: ClassVar[bool] = True  # a copy is best made in the cache of the core that uses it, by its own thread
 
     @cached_property

@@ -33,8 +33,7 @@ from distinput.values.spec import Spec
 
 @dataclass(frozen=True, eq=False)
 class _Thinned(SameElements):
-    thins: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
+    thins = tolerant = True
     needs: ClassVar[Needs] = Needs.EACH
 
     def start(self, epoch: int) -> State:

@@ -33,8 +33,7 @@ from distinput.values.spec import Spec
 class MakesDatasets(Node):
     """A step whose elements are those of the datasets that a function makes, one of each element of the input."""
 
-    tolerant: ClassVar[bool] = True
-    counting_calls: ClassVar[bool] = True
+    tolerant = counting_calls = True
     draws: ClassVar[bool] = True  # seeds of datasets that the function makes follow from its own
     input: Node
     map_func: Callable[..., Any]

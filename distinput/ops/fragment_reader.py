@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block
 from distinput.columns.column import Ints
 from distinput.columns.rows import RowQueue
 from distinput.columns.state import Digest, Mark, State, common_folder, texts_of
 from distinput.errors import NotFoundError
 from distinput.files.manifest import NamesFingerprint
 from distinput.files.source import begun_within
-from distinput.formats.format import END, Format, Fragment, Fragments, Portion, Position
+from distinput.formats.format import END, Format, Fragment, Fragments, PlacedBlocks, Portion, Position
 from distinput.ops.range import Range
 from distinput.ops.reader import FileReader
 from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node
@@ -222,7 +221,7 @@ class FragmentReader(FileReader):
 
         return places(RowQueue(self.input.open(state["input"], run), state), state, run, opened)
 
-    def _blocks(self, run: Run) -> Callable[[ReadingPlace], Iterator[tuple[Block, Position]]]:
+    def _blocks(self, run: Run) -> Callable[[ReadingPlace], PlacedBlocks]:
         read = self.format.read_fragment
         return lambda place: begun_within(run.room, read(place["fragment"], place["position"]))
 

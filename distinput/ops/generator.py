@@ -169,30 +169,10 @@ _DEPTH = 3
 """How deeply the functions and objects that it names are searched."""
 
 _CHANNELS = frozenset(
-    [
-        "_queue",
-        "asyncio",
-        "confluent_kafka",
-        "grpc",
-        "http",
-        "httpx",
-        "kafka",
-        "multiprocessing",
-        "pika",
-        "queue",
-        "redis",
-        "requests",
-        "select",
-        "selectors",
-        "serial",
-        "socket",
-        "ssl",
-        "subprocess",
-        "urllib3",
-        "websocket",
-        "websockets",
-        "zmq",
-    ]
+    str.split("""
+    _queue asyncio confluent_kafka grpc http httpx kafka multiprocessing pika queue redis requests select selectors
+    serial socket ssl subprocess urllib3 websocket websockets zmq
+    """)
 )
 """Modules of objects through which something comes when it comes."""
 

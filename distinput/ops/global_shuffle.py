@@ -4,7 +4,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -61,12 +60,7 @@ class GlobalShuffle(Seeded, SameElements):
     domains, CT-RSA 2002).
     """
 
-    delays: ClassVar[bool] = True
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    by_position: ClassVar[bool] = True
-    shuffles: ClassVar[bool] = True
+    delays = by_element = tolerant = harmless = by_position = shuffles = True
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
     group: int = field(default=1, kw_only=True, repr=False)

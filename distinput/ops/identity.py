@@ -2,7 +2,6 @@
 """Ops that pass elements on unchanged: `with_options` and `assert_cardinality`."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from distinput.columns.block import Failure
 from distinput.columns.rows import Stream
@@ -33,8 +32,7 @@ class WithOptions(Transparent):
     Source: `tf.data.Dataset.with_options`.
     """
 
-    by_element: ClassVar[bool] = True
-    view_only: ClassVar[bool] = True
+    by_element = view_only = True
     options: Options
 
     def __post_init__(self) -> None:
@@ -68,10 +66,7 @@ class AssertCardinality(SameElements):
     Source: `tf.data.experimental.assert_cardinality`.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    by_position: ClassVar[bool] = True
-    about_the_whole: ClassVar[bool] = True
+    tolerant = harmless = by_position = about_the_whole = True
     expected_cardinality: int
 
     def __post_init__(self) -> None:

@@ -81,9 +81,7 @@ class RandomKeys(Seeded):
       TypeError: `seed` is no integer.
     """
 
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
+    by_element = tolerant = harmless = True
     chooses: ClassVar[bool] = False  # it says what an element's numbers are, and the input which element comes
     differs_by_place: ClassVar[bool] = True
     input: Node
@@ -544,8 +542,7 @@ class Map(MapCalls, Signed):
     Source: `tf.data.Dataset.map`.
     """
 
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
+    by_element = tolerant = True
     # Whether there are random numbers is what the input says.
     indifferent: ClassVar[frozenset[str]] = MapCalls.indifferent | {"executor", "rng", "seed", "vectorize"}
     map_func: Callable[..., Any]

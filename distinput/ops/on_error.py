@@ -170,11 +170,7 @@ class OnError(SameElements):
     ([1, 3], 1)
     """
 
-    thins: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    by_element: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    skips_failures: ClassVar[bool] = True
+    thins = tolerant = by_element = harmless = skips_failures = True
     needs: ClassVar[Needs] = Needs.EACH
     indifferent: ClassVar[frozenset[str]] = frozenset({"policy"})  # a run may go on with a larger budget
     policy: SkipErrors
@@ -389,12 +385,7 @@ class IgnoreErrors(SameElements):
     Source: `tf.data.Dataset.ignore_errors`.
     """
 
-    passes_states: ClassVar[bool] = True
-    thins: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    by_element: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    skips_failures: ClassVar[bool] = True
+    passes_states = thins = tolerant = by_element = harmless = skips_failures = True
     keeps_batches: ClassVar[bool] = False  # TensorFlow's search for the batch size stops here
     indifferent: ClassVar[frozenset[str]] = frozenset({"also"})
     log_warning: bool = False

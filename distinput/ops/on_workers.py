@@ -240,11 +240,8 @@ class OncePerWorker(SameElements):
       service: as for `on_workers`. A worker is what makes one call at a time: a thread of a Dask worker, a CPU of Ray.
     """
 
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
+    by_element = tolerant = harmless = view_only = True
     needs: ClassVar[Needs] = Needs.PART
-    view_only: ClassVar[bool] = True
     indifferent: ClassVar[frozenset[str]] = frozenset({"service"})
     service: Any
 

@@ -23,7 +23,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
 from distinput.files.paths import ask_each, local_path
 from distinput.files.source import beginning_with, begun_within, stamp_of, stamped, telling, within
-from distinput.formats.format import Format, Portion, Position
+from distinput.formats.format import Format, PlacedBlocks, Portion, Position
 from distinput.kernels.kernel import renewed
 from distinput.ops.slices import Slices
 from distinput.plan.families import SameElements, in_one_order
@@ -242,7 +242,7 @@ class FileReader(Node):
         """The mark of each element of the input, and where to begin in the file that it names."""
 
     @abstractmethod
-    def _blocks(self, run: Run) -> Callable[[ReadingPlace], Iterator[tuple[Block, Position]]]:
+    def _blocks(self, run: Run) -> Callable[[ReadingPlace], PlacedBlocks]:
         """What reads blocks from a place on."""
 
     @abstractmethod
@@ -636,10 +636,10 @@ class Reader(FileReader):
         if self.format.wants(path):
             self.format.spec(path)
 
-    def _blocks(self, run: Run) -> Callable[[ReadingPlace], Iterator[tuple[Block, Position]]]:
+    def _blocks(self, run: Run) -> Callable[[ReadingPlace], PlacedBlocks]:
         rows = self.group if run.asked.later else 0
 
-        def read(place: ReadingPlace) -> Iterator[tuple[Block, Position]]:
+        def read(place: ReadingPlace) -> PlacedBlocks:
             nonlocal rows
             blocks = self.format.read_groups(place["path"], place["position"], self.group, rows)
             begun, requested = place.pop("begun", None), run.requested if place.pop("last", False) else None

@@ -50,9 +50,8 @@ class Unbatch(Node):
     Source: `tf.data.Dataset.unbatch`.
     """
 
-    tolerant: ClassVar[bool] = True
+    tolerant = view_only = True
     needs: ClassVar[Needs] = Needs.EACH
-    view_only: ClassVar[bool] = True
     input: Node
 
     def __post_init__(self) -> None:
@@ -251,10 +250,8 @@ class Rebatch(Node):
     Source: `tf.data.Dataset.rebatch`.
     """
 
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
+    by_element = tolerant = view_only = True
     needs: ClassVar[Needs] = Needs.PART
-    view_only: ClassVar[bool] = True
     input: Node
     batch_size: int | Sequence[int]
     drop_remainder: bool = False
@@ -443,9 +440,8 @@ class LegacyRebatch(Node):
     Source: `_LegacyRebatchDataset` of tensorflow/python/data/experimental/ops/distribute.py.
     """
 
-    tolerant: ClassVar[bool] = True
+    tolerant = view_only = True
     needs: ClassVar[Needs] = Needs.PART
-    view_only: ClassVar[bool] = True
     input: Node
     num_replicas: int
 

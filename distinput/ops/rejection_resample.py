@@ -67,8 +67,7 @@ class RejectionResample(Seeded):
     Source: `tf.data.Dataset.rejection_resample`; ADR 0054 says what differs.
     """
 
-    thins: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
+    thins = tolerant = True
     reshuffles: ClassVar[bool] = True
     input: Node
     class_func: Callable[..., Any]

@@ -39,12 +39,8 @@ class Repeat(SameElements):
     Source: `tf.data.Dataset.repeat`.
     """
 
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
+    by_element = tolerant = harmless = by_position = view_only = True
     needs: ClassVar[Needs] = Needs.PART
-    by_position: ClassVar[bool] = True
-    view_only: ClassVar[bool] = True
     count: int | None = None
 
     def __post_init__(self) -> None:

@@ -47,11 +47,8 @@ class Shard(SameElements):
     Source: `tf.data.Dataset.shard`.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
+    tolerant = harmless = by_position = view_only = True
     needs: ClassVar[Needs] = Needs.PLACES
-    by_position: ClassVar[bool] = True
-    view_only: ClassVar[bool] = True
     num_shards: int
     index: int
 

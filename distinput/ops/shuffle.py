@@ -232,13 +232,8 @@ class Shuffle(Seeded, SameElements):
     Source: the meaning of `tf.data.Dataset.shuffle`; the orders are distinput's own.
     """
 
-    delays: ClassVar[bool] = True
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
+    delays = by_element = tolerant = harmless = by_position = shuffles = True
     needs: ClassVar[Needs] = Needs.PART
-    by_position: ClassVar[bool] = True
-    shuffles: ClassVar[bool] = True
     random_access: ClassVar[bool] = False
     buffer_size: int
     seed: int | None = None

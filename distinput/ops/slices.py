@@ -348,9 +348,7 @@ class SlicesInTurn(Node):
     """
 
     in_memory: ClassVar[bool] = True
-    view_only: ClassVar[bool] = True
-    by_element: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
+    view_only = by_element = harmless = True
     random_access: ClassVar[bool] = True
     sources: tuple[Slices, ...]
     common: Spec

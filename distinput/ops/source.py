@@ -69,8 +69,7 @@ class Source(Signed):
     Source: distinput's own; what PyTorch calls a map-style dataset, and Grain a `RandomAccessDataSource`.
     """
 
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
+    by_element = tolerant = True
     op: ClassVar[str] = "from_source"
     source: Any
     length: int

@@ -45,10 +45,7 @@ class Part(SameElements):
       seed: any integer.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    by_position: ClassVar[bool] = True
-    thins: ClassVar[bool] = True
+    tolerant = harmless = by_position = thins = True
     op: ClassVar[str] = "split"
     group: int
     first: int

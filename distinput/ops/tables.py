@@ -29,12 +29,15 @@ from distinput.columns.picked import put_in_order
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State, evenly
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.names.lazy import library
 from distinput.ops.slices import from_tensor_slices, slices_of
 from distinput.plan.families import InMemory
 from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
+
+pa = library("pyarrow")
 
 # ----------------------------------------------------------------------------
 # `arrow_stream`: the rows of an Arrow stream that is opened in each pass.
@@ -92,8 +95,6 @@ class StreamSource:
         )
 
     def _opened(self) -> Any:
-        import pyarrow as pa
-
         found = self.given() if callable(self.given) and not is_stream(self.given) else self.given
         try:
             if not hasattr(found, "__arrow_c_stream__"):
@@ -144,7 +145,7 @@ class ArrowStream(Node):
         if rest is None:
             reader = source.open()
             try:
-                yield from self._blocks(_read(reader, who), state["row"], 0)
+                yield from self.reading.blocks(_read(reader, who), self.spec, state["row"], 0, f"{who}: the stream")
             finally:
                 reader.close()
             return
@@ -153,25 +154,9 @@ class ArrowStream(Node):
             if not rest.taken_by(me) or state["row"] < rest.row:
                 raise source.consumed()
             batches = rest.sampled() if run.sampling else rest.batches()
-            yield from self._blocks(_read(batches, who), state["row"], rest.row)
+            yield from self.reading.blocks(_read(batches, who), self.spec, state["row"], rest.row, f"{who}: the stream")
         finally:
             rest.leave(me)
-
-    def _blocks(self, batches: Iterator[Any], begin: int, row: int) -> Stream:
-        """The rows from `begin` on of batches that begin at `row`."""
-        for batch in batches:
-            over = min(max(0, begin - row), batch.num_rows)
-            row += over
-            most = block_rows(batch.nbytes / max(1, batch.num_rows))
-            for first in range(over, batch.num_rows, most):
-                part = batch.slice(first, most)
-                block = frozen(self.reading.block(part, self.spec, row))
-                row += part.num_rows
-                yield block, {"row": row}
-        if begin > row:
-            raise DataLossError(
-                f"{self.reading.who}: the stream has {row} rows, but reading was to go on at row {begin}; the file has changed"
-            )
 
 
 class _Rest:
@@ -225,8 +210,6 @@ class _Rest:
 
 
 def _read(batches: Iterator[Any], who: str) -> Iterator[Any]:
-    import pyarrow as pa
-
     try:
         yield from batches
     except (pa.ArrowException, OSError) as error:
@@ -316,34 +299,40 @@ class TableRows(InMemory):
 
     def _rows(self, rows: Ints) -> Block:
         """The rows of the table with these numbers."""
-        import pyarrow as pa
-
-        numbers = np.searchsorted(self.ends, rows, "right") - 1
-        order = np.argsort(numbers, kind="stable")
-        used, begins = np.unique(numbers[order], return_index=True)
-        parts: list[ColumnBlock] = []
-        places = []
-        for number, (a, b) in zip(used.tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True):
-            place = order[a:b]
-            local = rows[place] - self.ends[number]
-            try:
-                chosen = self.batches[number].take(pa.array(local))
-                parts.append(self.reading.block(chosen, self.spec, rows[place]))
-            except pa.ArrowNotImplementedError:  # views below lists, for example
-                parts.append(self.reading.block(self.batches[number], self.spec, int(self.ends[number])).take(local))
-            places.append(place)
-        if not parts:
-            return self.reading.block(self.batches[0].slice(0, 0), self.spec, 0)
-        return put_in_order(parts, places)
+        return picked(self.batches, self.ends, self.reading, self.spec, rows)
 
     def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
         return ()
 
 
+def picked(batches: Sequence[Any], ends: Ints, reading: Reading, spec: Spec, rows: Ints) -> Block:
+    """The rows with these numbers, in their order.
+
+    Args:
+      batches: at least one pyarrow RecordBatch.
+      ends: where each begins, and where the last one ends.
+      reading: how columns are read.
+      spec: of a row.
+      rows: numbers of rows.
+    """
+    numbers = np.searchsorted(ends, rows, "right") - 1
+    order = np.argsort(numbers, kind="stable")
+    used, begins = np.unique(numbers[order], return_index=True)
+    parts: list[ColumnBlock] = []
+    places = []
+    for number, (a, b) in zip(used.tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True):
+        place = order[a:b]
+        local = rows[place] - ends[number]
+        try:
+            parts.append(reading.block(batches[number].take(pa.array(local)), spec, rows[place]))
+        except pa.ArrowNotImplementedError:  # views below lists, for example
+            parts.append(reading.block(batches[number], spec, int(ends[number])).take(local))
+        places.append(place)
+    return put_in_order(parts, places) if parts else reading.block(batches[0].slice(0, 0), spec, 0)
+
+
 def _packed(batches: Sequence[Any]) -> Any:
     """Record batches as a buffer that holds their rows alone, in Arrow's stream format."""
-    import pyarrow as pa
-
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batches[0].schema) as writer:
         for batch in batches:
@@ -352,8 +341,6 @@ def _packed(batches: Sequence[Any]) -> Any:
 
 
 def _unpacked(packed: Any) -> tuple[Any, ...]:
-    import pyarrow as pa
-
     with pa.ipc.open_stream(packed) as reader:
         return tuple(reader)
 
@@ -398,8 +385,6 @@ def rows_of_table(table: Any, reading: Reading, order: Ints | None = None) -> No
       reading: how columns are read.
       order: numbers of the rows to give, in this order; None: all of them.
     """
-    import pyarrow as pa
-
     reading = reading.of_table(_looked_at(table, reading, order), table.schema)
     spec = reading.spec(table.schema)
     single = all(column.num_chunks <= 1 for column in table.columns)
@@ -442,8 +427,6 @@ def _check_nulls(batches: Sequence[Any], spec: Spec, reading: Reading) -> None:
 
 
 def _has_nulls(array: Any) -> bool:
-    import pyarrow as pa
-
     if isinstance(array, pa.ExtensionArray):
         return _has_nulls(array.storage)
     if array.null_count:
@@ -493,8 +476,6 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
 
 def _told_in_place(array: Any, name: str, reading: Reading) -> Any:
     """The columns of a named array whose nulls are told where they are; None: others are asked for, or there are none."""
-    import pyarrow as pa
-
     batch = pa.table({name: array}).combine_chunks().to_batches()[:1] or [without_rows(pa.schema([(name, array.type)]))]
     nulls, valid = [tuple([each for each in option if each[0] == name]) for option in (reading.nulls, reading.valid)]
     own = replace(reading, nulls=nulls, valid=valid).of_table(batch, batch[0].schema)
@@ -506,8 +487,6 @@ def _told_in_place(array: Any, name: str, reading: Reading) -> Any:
 
 def _of_array(array: Any, reading: Reading) -> Node:
     """The values of a single array; those of an array of structs are the rows of a table."""
-    import pyarrow as pa
-
     if not isinstance(array, np.ndarray) and pa.types.is_struct(array.type):
         if isinstance(array, pa.ChunkedArray):
             return rows_of_table(pa.Table.from_struct_array(array), reading)

@@ -17,12 +17,8 @@ from distinput.run.run import Run
 
 @dataclass(frozen=True, eq=False)
 class _ByCount(SameElements):
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
+    by_element = tolerant = harmless = by_position = view_only = True
     needs: ClassVar[Needs] = Needs.PLACES
-    by_position: ClassVar[bool] = True
-    view_only: ClassVar[bool] = True
     count: int
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -36,9 +36,7 @@ class Unique(Node):
     Source: `tf.data.Dataset.unique`.
     """
 
-    thins: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
+    thins = tolerant = harmless = True
     input: Node
 
     @cached_property

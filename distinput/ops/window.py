@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import ClassVar
 
 from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.ragged import Datasets
@@ -42,8 +41,7 @@ class Window(Grouped):
     Source: `tf.data.Dataset.window`.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
+    tolerant = harmless = True
     size: int
     shift: int | None = None
     stride: int = 1

@@ -30,10 +30,8 @@ class Zip(Node):
     Source: `tf.data.Dataset.zip`.
     """
 
-    tolerant: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
+    tolerant = harmless = keeps_batches = True
     needs: ClassVar[Needs] = Needs.PLACES
-    keeps_batches: ClassVar[bool] = True
     nest: Structure
     sources: tuple[Node, ...]
 

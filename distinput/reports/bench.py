@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 from tempfile import TemporaryDirectory
 from time import perf_counter as _clock
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from distinput.ops.reader import Reader
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.values.nest import flatten, structure_of
-
-__all__ = ["CHANGES", "Bench", "TriedChange", "bench", "trials"]
-
 
 _BETWEEN = 0.1
 """Seconds between two calls of `watch`."""
@@ -141,9 +138,7 @@ class _Marks:
             self.first = now
         elif self._from is None and now - self.first >= self._warm_up:
             self._from = self.count, now
-        if (
-            self.count & (self.count - 1) == 0
-        ):  # the first, second, fourth, ...: looking at all would be what is measured
+        if self.count.bit_count() == 1:  # the first, second, fourth, ...: looking at all would be what is measured
             leaves = flatten(element)
             self._bytes.append(sum(map(_size, leaves)))
             if self._batches:
@@ -179,24 +174,17 @@ def _size(leaf: Any) -> int:
 
 def _changes(dataset: Dataset[Any], stats: Stats) -> list[str]:
     """What could be changed, the step that the others wait for first."""
-    advice = (
-        [stats.bottleneck]
-        if stats.slowest and (stats.slowest != "consumer" or "larger batches" in stats.bottleneck)
-        else []
-    )
+    waits = stats.slowest and (stats.slowest != "consumer" or "larger batches" in stats.bottleneck)
+    advice = [stats.bottleneck] if waits else []
     steps = list(walk(dataset._runs().node))
     if not any(isinstance(step, Prefetch) for step in steps) and stats.slowest != "consumer":
         advice.append(
             "There is no prefetch: a loop that trains waits for each element. prefetch(2) at the end makes them meanwhile. "
             "What that brings depends on your loop, which was not measured."
         )
-    return advice + [text for step in steps for text in _of_calls(step, stats)]
-
-
-def _of_calls(step: Node, stats: Stats) -> list[str]:
-    """What `explain` notes about the function of the slowest step."""
-    _, _, op = stats.slowest.partition(":")
-    return [f"{step}: {note}" for note in step.notes] if step.op == op else []
+    _, _, slowest = stats.slowest.partition(":")
+    # What `explain` notes about the function of the slowest step.
+    return advice + [f"{step}: {note}" for step in steps if step.op == slowest for note in step.notes]
 
 
 # ----------------------------------------------------------------------------
@@ -316,33 +304,32 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _vectorized(node: Node) -> Node:
-    if isinstance(node, Map) and node.vectorize is not True and not node.processes and not _bound(node):
+    if _is_free(node) and node.vectorize is not True and not node.processes:
         return replace(node, vectorize=True)
     return node
 
 
 def _after_batch(node: Node) -> Node:
-    if type(node) is not Batch or not isinstance(node.input, Map) or _bound(node.input) or node.input.rng:
+    if type(node) is not Batch or not _is_free(node.input) or node.input.rng:
         return node
     batched = Dataset(replace(node, input=node.input.input))
     return batched.map(node.input.map_func, num_parallel_calls=node.input.num_parallel_calls).node
 
 
 def _in_many_threads(node: Node) -> Node:
-    calls = node.num_parallel_calls in (None, AUTOTUNE) if isinstance(node, Map) else False
-    if isinstance(node, Map) and calls and not node.processes and not _bound(node):
+    if _is_free(node) and node.num_parallel_calls in (None, AUTOTUNE) and not node.processes:
         return replace(node, num_parallel_calls=MANY_CALLS)
     return node
 
 
 def _in_threads(node: Node) -> Node:
-    if isinstance(node, Map) and node.num_parallel_calls is None and not _bound(node):
+    if _is_free(node) and node.num_parallel_calls is None:
         return replace(node, num_parallel_calls=AUTOTUNE)
     return node
 
 
 def _in_processes(node: Node) -> Node:
-    if isinstance(node, Map) and not node.processes and not _bound(node):
+    if _is_free(node) and not node.processes:
         return replace(node, num_parallel_calls=AUTOTUNE, processes=True)
     return node
 
@@ -353,9 +340,9 @@ def _in_larger_batches(last: Node, node: Node) -> Node:
     return Batch(node, _LARGER) if node is last and last.rows_per_batch is None else node
 
 
-def _bound(node: Map) -> bool:
-    """Whether the user has said where its function is called."""
-    return bool(node.synchronous) or node.executor is not None
+def _is_free(node: Node) -> TypeGuard[Map]:
+    """Whether it calls a function, and the user has not said where."""
+    return isinstance(node, Map) and not node.synchronous and node.executor is None
 
 
 CHANGES: dict[str, Callable[[Node], Node]] = {

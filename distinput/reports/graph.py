@@ -9,9 +9,6 @@ from distinput.plan.node import Node, given, walk
 from distinput.plan.text import bounds_text, spec_text_of
 from distinput.rewrite.rules import Running
 
-__all__ = ["Graph", "GraphStep", "graph_of", "mermaid_of"]
-
-
 # ----------------------------------------------------------------------------
 # The graph of a pipeline: its steps, what each one hands to the next, and the layer that each is drawn in.
 # ----------------------------------------------------------------------------

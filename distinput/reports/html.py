@@ -29,9 +29,6 @@ from distinput.reports.svg import GRAPH_STYLE, svg_of
 from distinput.reports.timeline import TIMELINE_STYLE
 from distinput.run.threads import cores
 
-__all__ = ["page", "page_style"]
-
-
 # ----------------------------------------------------------------------------
 # The style sheet of report pages.
 # ----------------------------------------------------------------------------
@@ -77,6 +74,13 @@ def page_style() -> str:
     return colours(":root") + _PAGE + GRAPH_STYLE + PLOT_STYLE + TIMELINE_STYLE
 
 
+_STEPS = (
+    "The steps that ran. A bar is the part of the pass for which a step had its thread, or each of its workers; the "
+    "slowest step is framed."
+)
+_DESCRIBED = "As it was described, and the rules that changed it"
+
+
 def page(recording: Recording, num_workers: int = 4) -> str:
     """The page.
 
@@ -98,12 +102,7 @@ def page(recording: Recording, num_workers: int = 4) -> str:
         _tiles(recording, stats),
         tag("p", stats.bottleneck, class_="di-verdict"),
         tag("h2", "Steps"),
-        tag(
-            "p",
-            "The steps that ran. A bar is the part of the pass for which a step had its thread, or each of its workers; the "
-            "slowest step is framed.",
-            class_="di-quiet",
-        ),
+        tag("p", _STEPS, class_="di-quiet"),
         tag("div", Markup(svg_of(graph, figures_of(stats), alone=False)), class_="di-wide"),
         tag("div", _table(stats), class_="di-wide"),
         *timeline_section(trace, stats, graph.steps[-1].key, begin, end),
@@ -113,25 +112,16 @@ def page(recording: Recording, num_workers: int = 4) -> str:
         *_replicas(recording),
         *([] if recording.distributed else shards_section(dataset.node, num_workers)),
         tag("h2", "Pipeline"),
-        tag(
-            "details",
-            tag("summary", "As it was described, and the rules that changed it"),
-            tag("pre", dataset.explain()),
-        ),
+        tag("details", tag("summary", _DESCRIBED), tag("pre", dataset.explain())),
     ]
-    return "<!DOCTYPE html>\n" + tag(
-        "html",
-        tag(
-            "head",
-            tag("meta", charset="utf-8"),
-            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            tag("title", "distinput report"),
-            tag("style", Markup("\n" + page_style())),
-        ),
-        tag("body", tag("main", *body), _data(recording, stats)),
-        xmlns="http://www.w3.org/1999/xhtml",
-        lang="en",
-    )
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", "distinput report"),
+        tag("style", Markup("\n" + page_style())),
+    ]
+    parts = tag("head", *head), tag("body", tag("main", *body), _data(recording, stats))
+    return "<!DOCTYPE html>\n" + tag("html", *parts, xmlns="http://www.w3.org/1999/xhtml", lang="en")
 
 
 def _circumstances() -> str:
@@ -167,31 +157,18 @@ def _replicas(recording: Recording) -> list[Markup]:
 
 
 def _table(stats: Stats) -> Markup:
-    return tag(
-        "table",
-        tag("thead", tag("tr", *[tag("th", column) for column in COLUMNS])),
-        tag(
-            "tbody",
-            *[
-                tag("tr", *[tag("td", cell) for cell in row], class_="di-slow" if row[0] == stats.slowest else None)
-                for row in rows_of(stats)
-            ],
-        ),
-    )
+    rows = [
+        tag("tr", *[tag("td", cell) for cell in row], class_="di-slow" if row[0] == stats.slowest else None)
+        for row in rows_of(stats)
+    ]
+    return tag("table", tag("thead", tag("tr", *[tag("th", column) for column in COLUMNS])), tag("tbody", *rows))
 
 
 def _data(recording: Recording, stats: Stats) -> Markup:
     """The numbers for other programs; JSON in which nothing looks like markup."""
-    told: dict[str, Any] = {
-        "delivered": recording.delivered,
-        "rows": recording.rows,
-        "seconds": recording.seconds,
-        "outside": stats.outside,
-        "slowest": stats.slowest,
-        "bottleneck": stats.bottleneck,
-        "steps": dict(stats),
-    }
-    text = json.dumps(told)
+    told: dict[str, Any] = {name: getattr(recording, name) for name in ("delivered", "rows", "seconds")}
+    told |= {name: getattr(stats, name) for name in ("outside", "slowest", "bottleneck")}
+    text = json.dumps({**told, "steps": dict(stats)})
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return tag("script", Markup(text), type="application/json", id="distinput")

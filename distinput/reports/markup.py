@@ -5,9 +5,6 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["MONOSPACE", "SANS", "Markup", "colours", "tag"]
-
-
 # ----------------------------------------------------------------------------
 # Colours and fonts of pictures and pages, light and dark; readable also for eyes that tell red and green not apart.
 # ----------------------------------------------------------------------------

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from distinput.distribute.core.values import DistributedValues
     from distinput.distribute.input.distributed_dataset import DistributedDataset
 
-__all__ = ["dataset_html", "distributed_html", "plan_html", "stats_html", "values_html"]
-
 _STYLE = (
     f".di-note {{ font: 13px/1.5 {SANS}; color: var(--di-ink); }}\n"
     f".di-note code, .di-note pre, .di-note td {{ font: 12px/1.5 {MONOSPACE}; }}\n"

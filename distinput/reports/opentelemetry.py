@@ -15,8 +15,6 @@ except ImportError:
         "reports.opentelemetry: OpenTelemetry is not installed; `pip install 'distinput[opentelemetry]'`"
     ) from None
 
-__all__ = ["observe"]
-
 
 def observe(datasets: "Mapping[str, Dataset[Any]]", meter: Any = None) -> None:
     """Let a meter ask for the metrics of the latest pass of some datasets.

@@ -7,9 +7,6 @@ from math import ceil, floor, log2, log10
 from distinput.names.words import seconds_text
 from distinput.reports.markup import Markup, tag
 
-__all__ = ["PLOT_STYLE", "WIDTH", "bars", "distribution", "over_counts", "over_time", "round_step", "time_axis"]
-
-
 # ----------------------------------------------------------------------------
 # The axis of seconds below plots over time.
 # ----------------------------------------------------------------------------

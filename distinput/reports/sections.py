@@ -16,21 +16,6 @@ from distinput.reports.timeline import CONSUMER, colour_class, timeline, whole_t
 from distinput.sharding.planning import shard_plan
 from distinput.sharding.shard_plan import ShardPlan
 
-__all__ = [
-    "COLUMNS",
-    "balance",
-    "buffers_section",
-    "figures_of",
-    "memory_section",
-    "pace_of",
-    "plan_parts",
-    "rows_of",
-    "shards_section",
-    "shuffle_section",
-    "timeline_section",
-]
-
-
 # ----------------------------------------------------------------------------
 # The sections of a report that need notes of a pass: timeline, buffers and memory.
 # ----------------------------------------------------------------------------

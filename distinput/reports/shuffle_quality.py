@@ -13,8 +13,6 @@ from distinput.ops.range import Range
 from distinput.plan.node import Node, walk
 from distinput.run.run import Run
 
-__all__ = ["WHOLE", "ShuffleQuality", "shuffle_quality"]
-
 _MOST_ROWS, _LARGEST = 100_000, 20_000_000
 """Rows that are looked at; and the largest input that is shuffled for it, by the numbers of its rows alone."""
 

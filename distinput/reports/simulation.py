@@ -25,8 +25,6 @@ from distinput.sharding.planning import shard_plan, worker_tree
 from distinput.sharding.shard_plan import ShardPlan, workers_of
 from distinput.values.nest import flatten
 
-__all__ = ["InputCosts", "Machines", "Simulation", "StorageLimits", "measured_costs", "plot_of", "simulate"]
-
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 _MOST_PLANNED = 256

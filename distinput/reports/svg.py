@@ -4,12 +4,10 @@
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from distinput.reports.graph import Graph, GraphStep
 from distinput.reports.markup import MONOSPACE, SANS, Markup, colours, tag
-
-__all__ = ["GRAPH_STYLE", "Figures", "Layout", "Rectangle", "layout", "svg_of"]
-
 
 # ----------------------------------------------------------------------------
 # Where the boxes of a graph are drawn: inputs above, every step centred below what it reads from.
@@ -59,29 +57,24 @@ def layout(graph: Graph, sizes: Mapping[int, tuple[float, float]]) -> Layout:
       sizes: width and height of the box of each step.
     """
     deepest = max(step.layer for step in graph.steps)
-    heights = [0.0] * (deepest + 1)
-    for step in graph.steps:
-        heights[deepest - step.layer] = max(heights[deepest - step.layer], sizes[step.number][1])
+    layers = range(deepest, -1, -1)
+    heights = [max(sizes[step.number][1] for step in graph.steps if step.layer == layer) for layer in layers]
     tops = [sum(heights[:row]) + _BELOW * row for row in range(deepest + 1)]
     column = max(width for width, _ in sizes.values()) + _BETWEEN
     middles: dict[int, float] = {}
-    columns = 0
+    places_above = count(column / 2, column)
     for step in graph.steps:  # inputs first
         above = graph.inputs(step.number)
-        if above:
-            middles[step.number] = (middles[above[0]] + middles[above[-1]]) / 2
-        else:
-            middles[step.number] = column * columns + column / 2
-            columns += 1
+        middles[step.number] = (middles[above[0]] + middles[above[-1]]) / 2 if above else next(places_above)
     _apart(graph, middles, column)
     left = min(middles[number] - width / 2 for number, (width, _) in sizes.items())
     right = max(middles[number] + width / 2 for number, (width, _) in sizes.items())
-    places = {
-        step.number: Rectangle(
-            middles[step.number] - sizes[step.number][0] / 2 - left, tops[deepest - step.layer], *sizes[step.number]
+    places = {}
+    for step in graph.steps:
+        width, height = sizes[step.number]
+        places[step.number] = Rectangle(
+            middles[step.number] - width / 2 - left, tops[deepest - step.layer], width, height
         )
-        for step in graph.steps
-    }
     return Layout(places, right - left, tops[-1] + heights[-1])
 
 

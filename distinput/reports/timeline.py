@@ -9,9 +9,6 @@ from distinput.names.words import seconds_text
 from distinput.reports.markup import Markup, tag
 from distinput.reports.plots import WIDTH, time_axis
 
-__all__ = ["CONSUMER", "TIMELINE_STYLE", "Stretch", "colour_class", "stretches", "timeline", "whole_threads"]
-
-
 # ----------------------------------------------------------------------------
 # Who had a thread when: nested spans as stretches that belong to one step each.
 # ----------------------------------------------------------------------------

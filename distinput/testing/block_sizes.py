@@ -9,8 +9,6 @@ from unittest import mock
 
 from distinput.columns import block
 
-__all__ = ["small_blocks"]
-
 # Module constants that say how many rows are handled at once, or from how many bytes on something counts as large.
 _ROWS = (
     "BLOCK_ROWS",

@@ -27,8 +27,6 @@ from distinput.testing.laws import (
 )
 from distinput.values.spec import TensorSpec
 
-__all__ = ["LAWS", "check_dataset"]
-
 
 @dataclass(frozen=True)
 class _Subject:

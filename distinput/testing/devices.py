@@ -18,9 +18,6 @@ from distinput.distribute.devices import Devices
 from distinput.testing.elements import law
 from distinput.values.buffers import FEWEST_BYTES, Buffers, empty
 
-__all__ = ["LAWS", "check_devices", "check_recycled_buffers"]
-
-
 # ----------------------------------------------------------------------------
 # The law of devices about memory that is used again: consumers that look at a batch, or at what they compute of it, late.
 #

@@ -11,9 +11,6 @@ import numpy as np
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 
-__all__ = ["checked_shuffle", "difference", "exact", "interleaved", "law", "matches", "rows_of"]
-
-
 # ----------------------------------------------------------------------------
 # A law that is being checked: errors are reported under its name.
 # ----------------------------------------------------------------------------

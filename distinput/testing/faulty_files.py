@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 
 from fsspec import AbstractFileSystem
 
-__all__ = ["FaultyFiles"]
-
 
 class FaultyFiles(AbstractFileSystem):  # type: ignore[misc]
     r"""Files of another file system of fsspec, which fail some of the time.

@@ -26,8 +26,6 @@ from distinput.ops.slices import from_tensor_slices
 from distinput.testing.dataset import check_dataset
 from distinput.testing.elements import difference, exact, law, matches
 
-__all__ = ["LAWS", "check_format"]
-
 _MOST_CUTS = 40
 """The most places to try: cuts between parts, rows to seek, bytes to damage."""
 

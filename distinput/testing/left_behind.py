@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["check_uses"]
-
 T = TypeVar("T")
 
 

@@ -78,21 +78,11 @@ class Pipeline:
     @staticmethod
     def of(name: str, arguments: dict[str, Any], table: Mapping[str, Ingredient]) -> "Pipeline":
         """The pipeline of a source alone."""
-        source = table[name]
-        step = (name, arguments)
-        if not source.observed:
-            return Pipeline((step,), source.model(None, arguments), True, table)
-        seen = list(_seeded(source.build(None, arguments), 0))
-        return Pipeline((step,), source.model(None, arguments, seen), source.settled(arguments), table)
+        return _extended(None, ((name, arguments),), table)
 
     def then(self, name: str, arguments: dict[str, Any]) -> "Pipeline":
         """This pipeline with one more step."""
-        ingredient = self.table[name]
-        recipe = (*self.recipe, (name, arguments))
-        if not ingredient.observed:
-            return Pipeline(recipe, ingredient.model(self, arguments), self.exact, self.table)
-        elements = ingredient.model(self, arguments, list(_seeded(assembled(recipe, self.table), 0)))
-        return Pipeline(recipe, elements, self.exact and ingredient.settled(arguments), self.table)
+        return _extended(self, (*self.recipe, (name, arguments)), self.table)
 
     def build(self) -> Dataset:
         """A dataset of this recipe, made anew, with other seeds than the last one where the recipe names none."""
@@ -146,10 +136,8 @@ class Pipeline:
         """Any elements can be stacked: they have one shape."""
         if not self.tensors or self.sparse:
             return False
-        loose = [leaf.ragged_rank is not None for leaf in self.leaves]
-        if all(free or leaf.size is not None for leaf, free in zip(self.leaves, loose, strict=True)):
-            return True
-        return self.exact and len({_shapes(self.flat(e), loose) for e in self.elements}) <= 1
+        known = all(leaf.ragged_rank is not None or leaf.size is not None for leaf in self.leaves)
+        return known or (self.exact and len({_shapes(self, e) for e in self.elements}) <= 1)
 
     @cached_property
     def batched(self) -> bool:
@@ -168,10 +156,8 @@ class Pipeline:
         """Batches whose rows can be put together in any way: beyond the first axis, all of one shape."""
         if not self.batched:
             return False
-        loose = [leaf.ragged_rank is not None for leaf in self.leaves]
-        if all(free or None not in (leaf.shape or ())[1:] for leaf, free in zip(self.leaves, loose, strict=True)):
-            return True
-        return self.exact and len({_shapes(self.flat(e), loose, 1) for e in self.elements}) <= 1
+        known = all(leaf.ragged_rank is not None or None not in (leaf.shape or ())[1:] for leaf in self.leaves)
+        return known or (self.exact and len({_shapes(self, e, 1) for e in self.elements}) <= 1)
 
     def flat(self, element: Any) -> list[Any]:
         """The leaves of an element."""
@@ -182,15 +168,26 @@ class Pipeline:
         return [self.spec.structure.build(list(leaves)) for leaves in elements]
 
 
+def _extended(before: Pipeline | None, recipe: tuple[PipelineStep, ...], table: Mapping[str, Ingredient]) -> Pipeline:
+    """The pipeline of a recipe, whose last step comes after another pipeline or is a source."""
+    name, arguments = recipe[-1]
+    ingredient, exact = table[name], before is None or before.exact
+    if not ingredient.observed:
+        return Pipeline(recipe, ingredient.model(before, arguments), exact, table)
+    elements = ingredient.model(before, arguments, list(_seeded(assembled(recipe, table), 0)))
+    return Pipeline(recipe, elements, exact and ingredient.settled(arguments), table)
+
+
 def _seeded(dataset: Dataset, number: int) -> Dataset:
     """The same dataset; seeds that it drew are replaced, since a test must do the same each time."""
     drawn = drawn_seeds(dataset.node)
     return Dataset(with_drawn_seeds(dataset.node, [1000 * number + i for i in range(len(drawn))])) if drawn else dataset
 
 
-def _shapes(leaves: Sequence[Any], loose: Sequence[bool], first: int = 0) -> tuple[tuple[int, ...], ...]:
-    """The shapes of leaves from a dimension on, except for those that are ragged."""
-    return tuple([getattr(leaf, "shape", ())[first:] for leaf, free in zip(leaves, loose, strict=True) if not free])
+def _shapes(p: Pipeline, element: Any, first: int = 0) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the leaves of an element from a dimension on, except for those that are ragged."""
+    pairs = zip(p.flat(element), p.leaves, strict=True)
+    return tuple([getattr(leaf, "shape", ())[first:] for leaf, spec in pairs if spec.ragged_rank is None])
 
 
 def assembled(recipe: Iterable[Sequence[Any]], table: Mapping[str, Ingredient]) -> Dataset:
@@ -239,10 +236,7 @@ def length(*args: Any) -> int:
 
 def digest(*args: Any) -> int:
     """A number that an element decides, by its values and shapes."""
-    total = 0
-    for place, leaf in enumerate(flatten(whole(args))):
-        total += (place + 1) * _digest(leaf)
-    return total % 1_000_003
+    return sum(place * _digest(leaf) for place, leaf in enumerate(flatten(whole(args)), 1)) % 1_000_003
 
 
 def _digest(leaf: Any) -> int:
@@ -379,18 +373,13 @@ SIGNATURES: dict[str, Any] = {
 """Signatures of the functions whose results differ in shape from element to element."""
 
 
-def row_change(*args: Any) -> Any:
-    """`change` on many rows at once."""
-    return change(*args)
-
-
 def row_pair(*args: Any) -> Any:
     """The rows of the first leaf, twice."""
     rows = flatten(whole(args))[0]
     return {"rows": rows, "same": rows}
 
 
-ROW_MAPS: dict[str, Callable[..., Any]] = {"change": row_change, "pair": row_pair}
+ROW_MAPS: dict[str, Callable[..., Any]] = {"change": change, "pair": row_pair}
 """Functions for `map_rows`, by name."""
 
 
@@ -403,13 +392,18 @@ OpArguments = dict[str, Any]
 """The arguments of an op or a source in a recipe: JSON values."""
 
 SMALL = st.integers(1, 5)
+EITHER = st.booleans()
 COUNTS = st.sampled_from([3, 1, 2, 5, 8, 13, 0, -1])
 PARALLEL = st.sampled_from([None, None, None, 1, 2, -1])
 
 
-def nothing(_: DrawFrom, __: Pipeline) -> OpArguments:
-    """No argument."""
-    return {}
+def drawing(**arguments: st.SearchStrategy[Any]) -> Callable[[DrawFrom, Any], OpArguments]:
+    """What draws arguments one after another, whatever they are for."""
+    return lambda draw, _: {name: draw(strategy) for name, strategy in arguments.items()}
+
+
+nothing = drawing()
+"""No argument."""
 
 
 def unchanged(p: Pipeline, _: OpArguments) -> list[Any]:

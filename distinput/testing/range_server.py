@@ -16,8 +16,6 @@ from threading import Lock, Thread
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["Link", "RangeServer", "main"]
-
 _SLICE_BYTES = 1 << 17
 """How much is sent at a time where the bandwidth is bounded."""
 

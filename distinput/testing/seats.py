@@ -23,9 +23,6 @@ from distinput.distribute.seats import Placed, SeatLost, Seats
 from distinput.distribute.seats.local_cluster import LocalCluster
 from distinput.testing.elements import law
 
-__all__ = ["LAWS", "check_seats", "kill", "local_parameter_server_cluster"]
-
-
 # ----------------------------------------------------------------------------
 # The suite for a coordinator engine: seats, as coordinators and parameter servers use them.
 # ----------------------------------------------------------------------------

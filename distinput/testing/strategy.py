@@ -24,31 +24,6 @@ from distinput.distribute.core.strategy import Strategy
 from distinput.testing.elements import law
 from distinput.train import Checkpoint
 
-__all__ = [
-    "LAWS",
-    "check_all_reduce",
-    "check_checkpoint",
-    "check_contexts",
-    "check_created_in_run",
-    "check_errors",
-    "check_gather",
-    "check_merge_call",
-    "check_on_read",
-    "check_reduce",
-    "check_run",
-    "check_steps",
-    "check_strategy",
-    "check_training",
-    "check_updates",
-    "check_variables",
-    "each_replica",
-    "local_ids",
-    "part",
-    "same",
-    "uneven",
-]
-
-
 # ----------------------------------------------------------------------------
 # Values of all replicas to compare, and comparisons that say what was expected.
 # ----------------------------------------------------------------------------

@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 from distinput.tpu.topology import Topology
 
-__all__ = ["Coordinates", "DeviceAssignment", "DeviceOrderMode", "ring"]
-
-
 # ----------------------------------------------------------------------------
 # Orders of the chips of a mesh in which each chip is a neighbour of the next, and the last one of the first.
 # ----------------------------------------------------------------------------

@@ -15,16 +15,6 @@ from distinput.errors import EngineMissing
 from distinput.tpu.device_assignment import DeviceAssignment
 from distinput.tpu.topology import Topology
 
-__all__ = [
-    "TPUSystemMetadata",
-    "initialize_tpu_system",
-    "made_up_coordinates",
-    "shutdown_tpu_system",
-    "system_devices",
-    "system_metadata",
-    "system_topology",
-]
-
 
 class TPUSystemMetadata(NamedTuple):
     """How many devices there are, and where; `TPUClusterResolver.get_tpu_system_metadata` returns it.
@@ -81,7 +71,7 @@ def shutdown_tpu_system(cluster_resolver: Any = None) -> None:
     Source: `tf.tpu.experimental.shutdown_tpu_system`.
     """
     _check_resolver("shutdown_tpu_system", cluster_resolver)
-    _jax().clear_caches()
+    jax_for("distinput.tpu").clear_caches()
 
 
 def system_topology() -> Topology:
@@ -165,7 +155,7 @@ def system_devices(assignment: DeviceAssignment) -> NDArray[np.object_]:
 def _tasks() -> list[list[Any]]:
     """The devices of each process that has any."""
     found: dict[int, list[Any]] = {}
-    for device in sorted(_jax().devices(), key=lambda device: (device.process_index, device.id)):
+    for device in sorted(jax_for("distinput.tpu").devices(), key=lambda device: (device.process_index, device.id)):
         found.setdefault(device.process_index, []).append(device)
     tasks = list(found.values())
     if len({len(devices) for devices in tasks}) > 1:
@@ -175,12 +165,17 @@ def _tasks() -> list[list[Any]]:
     return tasks
 
 
-def _jax() -> Any:
+def jax_for(who: str) -> Any:
+    """The package JAX.
+
+    Raises:
+      EngineMissing: it is not installed.
+    """
     try:
         return import_module("jax")
     except ImportError as error:
         raise EngineMissing(
-            f"distinput.tpu: needs JAX, which is not installed ({error}); use `pip install 'distinput[jax]'`"
+            f"{who}: needs JAX, which is not installed ({error}); use `pip install 'distinput[jax]'`"
         ) from error
 
 

@@ -11,17 +11,6 @@ from numpy.typing import NDArray
 
 from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
 
-__all__ = [
-    "RANK",
-    "HardwareFeature",
-    "HardwareFeatures",
-    "Topology",
-    "TopologyFields",
-    "topology_bytes",
-    "topology_fields",
-]
-
-
 # ----------------------------------------------------------------------------
 # What a TPU has besides its cores.
 # ----------------------------------------------------------------------------

@@ -28,9 +28,6 @@ from distinput.train.tracked import (
     tracked,
 )
 
-__all__ = ["Checkpoint", "Crew", "SaveCounter", "crew_of", "entered_strategy"]
-
-
 # ----------------------------------------------------------------------------
 # The counter of the saves of a checkpoint.
 # ----------------------------------------------------------------------------
@@ -107,8 +104,7 @@ class Crew:
 
     def __init__(self, peers: OpenPeers | None) -> None:
         self._peers = peers if peers is not None and peers.size > 1 else None
-        self.rank = 0 if self._peers is None else self._peers.rank
-        self.size = 1 if self._peers is None else self._peers.size
+        self.rank, self.size = (0, 1) if self._peers is None else (self._peers.rank, self._peers.size)
 
     @property
     def is_chief(self) -> bool:
@@ -158,18 +154,13 @@ def crew_of(strategies: Iterable[Any]) -> Crew:
     Raises:
       FailedPreconditionError: several strategies have several workers.
     """
-    by_id: dict[int, OpenPeers] = {}
-    for strategy in strategies:
-        peers = getattr(getattr(strategy, "_replicas", None), "peers", None)
-        if peers is not None:
-            by_id[id(peers)] = peers
-    if not by_id and (peers := only_peers()) is not None:
-        return Crew(peers)
+    found = [getattr(getattr(strategy, "_replicas", None), "peers", None) for strategy in strategies]
+    by_id: dict[int, OpenPeers] = {id(peers): peers for peers in found if peers is not None}
     if len(by_id) > 1:
         raise FailedPreconditionError(
             f"Checkpoint: has variables or iterators of {len(by_id)} strategies of several workers; make a checkpoint for each"
         )
-    return Crew(next(iter(by_id.values()), None))
+    return Crew(next(iter(by_id.values())) if by_id else only_peers())
 
 
 def entered_strategy() -> Any:
@@ -420,9 +411,7 @@ class Checkpoint:
     # ---- parts
 
     def _own_children(self) -> Iterator[tuple[str, Any]]:
-        for name, value in vars(self).items():
-            if not name.startswith("_"):
-                yield name, value
+        yield from ((name, value) for name, value in vars(self).items() if not name.startswith("_"))
 
     def _root_children(self) -> Iterator[Child]:
         if isinstance(self._root, Mapping):
@@ -490,11 +479,8 @@ def _compare_names(crew: Crew, found: Collection[Tracked]) -> None:
         if names != mine:
             here = next((name for name in mine if name not in names), None)
             there = next((name for name in names if name not in mine), None)
-            which = " and ".join(
-                f"only worker {who} has {what[0]!r} ({what[1]})"
-                for who, what in ((crew.rank, here), (worker, there))
-                if what is not None
-            )
+            only = [(who, what) for who, what in ((crew.rank, here), (worker, there)) if what is not None]
+            which = " and ".join(f"only worker {who} has {path!r} ({kind})" for who, (path, kind) in only)
             raise FailedPreconditionError(
                 f"Checkpoint: all workers must save the same things: {which or 'their order differs'}; build the same "
                 "checkpoint on all workers"

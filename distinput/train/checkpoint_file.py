@@ -23,8 +23,6 @@ from distinput.files.source import naming, open_binary
 from distinput.run.threads import Closing
 from distinput.values.spec_json import MalformedJson, json_value, member
 
-__all__ = ["SUFFIX", "VERSION", "CheckpointFile", "file_of", "write_checkpoint"]
-
 SUFFIX = ".npz"
 """The suffix that the file has and the path of the checkpoint lacks."""
 

@@ -15,25 +15,6 @@ import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, StateError
 
-__all__ = [
-    "KINDS",
-    "Aside",
-    "Kind",
-    "RestoreContext",
-    "array_of",
-    "coded",
-    "decoded",
-    "is_jax_array",
-    "is_tensor",
-    "is_value",
-    "kind_of",
-    "like_jax_array",
-    "numpy_of_jax_array",
-    "numpy_of_tensor",
-    "tensor_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # Arrays of PyTorch and JAX. Neither package is imported: whoever has such an array has imported it.
 # ----------------------------------------------------------------------------
@@ -213,20 +194,16 @@ def _coded_strings(array: Array, aside: Aside, name: str, inline: bool) -> Any:
     for item in items:
         if item is not None and not isinstance(item, str | bytes):
             raise TypeError(f"{name}: an array of objects holds a {type(item).__name__}; only text can be saved in one")
-    data = [
-        b"" if item is None else item.encode("utf-8", "surrogatepass") if isinstance(item, str) else item
-        for item in items
-    ]
-    lengths = np.array([len(item) for item in data], np.int64)
-    kinds = np.array([0 if item is None else 1 if isinstance(item, bytes) else 2 for item in items], np.uint8)
-    joined = np.frombuffer(b"".join(data), np.uint8)
-    parts: dict[str, Array] = {"lengths": lengths, "kinds": kinds, "data": joined}
-    made = {key: _coded_array(part, aside, f"{name}.{key}", inline) for key, part in parts.items()}
-    return {
-        "strings": made,
-        "dtype": "object" if array.dtype.kind == "O" else "StringDType",
-        "shape": list(array.shape),
+    data = [item.encode("utf-8", "surrogatepass") if isinstance(item, str) else item or b"" for item in items]
+    kinds = [0 if item is None else 1 if isinstance(item, bytes) else 2 for item in items]
+    parts: dict[str, Array] = {
+        "lengths": np.array([len(item) for item in data], np.int64),
+        "kinds": np.array(kinds, np.uint8),
+        "data": np.frombuffer(b"".join(data), np.uint8),
     }
+    made = {key: _coded_array(part, aside, f"{name}.{key}", inline) for key, part in parts.items()}
+    dtype = "object" if array.dtype.kind == "O" else "StringDType"
+    return {"strings": made, "dtype": dtype, "shape": list(array.shape)}
 
 
 def decoded(saved: Any, fetch: Fetch) -> Any:
@@ -305,9 +282,8 @@ def _strings_of(saved: Any, fetch: Fetch) -> Array:
     parts = {key: array_of(part, fetch) for key, part in saved["strings"].items()}
     data, ends = parts["data"].tobytes(), np.cumsum(parts["lengths"])
     made = np.empty(len(ends), object)
-    for i, (end, length, kind) in enumerate(
-        zip(ends.tolist(), parts["lengths"].tolist(), parts["kinds"].tolist(), strict=True)
-    ):
+    rows = zip(ends.tolist(), parts["lengths"].tolist(), parts["kinds"].tolist(), strict=True)
+    for i, (end, length, kind) in enumerate(rows):
         item = data[end - length : end]
         made[i] = None if kind == 0 else item if kind == 1 else item.decode("utf-8", "surrogatepass")
     if saved["dtype"] == "StringDType":
@@ -504,9 +480,8 @@ class _Generator(Kind):
         return coded(state, aside, path, inline=True)
 
     def check(self, value: Any, saved: Any, path: str) -> None:
-        pairs = dict(saved["dict"])
         bits = getattr(value, "bit_generator", value)
-        names = [item for key, item in saved["dict"] if key == "bit_generator"] if pairs else []
+        names = [item for key, item in saved["dict"] if key == "bit_generator"]
         if names != [bits.state["bit_generator"]]:
             raise InvalidArgumentError(
                 f"restore: {path!r} is a generator of kind {bits.state['bit_generator']} in the program, and "

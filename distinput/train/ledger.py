@@ -28,8 +28,6 @@ from distinput.plan.check import integer
 from distinput.run.threads import Closing
 from distinput.url_secrets import without_secrets
 
-__all__ = ["Ledger", "NotedRow"]
-
 _USUAL = 100
 """Steps before a spike whose losses say what is usual."""
 

@@ -20,19 +20,6 @@ from distinput.train.coding import decoded
 from distinput.url_secrets import without_secrets
 from distinput.values.spec_json import MalformedJson, items_of, json_value, member
 
-__all__ = [
-    "CheckpointIndex",
-    "CheckpointLike",
-    "CheckpointManager",
-    "is_whole",
-    "latest_checkpoint",
-    "latest_name",
-    "list_variables",
-    "load_variable",
-    "note_whole",
-]
-
-
 # ----------------------------------------------------------------------------
 # The record of the checkpoints in a folder: a JSON file named `checkpoint`.
 # ----------------------------------------------------------------------------

@@ -7,6 +7,9 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
+from itertools import count
+from operator import setitem
 from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Self
 
@@ -15,19 +18,6 @@ from distinput.distribute.core.values import DistributedValues
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
 from distinput.errors import InputWarning, InvalidArgumentError
 from distinput.train.coding import Kind, kind_of
-
-__all__ = [
-    "Child",
-    "InitializationStatus",
-    "RestoreStatus",
-    "Tracked",
-    "attribute_children",
-    "attribute_setter",
-    "escaped",
-    "item_setter",
-    "tracked",
-]
-
 
 # ----------------------------------------------------------------------------
 # What a checkpoint saves: the variables, arrays, iterators and numbers in a nest of containers and objects.
@@ -119,9 +109,8 @@ class _Search:
                 first.put += [put] if put else []
             return
         if kind is not None:
-            found = Tracked([path], value, kind, [put] if put else [])
-            self.found.append(found)
-            self._seen[id(value)] = (value, found)
+            self.found.append(Tracked([path], value, kind, [put] if put else []))
+            self._seen[id(value)] = (value, self.found[-1])
             return
         if not _is_fixed(value):  # it cannot contain itself, and is replaced wherever it is
             self._seen[id(value)] = (value, path)
@@ -170,9 +159,7 @@ class _Search:
             return value._make(every) if hasattr(value, "_make") else type(value)(every)
 
         names = getattr(value, "_fields", range(len(value)))
-        parts = [
-            (escaped(str(name)), number, item) for number, (name, item) in enumerate(zip(names, value, strict=True))
-        ]
+        parts = [(escaped(str(name)), number, item) for number, name, item in zip(count(), names, value, strict=False)]
         self._visit_fixed(parts, path, rebuild, put, given=given)
 
     def _visit_fixed(
@@ -237,8 +224,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if name not in ("__dict__", "__weakref__"):
-                item = getattr(value, name, None)
-                yield name, item
+                yield name, getattr(value, name, None)
 
 
 def _refusal(value: Any) -> str | None:
@@ -275,20 +261,12 @@ def _named(value: Any) -> str:
 
 def item_setter(container: Any, key: Any) -> Put:
     """A function that sets an item."""
-
-    def put(item: Any) -> None:
-        container[key] = item
-
-    return put
+    return partial(setitem, container, key)
 
 
 def attribute_setter(value: Any, name: str) -> Put:
     """A function that sets an attribute."""
-
-    def put(item: Any) -> None:
-        setattr(value, name, item)
-
-    return put
+    return partial(setattr, value, name)
 
 
 def escaped(name: str) -> str:
@@ -330,10 +308,7 @@ class RestoreStatus:
         Raises:
           AssertionError: not so; the message names the rest.
         """
-        self._looked_at = True
-        if self.missing or self.unused:
-            raise AssertionError(self._told())
-        return self
+        return self._held(not self.missing and not self.unused)
 
     def assert_existing_objects_matched(self) -> Self:
         """Check that everything in the program was restored; the checkpoint may have more.
@@ -341,10 +316,7 @@ class RestoreStatus:
         Raises:
           AssertionError: not so; the message names the rest.
         """
-        self._looked_at = True
-        if self.missing:
-            raise AssertionError(self._told())
-        return self
+        return self._held(not self.missing)
 
     def assert_nontrivial_match(self) -> Self:
         """Check that anything was restored at all.
@@ -352,14 +324,16 @@ class RestoreStatus:
         Raises:
           AssertionError: nothing in the program has a path that is in the checkpoint.
         """
-        self._looked_at = True
-        if not self.restored:
-            raise AssertionError(self._told())
-        return self
+        return self._held(self.restored > 0)
 
     def expect_partial(self) -> Self:
         """Allow differences without a warning."""
+        return self._held(True)
+
+    def _held(self, holds: bool) -> Self:
         self._looked_at = True
+        if not holds:
+            raise AssertionError(self._told())
         return self
 
     def run_restore_ops(self, session: Any = None) -> None:

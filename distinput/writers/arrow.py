@@ -13,9 +13,6 @@ from distinput.values.nest import Structure, component
 from distinput.values.spec import Spec
 from distinput.writers.writer import ShardFile, Writer
 
-__all__ = ["ArrowWriter", "TableFile", "as_text", "check_table", "ipc_codec", "refuse_none", "target"]
-
-
 # ----------------------------------------------------------------------------
 # What the writers of tables share: elements as record batches of one schema, and pyarrow's writers over a `Sink`.
 # ----------------------------------------------------------------------------

@@ -9,13 +9,16 @@ from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
+from distinput.names.lazy import library
 from distinput.values.leaves import STRING
 from distinput.values.nest import component
 from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.arrow import TableFile, check_table, refuse_none, target
 from distinput.writers.writer import ShardFile, Writer, column_paths, whole_file_codec
 
-__all__ = ["CsvWriter"]
+pa = library("pyarrow")
+csv = library("pyarrow.csv")
+types = library("pyarrow.types")
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,11 @@ class CsvWriter(Writer):
             [next(leaves).dtype for _ in range(child.num_leaves)][-1]  # that of the value, not of its mark
             for child in ([spec.structure] if names == ["value"] else spec.structure.children)
         ]
-        types = {name: "object" if dtype == STRING else dtype.str for name, dtype in zip(names, dtypes, strict=True)}
+        kinds = {name: "object" if dtype == STRING else dtype.str for name, dtype in zip(names, dtypes, strict=True)}
         schema = self._schema(spec)
         nulls = nulls_of(schema)
         return {
-            "schema": {name: types[name] for name in schema.names},
+            "schema": {name: kinds[name] for name in schema.names},
             "header": self.header,
             "delimiter": self.delimiter,
             "compression_type": self.compression_type,
@@ -90,9 +93,6 @@ class CsvWriter(Writer):
             )
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
-        import pyarrow as pa
-        from pyarrow import csv
-
         schema = self._schema(spec)
         options = csv.WriteOptions(include_header=self.header, delimiter=self.delimiter, quoting_style="needed")
         if len(schema) > 1 or not (_is_time(schema.field(0).type) or nulls_of(schema)):
@@ -108,9 +108,6 @@ class _LoneCells(TableFile):
     """Rows of one cell that may be missing, as text: such a row would be an empty line."""
 
     def write(self, block: Block) -> None:
-        import pyarrow as pa
-        from pyarrow import types
-
         cells = record_batch(block, self._schema).column(0)
         shown = cells.cast("int64") if types.is_duration(cells.type) else cells
         text = shown.cast("string").fill_null("")
@@ -118,6 +115,4 @@ class _LoneCells(TableFile):
 
 
 def _is_time(kind: Any) -> bool:
-    from pyarrow import types
-
     return bool(types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind))

@@ -16,8 +16,6 @@ from distinput.values.spec_json import spec_json
 from distinput.writers.arrow import ipc_codec, target
 from distinput.writers.writer import ShardFile, Writer
 
-__all__ = ["ElementsWriter", "codec_of"]
-
 _CODECS = {"AUTO": None, "GZIP": "ZSTD", "SNAPPY": "LZ4", "LZ4": "LZ4", "ZSTD": "ZSTD", "": None}
 
 

@@ -17,8 +17,6 @@ from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.arrow import check_table, refuse_none
 from distinput.writers.writer import CompressedWriter, ShardFile
 
-__all__ = ["JsonlWriter"]
-
 
 @dataclass(frozen=True, init=False)
 class JsonlWriter(CompressedWriter):

@@ -19,8 +19,6 @@ from distinput.files.source import naming
 from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import ShardFile, Writer
 
-__all__ = ["NpyWriter"]
-
 _CHUNK = 1 << 20
 
 

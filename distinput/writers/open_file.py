@@ -19,9 +19,6 @@ from distinput.writers.manifest import WrittenFile
 from distinput.writers.stage import Stage
 from distinput.writers.writer import Writer
 
-__all__ = ["KEPT", "SHARD_BYTES", "Cut", "KeptFiles", "OpenFile", "Pieces", "file_numbers"]
-
-
 # ----------------------------------------------------------------------------
 # Where files end: how many elements go into each.
 # ----------------------------------------------------------------------------

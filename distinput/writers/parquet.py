@@ -13,8 +13,6 @@ from distinput.values.spec import Spec
 from distinput.writers.arrow import as_text, check_table, target
 from distinput.writers.writer import ShardFile, Writer
 
-__all__ = ["ParquetWriter"]
-
 _GROUP_BYTES = 64 << 20
 _GROUP_ROWS = 1 << 20
 

@@ -21,9 +21,6 @@ from distinput.formats.indexed import ENDING
 from distinput.plan.check import at_least
 from distinput.writers.manifest import Journal, WrittenFile, WrittenFiles
 
-__all__ = ["Stage", "WriteJob", "merging", "parts_of", "publish", "remove_data", "remove_old", "tidy"]
-
-
 # ----------------------------------------------------------------------------
 # A stage: the hidden folder in which files are written, until all of them are complete and get their names together.
 #

@@ -16,8 +16,6 @@ from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import CompressedWriter, ShardFile
 
-__all__ = ["TarWriter"]
-
 _KEY = "__key__"
 _URL = "__url__"
 _NUMBERS = ("cls", "cls2", "id", "inx", "index")

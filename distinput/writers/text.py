@@ -11,8 +11,6 @@ from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import CompressedWriter, ShardFile
 
-__all__ = ["TextWriter"]
-
 
 @dataclass(frozen=True, init=False)
 class TextWriter(CompressedWriter):

@@ -16,8 +16,6 @@ from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import CompressedWriter, ShardFile
 
-__all__ = ["TFRecordsWriter"]
-
 _EXACT = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool", "float16", "float32")
 """Numbers that the int64 and float32 lists of an Example hold exactly."""
 

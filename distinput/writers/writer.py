@@ -13,8 +13,6 @@ from distinput.values.nest import Structure, component
 from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec
 
-__all__ = ["CompressedWriter", "ShardFile", "Writer", "column_paths", "whole_file_codec"]
-
 
 class ShardFile(ABC):
     """One file that is being written.

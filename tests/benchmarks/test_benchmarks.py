@@ -24,6 +24,7 @@ def _as_in_a_contender(monkeypatch: pytest.MonkeyPatch) -> None:
 needs = pytest.mark.needs
 MARKS: dict[str, tuple[pytest.MarkDecorator, ...]] = {
     "feeds": (needs("torch", "jax", "keras"),),
+    "gpu": (needs("torch", "jax"),),
     "images": (needs("simplejpeg", "PIL"),),
     # Its processes wait at their end for a kernel that is being compiled.
     "import_time": (pytest.mark.slow,),

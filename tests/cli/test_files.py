@@ -9,7 +9,8 @@ import pytest
 
 import distinput as di
 from distinput.cli import main
-from distinput.cli.files import add_files, opened, pair, together
+from distinput.cli.arguments import pair
+from distinput.cli.files import add_files, opened, together
 from distinput.errors import InvalidArgumentError
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from distinput.names.lazy import later, lazy, placed
+from distinput.names.lazy import later, lazy, library, placed
 from tests.house.imports import lazy_names, module_name
 
 ROOT = Path(__file__).parents[2]
@@ -109,6 +109,15 @@ def test_a_module_that_is_used_later_is_loaded_when_a_name_of_it_is_asked_for(pa
     assert good.value == 8
     with pytest.raises(AttributeError, match="nowhere"):
         good.nowhere  # noqa: B018
+
+
+def test_a_library_is_loaded_when_it_is_used_and_a_name_of_it_is_looked_up_once(package: Any) -> None:
+    good = library(f"{PACKAGE}.good")
+    assert f"{PACKAGE}.good" not in sys.modules
+    assert good.value == 7
+    sys.modules[f"{PACKAGE}.good"].value = 8  # type: ignore[attr-defined]
+    assert good.value == 7
+    assert "value" not in vars(pickle.loads(pickle.dumps(good)))
 
 
 def test_a_place_names_a_module_and_what_is_in_it(package: Any) -> None:

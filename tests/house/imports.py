@@ -31,7 +31,7 @@ def lazy_names(source: str) -> range:
 
 
 def imports(source: str, module: str, is_package: bool, known: Collection[str]) -> Iterator[Import]:
-    """Every import of a file, also inside functions and in calls of `import_module` with a literal name.
+    """Every import of a file, also inside functions and in calls of `import_module` or `library` with a literal name.
 
     Args:
       source: the text of the file.
@@ -57,7 +57,7 @@ def imports(source: str, module: str, is_package: bool, known: Collection[str]) 
                 yield Import(child if child in known else origin, node.lineno, function)
         elif isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in ("import_module", "__import__") and node.args:
+            if called in ("import_module", "__import__", "library") and node.args:
                 argument = node.args[0]
                 if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                     yield Import(argument.value, node.lineno, function)

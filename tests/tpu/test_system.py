@@ -45,7 +45,7 @@ def test_places_of_tpus_begin_at_zero(monkeypatch: pytest.MonkeyPatch) -> None:
         SimpleNamespace(id=i, process_index=i // 2, platform="tpu", coords=(2, i // 2, 1), core_on_chip=i % 2)
         for i in (3, 1, 0, 2)
     ]
-    monkeypatch.setattr(system, "_jax", lambda: SimpleNamespace(devices=lambda: devices))
+    monkeypatch.setattr(system, "jax_for", lambda _: SimpleNamespace(devices=lambda: devices))
     topology = tpu.initialize_tpu_system()
     assert topology.mesh_shape.tolist() == [1, 2, 1, 2]
     assert topology.device_coordinates.tolist() == [[[0, 0, 0, 0], [0, 0, 0, 1]], [[0, 1, 0, 0], [0, 1, 0, 1]]]
@@ -54,7 +54,7 @@ def test_places_of_tpus_begin_at_zero(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_processes_with_different_numbers_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     devices = [SimpleNamespace(id=i, process_index=i // 2, platform="cpu") for i in range(3)]
-    monkeypatch.setattr(system, "_jax", lambda: SimpleNamespace(devices=lambda: devices))
+    monkeypatch.setattr(system, "jax_for", lambda _: SimpleNamespace(devices=lambda: devices))
     with pytest.raises(RuntimeError, match=r"all processes must have as many devices, got \[2, 1\]"):
         tpu.initialize_tpu_system()
 

@@ -25,12 +25,8 @@ def demo_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replicas", type=at_least(1), default=4, metavar="N", help="replicas in this process (default: 4)"
     )
-    parser.add_argument(
-        "--workers",
-        type=at_least(2, ", so that one can be killed"),
-        metavar="N",
-        help="train on so many processes, kill one half way, and go on with the rest",
-    )
+    text = "train on so many processes, kill one half way, and go on with the rest"
+    parser.add_argument("--workers", type=at_least(2, ", so that one can be killed"), metavar="N", help=text)
     parser.add_argument(
         "--engine",
         choices=sorted(ENGINES),
@@ -38,19 +34,11 @@ def demo_arguments(parser: argparse.ArgumentParser) -> None:
         help="through which the processes of --workers speak; `pip install 'distinput[ENGINE]'` (default: torch)",
     )
     parser.add_argument("--epochs", type=at_least(1), metavar="N", help="passes over the training data (default: 15)")
-    parser.add_argument(
-        "--directory",
-        type=directory,
-        metavar="DIR",
-        help="keep the files here; those of an earlier demo are read again (default: a temporary directory)",
-    )
+    text = "keep the files here; those of an earlier demo are read again (default: a temporary directory)"
+    parser.add_argument("--directory", type=directory, metavar="DIR", help=text)
     parser.add_argument("--quick", action="store_true", help="3 epochs, and shorter measurements")
-    parser.add_argument(
-        "--resume",
-        type=Path,
-        metavar="STATE",
-        help="only print the ids that follow a saved state (the demo's new process)",
-    )
+    text = "only print the ids that follow a saved state (the demo's new process)"
+    parser.add_argument("--resume", type=Path, metavar="STATE", help=text)
     parser.add_argument(
         "--job", type=Path, metavar="FILE", help="be one of the workers of this job (the demo's own processes)"
     )

@@ -36,23 +36,6 @@ from distinput.cli.demo.program import (
 from distinput.data.progress import ProgressBar
 from distinput.kernels.kernel import KERNELS
 
-__all__ = [
-    "EVALUATION_BATCH",
-    "LEARNED",
-    "TRAINING_BATCH",
-    "DemoReport",
-    "Interrupted",
-    "count_of",
-    "differences",
-    "files_of",
-    "ids_after",
-    "percent",
-    "place_of",
-    "run_demo",
-    "stop_and_resume",
-]
-
-
 # ----------------------------------------------------------------------------
 # The report that the demo prints: headings, facts and checks, for a terminal of 100 columns.
 # ----------------------------------------------------------------------------
@@ -189,9 +172,8 @@ def ids_after(saved: Path) -> ReplicaStepIds:
 
 
 TRAINING_BATCH = 64
-EVALUATION_BATCH = (
-    50  # 360 records are not a multiple of the batch size, and the batch size is not a multiple of 4 replicas
-)
+EVALUATION_BATCH = 50
+"""360 records are not a multiple of the batch size, and the batch size is not a multiple of 4 replicas."""
 LEARNED = 0.9  # guessing is right for a tenth of the digits
 
 
@@ -273,12 +255,7 @@ def _training(report: DemoReport, strategy: di.distribute.Strategy, place: Path,
     uneven, empty = (sum(counts) for counts in zip(*[done.unevenness() for done in passes], strict=True))
     report.fact("records delivered", f"{delivered:,} in {count_of(epochs, 'epoch')}")
     report.fact("steps", f"{sum(len(done.sizes) for done in passes)}, {_cut(uneven, empty)}")
-    wrong = [(i, differences(done.ids, part.id)) for i, done in enumerate(passes, 1)]
-    report.check(
-        "each exactly once",
-        next((f"epoch {i}: {text}" for i, text in wrong if text), ""),
-        "checked by id in every epoch",
-    )
+    each_once(report, [done.ids for done in passes], part, "checked by id in every epoch")
     orders = len({tuple(done.ids) for done in passes})
     report.check(
         "a new order every epoch",
@@ -333,10 +310,22 @@ def _evaluation(
         "" if apart <= 1e-12 * max(losses) else f"the losses are {apart:.1e} apart",
         f"but for rounding, since sums are in another order: {apart:.0e} apart" if apart else "to the last bit",
     )
+    has_learned(report, one)
+
+
+def each_once(report: DemoReport, passes: Sequence[Sequence[int]], part: Digits, right: str) -> None:
+    """Check that every epoch had each record exactly once."""
+    wrong = [f"epoch {i}: {text}" for i, ids in enumerate(passes, 1) if (text := differences(ids, part.id))]
+    report.check("each exactly once", next(iter(wrong), ""), right)
+
+
+def has_learned(report: DemoReport, found: Pass) -> None:
+    """Check that a model is good enough."""
+    accuracy = percent(found.accuracy)
     report.check(
         f"at least {LEARNED:.0%} accuracy",
-        "" if one.accuracy >= LEARNED else f"only {percent(one.accuracy)}",
-        f"{percent(one.accuracy)} of images the model has never seen",
+        "" if found.accuracy >= LEARNED else f"only {accuracy}",
+        f"{accuracy} of images the model has never seen",
     )
 
 

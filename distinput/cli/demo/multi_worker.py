@@ -16,25 +16,22 @@ from itertools import chain
 from math import ceil
 from pathlib import Path
 from time import monotonic, perf_counter, sleep, time
-from types import TracebackType
 from typing import Any, Self
 
 import distinput as di
 from distinput.cli.demo.demo import (
     EVALUATION_BATCH,
-    LEARNED,
     TRAINING_BATCH,
     DemoReport,
     count_of,
     differences,
+    each_once,
     files_of,
+    has_learned,
     percent,
     place_of,
 )
 from distinput.cli.demo.program import Digits, Pass, Training, evaluate, evaluation_batches, mirrored, train
-
-__all__ = ["ENGINES", "LIMIT", "TIMEOUT", "DemoJob", "check_engine", "run_multi_worker_demo"]
-
 
 # ----------------------------------------------------------------------------
 # Runs the workers of a job as processes of this machine, watches them, kills them, and leaves none behind.
@@ -97,14 +94,8 @@ class DemoJob:
     def _start(self, words: list[str], place: dict[str, str]) -> "subprocess.Popen[bytes]":
         # One thread per process, since they share the cores. No variables of another cluster, which would mislead them.
         environment = {"OMP_NUM_THREADS": "1", **{k: v for k, v in os.environ.items() if k != "TF_CONFIG"}, **place}
-        return subprocess.Popen(
-            words,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=self._said,
-            stderr=self._said,
-            start_new_session=True,
-        )
+        nothing, said = subprocess.DEVNULL, self._said
+        return subprocess.Popen(words, env=environment, stdin=nothing, stdout=said, stderr=said, start_new_session=True)
 
     def _log(self, worker: int) -> Path:
         return self._folder / f"worker-{worker}.jsonl"
@@ -166,9 +157,7 @@ class DemoJob:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for process in self._processes:
             if process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
@@ -189,10 +178,8 @@ def _is_alive(process: int | None) -> bool:
     except ProcessLookupError:
         return False
     try:  # a process that has ended stays in the table until its adoptive parent reaps it
-        return (
-            Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
-            != "Z"
-        )
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        return stat.rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return not Path("/proc/self/stat").exists()
 
@@ -394,13 +381,8 @@ def _together(
     epochs = order["epochs"]
     each = ceil(len(parts["train"].id) / TRAINING_BATCH)
     passes = [list(chain(*steps[i * each : (i + 1) * each])) for i in range(epochs)]
-    wrong = [(i, differences(ids, parts["train"].id)) for i, ids in enumerate(passes, 1)]
     report.fact("records delivered", f"{sum(map(len, steps)):,} in {len(steps)} steps and {count_of(epochs, 'epoch')}")
-    report.check(
-        "each exactly once",
-        next((f"epoch {i}: {text}" for i, text in wrong if text), ""),
-        "in every epoch, the one with the kill included, checked by id",
-    )
+    each_once(report, passes, parts["train"], "in every epoch, the one with the kill included, checked by id")
     same = len(steps) == len(one_by_one) and all(sorted(a) == sorted(b) for a, b in zip(steps, one_by_one, strict=True))
     report.check("the same steps", "" if same else "not those of one worker", "the same records in each of them")
     report.check(
@@ -427,8 +409,4 @@ def _evaluation(report: DemoReport, evaluated: list[dict[str, Any]], alone: Pass
         "" if correct == {alone.correct} else f"{correct} of {len(ids)} and {alone.correct} of {len(alone.ids)}",
         f"{alone.correct} of {len(alone.ids)} on every worker and alone: to the last bit",
     )
-    report.check(
-        f"at least {LEARNED:.0%} accuracy",
-        "" if alone.accuracy >= LEARNED else f"only {percent(alone.accuracy)}",
-        f"{percent(alone.accuracy)} of images the model has never seen",
-    )
+    has_learned(report, alone)

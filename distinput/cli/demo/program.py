@@ -17,30 +17,6 @@ import numpy as np
 
 import distinput as di
 
-__all__ = [
-    "FEATURES",
-    "FORMATS",
-    "SPLITS",
-    "Digits",
-    "Pass",
-    "Softmax",
-    "Training",
-    "evaluate",
-    "evaluation_batches",
-    "ids_of",
-    "load_digits",
-    "mirrored",
-    "paths_of",
-    "records",
-    "scaled",
-    "train",
-    "train_epoch",
-    "training_batches",
-    "work",
-    "write_files",
-]
-
-
 # ----------------------------------------------------------------------------
 # The UCI hand-written digits, shipped with the package; digits/README.md says where they come from.
 # ----------------------------------------------------------------------------

@@ -19,8 +19,6 @@ from distinput.distribute.collectives.membership import POLL_SECONDS, Deadline, 
 from distinput.distribute.core.rendezvous import call_site
 from distinput.errors import Mismatch
 
-__all__ = ["AGREE_VALUES", "Agreement", "Agreements"]
-
 AGREE_VALUES = 26
 """How many integers one agreement can carry."""
 
@@ -192,12 +190,9 @@ class Agreements:
             while not agreement.settled:
                 operations.check_open("agree")
                 first = self._pending[0]
+                which = self._operation_id(first)
                 total = operations.run(
-                    lambda handle: handle,
-                    first.posting,
-                    what=first,
-                    deadline=deadline,
-                    operation=self._operation_id(first),
+                    lambda handle: handle, first.posting, what=first, deadline=deadline, operation=which
                 )
                 self._settle(total)
 

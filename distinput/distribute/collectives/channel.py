@@ -15,37 +15,6 @@ import numpy.typing as npt
 
 from distinput.values.leaves import dtype_code
 
-__all__ = [
-    "ABOUT",
-    "INLINE",
-    "OPS",
-    "RECORD",
-    "Array",
-    "Bytes",
-    "CallRecord",
-    "Channel",
-    "ChannelLost",
-    "DeviceOperations",
-    "Handle",
-    "Purpose",
-    "StatusBoard",
-    "as_array",
-    "check_reducible",
-    "decode_text",
-    "describe",
-    "encode_text",
-    "family",
-    "fold",
-    "from_bytes",
-    "list_by_rank",
-    "native_view",
-    "packed",
-    "parse",
-    "to_bytes",
-    "unpacked",
-]
-
-
 # ----------------------------------------------------------------------------
 # The interface of an engine on which `Collectives` is built: operations on bytes, and a status board.
 #
@@ -89,11 +58,9 @@ class Handle(Protocol):
         Raises:
           ChannelLost: it will never be complete.
         """
-        ...
 
     def value(self) -> Any:
         """The result, in memory that nobody else uses; called only after `wait` returned True."""
-        ...
 
 
 class DeviceOperations(Protocol):
@@ -107,7 +74,6 @@ class DeviceOperations(Protocol):
 
     def reducible(self, dtype: str) -> bool:
         """True if `all_reduce` adds arrays of a dtype, in any order of workers."""
-        ...
 
     def all_gather(self, flat: Any, sizes: Sequence[int]) -> Handle:
         """Gather from every worker as many items as it has.
@@ -119,7 +85,6 @@ class DeviceOperations(Protocol):
         Returns:
           A handle whose value is a list of [sizes[i]], in rank order, on this worker's device.
         """
-        ...
 
     def all_reduce(self, flat: Any) -> Handle:
         """Add arrays.
@@ -130,11 +95,9 @@ class DeviceOperations(Protocol):
         Returns:
           A handle whose value is [n], on this worker's device and in new memory.
         """
-        ...
 
     def close(self) -> None:
         """Release everything, without waiting for any other worker."""
-        ...
 
 
 class StatusBoard(Protocol):
@@ -147,19 +110,15 @@ class StatusBoard(Protocol):
     @property
     def host_rank(self) -> int | None:
         """The worker whose exit takes the board away; None if no worker hosts it."""
-        ...
 
     def publish(self, status: str) -> None:
         """Replace this worker's status, a text of a few kilobytes."""
-        ...
 
     def read(self) -> Mapping[int, str]:
         """The latest known status of each other worker, by rank; workers that have published none are left out."""
-        ...
 
     def close(self) -> None:
         """Release what the board holds; this worker neither publishes nor reads any more."""
-        ...
 
 
 class Channel(Protocol):
@@ -190,7 +149,6 @@ class Channel(Protocol):
     @property
     def status_board(self) -> StatusBoard:
         """The board shared by this channel and all that `dup` made from it."""
-        ...
 
     def all_gather(self, mine: Bytes) -> Handle:
         """Gather equally many bytes from every worker.
@@ -201,7 +159,6 @@ class Channel(Protocol):
         Returns:
           A handle whose value is [size, n], in rank order.
         """
-        ...
 
     def all_gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> Handle:
         """Gather from every worker as many bytes as it has.
@@ -213,7 +170,6 @@ class Channel(Protocol):
         Returns:
           A handle whose value is a list of [sizes[i]], in rank order.
         """
-        ...
 
     def all_reduce(self, values: Array, op: str) -> Handle:
         """Reduce arrays element by element.
@@ -225,7 +181,6 @@ class Channel(Protocol):
         Returns:
           A handle whose value is [n], the same on all workers.
         """
-        ...
 
     def broadcast(self, values: Bytes, root: int) -> Handle:
         """Send the bytes of one worker to all.
@@ -237,7 +192,6 @@ class Channel(Protocol):
         Returns:
           A handle whose value is [n], the bytes of the root.
         """
-        ...
 
     def post_sum(self, values: Array) -> Handle:
         """Start to sum integers over all workers, on a stream of operations of its own, without blocking.
@@ -248,7 +202,6 @@ class Channel(Protocol):
         Returns:
           A handle whose value is int64 [n]. It may be waited for by any thread, long after it was posted.
         """
-        ...
 
     def dup(self, name: str, timeout: float) -> "Channel":
         """Another channel between the same workers, whose operations do not interfere with those of this one.
@@ -260,7 +213,6 @@ class Channel(Protocol):
         Raises:
           ChannelLost: the others did not come.
         """
-        ...
 
     def close(self, *, broken: bool) -> None:
         """Release everything, without waiting for any other worker.
@@ -268,7 +220,6 @@ class Channel(Protocol):
         Args:
           broken: there may be operations under way that will never complete.
         """
-        ...
 
 
 # ---- Reductions in rank order by NumPy: the reference for `all_reduce` on every engine

@@ -10,7 +10,6 @@ timeout.
 import atexit
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -42,8 +41,6 @@ from distinput.distribute.collectives.membership import (
     ProcessIdentity,
 )
 from distinput.errors import Aborted, CollectiveError
-
-__all__ = ["Collectives"]
 
 _FOLD_BYTES = 4096  # up to here, gathering and folding is as fast as the engine's reduction, and bit-equal everywhere
 # Larger arrays are folded in pieces, so that it takes the memory of `size` pieces, not `size` arrays.
@@ -390,9 +387,7 @@ class Collectives:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
             self.abort(f"{type(error).__name__}: {error}")
         self.close()

@@ -29,9 +29,6 @@ from distinput.errors import (
     Poisoned,
 )
 
-__all__ = ["POLL_SECONDS", "Deadline", "FailureReport", "Membership", "OperationId", "Operations", "ProcessIdentity"]
-
-
 # ----------------------------------------------------------------------------
 # The workers of a job and whether they are still alive; shared by all groups with a common origin.
 #

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from math import prod
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +30,6 @@ from distinput.distribute.core.array_arithmetic import (
     reduce_parts,
     row_sums,
     total_of_rows,
-    wide_dtype,
 )
 from distinput.distribute.core.options import CommunicationImplementation, CommunicationOptions
 from distinput.distribute.core.replica_reducer import LocalReducer
@@ -40,9 +38,6 @@ from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.devices import chosen_devices
 from distinput.distribute.engines import engine_runs, find_engine, open_collectives
 from distinput.errors import InvalidArgumentError
-
-__all__ = ["DeviceExchange", "ExperimentalMultiWorkerMirroredStrategy", "MultiWorkerMirroredStrategy", "WorkersReducer"]
-
 
 # ----------------------------------------------------------------------------
 # Reductions and concatenations over the replicas of several workers.
@@ -132,7 +127,7 @@ class DeviceExchange:
             check_alike(every)
             check_numbers(values or parts[:1], op, ops)
         else:
-            _check_names(notes)
+            _check_same([note.dtype for note in notes])
             check_sums(every, axis)
         shape, counts = every[0].shape, [count for note in notes for count in note.counts]
         held = [len(note.known) for note in notes]
@@ -167,7 +162,7 @@ class DeviceExchange:
             size = sum([one.shape[where] for one in note.known])
             shapes.append((*every[0].shape[:where], size, *every[0].shape[where + 1 :]))
         mine = ops.concatenate(arrays, where) if arrays else None
-        found = self._gathered(description, mine, [prod(shape) for shape in shapes], self._dtype(every[0].dtype))
+        found = self._gathered(description, mine, [prod(shape) for shape in shapes], ops.dtype(every[0].dtype))
         made = [flat.reshape(shape) for flat, shape, note in zip(found, shapes, notes, strict=True) if note.known]
         return ops.concatenate(made, where)
 
@@ -176,7 +171,7 @@ class DeviceExchange:
         ops, rank = self._ops, self._peers.rank
         array = ops.array(value)
         notes = self._facts(description, lambda: ops.name(array.dtype), lambda: ([array], ()))
-        _check_names(notes)
+        _check_same([note.dtype for note in notes])
         shape = notes[0].known[0].shape
         sizes = [prod(shape), *[0] * (self._peers.size - 1)]
         found = self._gathered(description, None if rank else array, sizes, array.dtype)
@@ -195,14 +190,9 @@ class DeviceExchange:
             known = [[list(value.shape), self._ops.name(value.dtype)] for value in values]
             return {"dtype": dtype(), "known": known, "counts": list(counts)}, []
 
-        return [
-            _Note(
-                note["dtype"],
-                tuple([_Known(tuple(shape), name) for shape, name in note["known"]]),
-                tuple(note["counts"]),
-            )
-            for note, _ in self._peers.exchange(description, make)
-        ]
+        notes = [note for note, _ in self._peers.exchange(description, make)]
+        known = [tuple([_Known(tuple(shape), name) for shape, name in note["known"]]) for note in notes]
+        return [_Note(note["dtype"], each, note["counts"]) for note, each in zip(notes, known, strict=True)]
 
     def _summed(self, description: CallDescription, values: Sequence[Any], shape: Sequence[int], dtype: Any) -> Any:
         """The sum of large values; None if the engine does not add such numbers."""
@@ -221,9 +211,6 @@ class DeviceExchange:
         flat = ops.move(mine, self._device).reshape(-1)
         return self._calls.all_gather(flat, sizes, ops.name(dtype), **self._peers.said(description))
 
-    def _dtype(self, name: str) -> Any:
-        return self._ops.dtype(name)
-
 
 @dataclass(frozen=True, slots=True)
 class _Note:
@@ -237,15 +224,14 @@ class _Note:
 
     dtype: str
     known: tuple[_Known, ...]
-    counts: tuple[int, ...]
+    counts: Sequence[int]
 
 
-def _check_names(notes: Sequence[_Note]) -> None:
-    for worker, note in enumerate(notes):
-        if note.dtype != notes[0].dtype:
+def _check_same(dtypes: Sequence[Any]) -> None:
+    for worker, dtype in enumerate(dtypes):
+        if dtype != dtypes[0]:
             raise InvalidArgumentError(
-                f"reduce: all values must have the same dtype, got {notes[0].dtype} on worker 0 and {note.dtype} on worker "
-                f"{worker}"
+                f"reduce: all values must have the same dtype, got {dtypes[0]} on worker 0 and {dtype} on worker {worker}"
             )
 
 
@@ -342,12 +328,7 @@ class WorkersReducer(LocalReducer):
         return found[0][1][0]
 
     def _rows(
-        self,
-        description: CallDescription,
-        op: ReduceOp,
-        parts: Sequence[Any],
-        axis: Any,
-        there: Sequence[bool],
+        self, description: CallDescription, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]
     ) -> Any:
         def local() -> tuple[Any, list[Any]]:
             sums, counts, dtype = row_sums(op, parts, axis)
@@ -368,7 +349,7 @@ class WorkersReducer(LocalReducer):
             if not arrays or arrays[0].nbytes < _LARGE:
                 return None, arrays
             check_numbers(arrays, op)
-            wide = wide_dtype(arrays[0].dtype) if op is ReduceOp.MEAN else arrays[0].dtype
+            wide = NUMPY.wide(arrays[0].dtype) if op is ReduceOp.MEAN else arrays[0].dtype
             total = np.asarray(reduce_parts(ReduceOp.SUM, [array.astype(wide, copy=False) for array in arrays]))
             return {"dtype": arrays[0].dtype.str, "shape": list(total.shape), "count": len(arrays)}, []
 
@@ -388,7 +369,7 @@ class WorkersReducer(LocalReducer):
                 )
         dtype = np.dtype(large[0]["dtype"])
         if total is None:  # this worker has no data
-            total = np.zeros(large[0]["shape"], wide_dtype(dtype) if op is ReduceOp.MEAN else dtype)
+            total = np.zeros(large[0]["shape"], NUMPY.wide(dtype) if op is ReduceOp.MEAN else dtype)
         summed = self._peers.group.all_reduce(total, "sum", **self._peers.said(description))
         if op is ReduceOp.SUM:
             return summed[()]
@@ -396,12 +377,7 @@ class WorkersReducer(LocalReducer):
         return (mean if dtype.kind in "iu" else mean.astype(dtype, copy=False))[()]
 
     def _exact(
-        self,
-        description: CallDescription,
-        op: ReduceOp,
-        parts: Sequence[Any],
-        axis: Any,
-        there: Sequence[bool],
+        self, description: CallDescription, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]
     ) -> Any:
         def local() -> tuple[Any, list[Any]]:
             if all_integers(parts):
@@ -446,14 +422,9 @@ def _dtype_of(notes: Sequence[dict[str, Any]]) -> np.dtype[Any]:
     Raises:
       InvalidArgumentError: the dtypes differ.
     """
-    for worker, note in enumerate(notes):
-        if note["dtype"] != notes[0]["dtype"]:
-            raise InvalidArgumentError(
-                f"reduce: all values must have the same dtype, got {np.dtype(notes[0]['dtype'])} on worker 0 and "
-                f"{np.dtype(note['dtype'])} on worker {worker}"
-            )
-    dtype: np.dtype[Any] = np.dtype(notes[0]["dtype"])
-    return dtype
+    dtypes: list[np.dtype[Any]] = [np.dtype(note["dtype"]) for note in notes]
+    _check_same(dtypes)
+    return dtypes[0]
 
 
 # ----------------------------------------------------------------------------
@@ -553,9 +524,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         agreed = getattr(error, "agreed", False)  # all workers end in the same way
         if error is not None and self._owned is not None and not agreed:
             self._owned.abort(f"{type(error).__name__}: {error}")

@@ -19,8 +19,6 @@ from distinput.distribute.core.replicas import CallDescription
 if TYPE_CHECKING:
     from distinput.distribute.collectives.collectives import Collectives
 
-__all__ = ["OpenPeers", "only_peers"]
-
 _ANYWHERE = "anywhere"
 
 Array = np.ndarray[Any, Any]

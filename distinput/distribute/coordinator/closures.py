@@ -18,19 +18,6 @@ from distinput.distribute.seats.seats import Placed, SeatLost, Seats
 from distinput.errors import AbortedError, CancelledError, FailedPreconditionError, UnavailableError
 from distinput.values.nest import map_leaves
 
-__all__ = [
-    "LIMIT",
-    "Closure",
-    "ClosureQueue",
-    "Lane",
-    "Patience",
-    "RemoteValue",
-    "Resource",
-    "ResourceValue",
-    "Resources",
-]
-
-
 # ----------------------------------------------------------------------------
 # Scheduled functions: the result that may not be there yet, the closure that has it until then, and the queue of all of
 # them.
@@ -39,8 +26,6 @@ __all__ = [
 # parameter server is gone; closed. Only an open queue gives out closures.
 # ----------------------------------------------------------------------------
 
-
-# ---- The result of a scheduled function, which may not be there yet, and the closure that has it until then
 
 # ---- The result of a scheduled function, which may not be there yet
 
@@ -88,7 +73,9 @@ class RemoteValue:
         Source: `tf.distribute.coordinator.RemoteValue.fetch`.
         """
         value = self.get(timeout)
-        return value.numpy() if hasattr(value, "numpy") else map_leaves(_as_numpy, value)
+        if hasattr(value, "numpy"):
+            return value.numpy()
+        return map_leaves(lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, value)
 
     def _set(self, value: Any) -> None:
         """Settle it with the result."""
@@ -125,10 +112,6 @@ class ResourceValue(RemoteValue):
         return "<RemoteValue: at a worker>"
 
 
-def _as_numpy(leaf: Any) -> Any:
-    return leaf.numpy() if hasattr(leaf, "numpy") else leaf
-
-
 # ---- A scheduled function with its arguments, until it has a result
 
 
@@ -153,11 +136,8 @@ class Closure:
 
     def cancel(self, reason: str) -> None:
         """Settle it without running it."""
-        self.result._fail(
-            CancelledError(
-                f"The corresponding function is cancelled. Please reschedule the function. ({self.name}: {reason})"
-            )
-        )
+        text = f"The corresponding function is cancelled. Please reschedule the function. ({self.name}: {reason})"
+        self.result._fail(CancelledError(text))
         self.keep = None
 
 
@@ -203,11 +183,10 @@ class ClosureQueue:
           BaseException: the error of an earlier closure. Then this one was not added.
         """
         with self._progress:
-            while True:
-                self._raise_error()
-                if len(self._waiting) < self._limit:
-                    break
+            self._raise_error()
+            while len(self._waiting) >= self._limit:
                 self._progress.wait()
+                self._raise_error()
             closure.epoch = self._epoch
             self._open[self._epoch] += 1
             self._waiting.append(closure)
@@ -222,11 +201,10 @@ class ClosureQueue:
         with self._progress:
             epoch = self._epoch
             self._epoch += 1  # closures that are put from now on are not waited for
-            while True:
-                self._raise_error()
-                if not any(number <= epoch for number in self._open):
-                    return
+            self._raise_error()
+            while any(number <= epoch for number in self._open):
                 self._progress.wait()
+                self._raise_error()
 
     def done(self) -> bool:
         """True if no closure is waiting or running.
@@ -488,10 +466,10 @@ class Lane:
         """
         end = None if timeout is None else time.monotonic() + timeout
         while True:
+            left = None if end is None else end - time.monotonic()
             with self._changed:
                 if not self._changed.wait_for(
-                    lambda: self._given_up or (self._placed is not None and key in self._made),
-                    None if end is None else end - time.monotonic(),
+                    lambda: self._given_up or (self._placed is not None and key in self._made), left
                 ):
                     raise TimeoutError(f"{self._name}: the per-worker value was not made within {timeout} seconds")
                 if self._given_up:
@@ -591,15 +569,12 @@ class Lane:
             outcome = self._unpacked(placed.call("make", key, resource.packed, resource.exact, state))
             if outcome.server:
                 self._queue.fail_for_good(partial(server_lost, outcome.server))
+            if outcome.error is not None:
+                outcome.error.add_note(f"while {resource.name} made a per-worker value on {self._name}")
             with self._changed:
-                self._made[key] = self._explained(outcome.error, resource)
+                self._made[key] = outcome.error
                 self._changed.notify_all()
         self._version = version
-
-    def _explained(self, error: BaseException | None, resource: Resource) -> BaseException | None:
-        if error is not None:
-            error.add_note(f"while {resource.name} made a per-worker value on {self._name}")
-        return error
 
     def _unpacked(self, packed: Any) -> CallOutcome:
         outcome: CallOutcome = self._packing.unpack(packed)

@@ -28,8 +28,6 @@ from distinput.distribute.seats.seats import Packing, Seats
 from distinput.run.threads import Closing, Ending
 from distinput.values.nest import map_leaves
 
-__all__ = ["ClusterCoordinator", "no_coordinator"]
-
 P = TypeVar("P", bound=PerWorkerValues)
 Filled: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 

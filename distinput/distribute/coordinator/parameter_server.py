@@ -43,8 +43,6 @@ from distinput.errors import UnavailableError
 from distinput.run.threads import Closing
 from distinput.values.leaves import as_dtype
 
-__all__ = ["ParameterServerStrategy", "UnbuiltDataset", "UnbuiltDatasetsFromFunction", "check_cluster"]
-
 # ---- Distributed datasets that are built only at the workers of a parameter-server cluster
 
 _UNBUILT = (

@@ -18,19 +18,6 @@ from distinput.distribute.variables.variable import Variable
 from distinput.errors import FailedPreconditionError, StateError
 from distinput.values.leaves import TensorShape
 
-__all__ = [
-    "ExactPerWorkerIterator",
-    "Given",
-    "IteratorMaker",
-    "MakeOwn",
-    "OwnStore",
-    "PerWorkerDataset",
-    "PerWorkerIterator",
-    "PerWorkerValues",
-    "PerWorkerVariable",
-    "checked",
-]
-
 # ---- Values that every worker has of its own: resources, datasets and iterators
 
 _WORKERS = "workers"

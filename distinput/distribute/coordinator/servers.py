@@ -16,8 +16,6 @@ from distinput.distribute.variables.store import HostStore
 from distinput.distribute.variables.variable import rows_at
 from distinput.errors import UnavailableError
 
-__all__ = ["Holder", "ServerStore", "Servers", "server_lost"]
-
 # ---- What lives at a parameter server: the values of the variables that were created there
 
 

@@ -17,19 +17,6 @@ from distinput.distribute.seats.seats import Packing, SeatLost
 from distinput.errors import OutOfRangeError, StateError
 from distinput.values.nest import flatten, map_leaves
 
-__all__ = [
-    "Call",
-    "CallOutcome",
-    "Slot",
-    "WorkerSeat",
-    "as_worker",
-    "experimental_get_current_worker_index",
-    "is_worker",
-    "own_value",
-    "replaced",
-]
-
-
 # ----------------------------------------------------------------------------
 # The worker whose closure runs on this thread.
 # ----------------------------------------------------------------------------

@@ -6,42 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from math import prod
 from operator import itemgetter
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
-
-__all__ = [
-    "BITS",
-    "NUMPY",
-    "ArrayOps",
-    "Bands",
-    "NumpyArrays",
-    "ReduceOp",
-    "all_integers",
-    "arrays_of",
-    "bands_of",
-    "check_alike",
-    "check_axis",
-    "check_gather",
-    "check_numbers",
-    "check_sums",
-    "exact_rows",
-    "exact_total",
-    "gather_parts",
-    "joined",
-    "mean_of_rows",
-    "reduce_parts",
-    "reduce_rows",
-    "reduce_undistributed",
-    "rounded",
-    "row_sums",
-    "total_of_rows",
-    "wide_dtype",
-]
-
 
 # ----------------------------------------------------------------------------
 # What arithmetic on the values of replicas needs of an array library, and NumPy's answer.
@@ -62,46 +33,36 @@ class ArrayOps(Protocol):
     @property
     def library(self) -> str:
         """The name of the library's package."""
-        ...
 
     def owns(self, value: Any) -> bool:
         """True for an array of this library whose values are known, so not for one that stands for others in a trace."""
-        ...
 
     def array(self, value: Any) -> Any:
         """An array of this library as it is, a number or a NumPy array as one of the library, anything else as NumPy's."""
-        ...
 
     def value(self, array: Any) -> Any:
         """An array as it is returned: NumPy's without axes are scalars."""
-        ...
 
     def kind(self, dtype: Any) -> str:
         """The kind of a dtype as NumPy's `dtype.kind`: "b", "i", "u", "f" or "c" for bool and numbers, whatever their size."""
-        ...
 
     def name(self, dtype: Any) -> str:
         """The name of a dtype, the same in all libraries: "float32", "bfloat16"."""
-        ...
 
     def dtype(self, name: str) -> Any:
         """The dtype with a name."""
-        ...
 
     def wide(self, dtype: Any) -> Any:
         """The dtype in which integers are added for a mean, so that they do not wrap around; any other dtype itself."""
-        ...
 
     def sum(self, array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
         """The sum over axes in a dtype, on the device of the array; with no axes a copy."""
-        ...
 
     def total(self, arrays: Sequence[Any], dtype: Any) -> Any:
         """((0 + 1) + 2) + ... of arrays of one shape, in a dtype and in new memory, where the first one is.
 
         Integers wrap around.
         """
-        ...
 
     def mean(self, total: Any, count: int, dtype: Any) -> Any:
         """A total divided by a number, NaN for 0 / 0.
@@ -111,35 +72,27 @@ class ArrayOps(Protocol):
           count: how many there were.
           dtype: kept by floats and complex numbers; the mean of integers has the widest float of the device.
         """
-        ...
 
     def concatenate(self, arrays: Sequence[Any], axis: int) -> Any:
         """The arrays one after the other along an axis, in new memory, where the first one is."""
-        ...
 
     def together(self, arrays: Sequence[Any]) -> Sequence[Any]:
         """The arrays on the device of the first one; those that are there already as they are."""
-        ...
 
     def move(self, array: Any, device: Any) -> Any:
         """The array on a device of the library; itself if it is there already."""
-        ...
 
     def copy(self, array: Any, device: Any) -> Any:
         """The array on a device, in memory of its own where the library has arrays that can be written to."""
-        ...
 
     def zeros(self, shape: Sequence[int], dtype: Any, device: Any) -> Any:
         """An array of zeros on a device."""
-        ...
 
     def take(self, array: Any, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
         """The rows with these numbers, `[n, ...] -> [m, ...]`."""
-        ...
 
     def to_host(self, array: Any) -> Any:
         """The values as a NumPy array."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,7 +372,12 @@ def check_numbers(parts: Sequence[Any], op: ReduceOp, ops: ArrayOps = NUMPY) -> 
     return arrays
 
 
-def check_alike(arrays: Sequence[Any], ops: ArrayOps = NUMPY) -> None:
+def check_alike(
+    arrays: Sequence[Any],
+    ops: ArrayOps = NUMPY,
+    what: str = "with axis=None all values",
+    cure: str = "; reduce over the rows with axis=0",
+) -> None:
     """Check that arrays, or what is known of them, have one shape and dtype.
 
     Raises:
@@ -429,14 +387,18 @@ def check_alike(arrays: Sequence[Any], ops: ArrayOps = NUMPY) -> None:
     for i, array in enumerate(arrays):
         if array.shape != first.shape:
             raise InvalidArgumentError(
-                f"reduce: with axis=None all values must have the same size and shape, got {list(first.shape)} on "
-                f"replica 0 and {list(array.shape)} on replica {i}; reduce over the rows with axis=0"
+                f"reduce: {what} must have the same size and shape, got {list(first.shape)} on replica 0 and "
+                f"{list(array.shape)} on replica {i}{cure}"
             )
-        if array.dtype != first.dtype:
-            raise InvalidArgumentError(
-                f"reduce: all values must have the same dtype, got {ops.name(first.dtype)} on replica 0 and "
-                f"{ops.name(array.dtype)} on replica {i}"
-            )
+        _check_dtype(array.dtype, first.dtype, i, ops)
+
+
+def _check_dtype(dtype: Any, first: Any, replica: int, ops: ArrayOps, what: str = "reduce") -> None:
+    if dtype != first:
+        raise InvalidArgumentError(
+            f"{what}: all values must have the same dtype, got {ops.name(first)} on replica 0 and {ops.name(dtype)} on "
+            f"replica {replica}"
+        )
 
 
 def all_integers(parts: Sequence[Any]) -> bool:
@@ -479,11 +441,7 @@ def row_sums(op: ReduceOp, parts: Sequence[Any], axis: Any, ops: ArrayOps = NUMP
     axes = [check_axis(axis, array.ndim) for array in arrays]
     dtype = arrays[0].dtype
     wide = dtype if op is ReduceOp.SUM else ops.wide(dtype)
-    for array in arrays:
-        if array.dtype != dtype:
-            raise InvalidArgumentError(
-                f"reduce: all values must have the same dtype, got {ops.name(dtype)} and {ops.name(array.dtype)}"
-            )
+    _check_dtypes(arrays, ops)
     sums = [ops.sum(array, of, wide) for array, of in zip(arrays, axes, strict=True)]
     return sums, [_count(array, of) for array, of in zip(arrays, axes, strict=True)], dtype
 
@@ -509,18 +467,7 @@ def check_sums(sums: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> None:
     Raises:
       InvalidArgumentError: they do not.
     """
-    for i, total in enumerate(sums):
-        if total.shape != sums[0].shape:
-            raise InvalidArgumentError(
-                f"reduce: what is left after summing over axis {axis} must have the same size and shape on every "
-                "replica, "
-                f"got {list(sums[0].shape)} on replica 0 and {list(total.shape)} on replica {i}"
-            )
-        if total.dtype != sums[0].dtype:
-            raise InvalidArgumentError(
-                f"reduce: all values must have the same dtype, got {ops.name(sums[0].dtype)} on replica 0 and "
-                f"{ops.name(total.dtype)} on replica {i}"
-            )
+    check_alike(sums, ops, f"what is left after summing over axis {axis}", "")
 
 
 def mean_of_rows(total: Any, rows: int, dtype: Any, ops: ArrayOps = NUMPY) -> Any:
@@ -532,11 +479,7 @@ def mean_of_rows(total: Any, rows: int, dtype: Any, ops: ArrayOps = NUMPY) -> An
 def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Bands], list[int], np.dtype[Any]]:
     """As `row_sums`, with exact sums; `axis=None` keeps all axes and counts each part once."""
     arrays = [_numbers(part, op, NUMPY) for part in parts]
-    for array in arrays:
-        if array.dtype != arrays[0].dtype:
-            raise InvalidArgumentError(
-                f"reduce: all values must have the same dtype, got {arrays[0].dtype} and {array.dtype}"
-            )
+    _check_dtypes(arrays, NUMPY)
     if arrays[0].dtype.kind != "f":
         raise InvalidArgumentError(
             f"reduce: deterministic=True needs integers or floats, got {arrays[0].dtype}; reduce .real and .imag one by one"
@@ -619,8 +562,7 @@ def check_gather(arrays: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> int
         if array.ndim != first.ndim:
             raise InvalidArgumentError(
                 f"gather: Shape mismatch: Ranks of all input tensors should match, got shape {list(first.shape)} on "
-                "replica "
-                f"0 and {list(array.shape)} on replica {i}"
+                f"replica 0 and {list(array.shape)} on replica {i}"
             )
     try:
         where = operator.index(axis)
@@ -636,14 +578,9 @@ def check_gather(arrays: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> int
             if d != where and array.shape[d] != first.shape[d]:
                 raise InvalidArgumentError(
                     f"gather: Shape mismatch: Dimension {d} in both shapes must be equal, got {list(first.shape)} on "
-                    "replica 0 "
-                    f"and {list(array.shape)} on replica {i}"
+                    f"replica 0 and {list(array.shape)} on replica {i}"
                 )
-        if array.dtype != first.dtype:
-            raise InvalidArgumentError(
-                f"gather: all values must have the same dtype, got {ops.name(first.dtype)} on replica 0 and "
-                f"{ops.name(array.dtype)} on replica {i}"
-            )
+        _check_dtype(array.dtype, first.dtype, i, ops, "gather")
     return int(where)
 
 
@@ -677,14 +614,15 @@ def _numbers(value: Any, op: ReduceOp, ops: ArrayOps) -> Any:
     return array
 
 
-def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which integers are added for a mean, so that it does not wrap around."""
-    wide: np.dtype[Any] = NUMPY.wide(dtype)
-    return wide
+def _check_dtypes(arrays: Sequence[Any], ops: ArrayOps) -> None:
+    """Check the arrays of this process, which may have any of the replicas."""
+    dtype = arrays[0].dtype
+    for array in arrays:
+        if array.dtype != dtype:
+            raise InvalidArgumentError(
+                f"reduce: all values must have the same dtype, got {ops.name(dtype)} and {ops.name(array.dtype)}"
+            )
 
 
 def _count(array: Any, axes: tuple[int, ...]) -> int:
-    rows = 1
-    for a in axes:
-        rows *= array.shape[a]
-    return rows
+    return prod([array.shape[axis] for axis in axes])

@@ -36,21 +36,6 @@ from distinput.distribute.core.values import (
 )
 from distinput.values.leaves import is_ragged
 
-__all__ = [
-    "Mode",
-    "ReplicaContext",
-    "Scope",
-    "UpdateMode",
-    "ValueContext",
-    "in_replica_of",
-    "modes",
-    "outside",
-    "require_cross_replica",
-    "run_on_replicas",
-    "wrong_arguments",
-]
-
-
 # ----------------------------------------------------------------------------
 # The stack of modes: whether code runs for all replicas of a strategy, or for one of them.
 #

@@ -17,16 +17,6 @@ from distinput.distribute.core.options import InputContext, InputOptions, RunOpt
 from distinput.distribute.core.replicas import part
 from distinput.distribute.core.strategy import Strategy
 
-__all__ = [
-    "DefaultStrategy",
-    "default_strategy",
-    "experimental_set_strategy",
-    "get_replica_context",
-    "get_strategy",
-    "has_strategy",
-    "in_cross_replica_context",
-]
-
 # ---- The strategy that is current outside all scopes
 
 

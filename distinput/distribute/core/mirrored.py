@@ -16,28 +16,6 @@ from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.core.values import DistributedValues, Mirrored, PerReplica
 from distinput.distribute.devices import chosen_devices, device_name
 
-__all__ = [
-    "Add",
-    "AllReduce",
-    "Array",
-    "CentralStorageStrategy",
-    "CrossDeviceOps",
-    "HierarchicalCopyAllReduce",
-    "MirroredStrategy",
-    "NcclAllReduce",
-    "OnDevices",
-    "OrderedReducer",
-    "ReductionToOneDevice",
-    "in_halves",
-    "in_replica_order",
-    "in_ring",
-    "library_of",
-    "mirrored_at",
-    "packed",
-    "reduced",
-]
-
-
 # ----------------------------------------------------------------------------
 # `CrossDeviceOps`: what adds the values of the replicas of one process in an order of its own; users derive theirs from it.
 # ----------------------------------------------------------------------------

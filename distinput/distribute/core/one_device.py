@@ -6,8 +6,6 @@ from typing import Any
 from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.devices import chosen_devices
 
-__all__ = ["OneDeviceStrategy", "SingleReplica"]
-
 
 class SingleReplica(Strategy):
     """The base of strategies with exactly one replica: values are never wrapped, batches never cut."""

@@ -6,18 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-__all__ = [
-    "TAILS",
-    "CollectiveCommunication",
-    "CollectiveHints",
-    "CommunicationImplementation",
-    "CommunicationOptions",
-    "InputContext",
-    "InputOptions",
-    "InputReplicationMode",
-    "RunOptions",
-]
-
 # ---- Options of distributed datasets and of `run`
 
 TAILS = ("drop", "error", "pad", "partial")

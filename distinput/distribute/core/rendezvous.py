@@ -15,9 +15,6 @@ from typing import Any
 
 from distinput.errors import AbortedError, Mismatch
 
-__all__ = ["CURE", "UNKNOWN", "Arrival", "CallPaths", "CallSite", "Creations", "Rendezvous", "call_site"]
-
-
 # ----------------------------------------------------------------------------
 # Call sites in the user's program, by which workers notice that they make different calls that look alike.
 #

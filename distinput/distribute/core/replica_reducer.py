@@ -21,7 +21,6 @@ from distinput.distribute.core.array_arithmetic import (
     reduce_parts,
     reduce_rows,
     reduce_undistributed,
-    wide_dtype,
 )
 from distinput.distribute.core.options import CommunicationOptions
 from distinput.distribute.core.replicas import Replicas
@@ -30,19 +29,6 @@ from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import is_ragged
 from distinput.values.ragged_rows import splits_of
 from distinput.values.ragged_tensor import RaggedTensor, counts_over, sums_over
-
-__all__ = [
-    "IndexedSlices",
-    "LocalReducer",
-    "gather_nest",
-    "gather_ragged",
-    "has_slices",
-    "reduce_nest",
-    "reduce_ragged",
-    "reduce_slices",
-    "refuse_gather",
-]
-
 
 # ----------------------------------------------------------------------------
 # What adds and joins the values of all replicas: here for the replicas of one process.
@@ -356,7 +342,7 @@ def reduce_ragged(
         raise InvalidArgumentError(
             f"{call}: deterministic=True of ragged tensors needs all ragged axes, {tuple(range(rank + 1))}, got {axis}"
         )
-    wide = first.dtype if op is ReduceOp.SUM else wide_dtype(first.dtype)
+    wide = first.dtype if op is ReduceOp.SUM else NUMPY.wide(first.dtype)
     sums, counts = [sums_over(part, axes, wide) for part in parts], [counts_over(part, axes) for part in parts]
     if any(isinstance(part, RaggedTensor) for part in sums):
         raise InvalidArgumentError(

@@ -9,9 +9,6 @@ from typing import Any, Literal, Protocol, Self
 from distinput.distribute.devices import Devices
 from distinput.names.lazy import placed
 
-__all__ = ["PARTS", "CallDescription", "Consumer", "Peers", "Replicas", "missing", "part"]
-
-
 # ----------------------------------------------------------------------------
 # What is given to a strategy and stands above it: input, lineage, variables, names of TensorFlow. Loaded at the first use.
 # ----------------------------------------------------------------------------
@@ -95,25 +92,20 @@ class Peers(Protocol):
     @property
     def rank(self) -> int:
         """The number of this worker."""
-        ...
 
     @property
     def size(self) -> int:
         """How many workers there are."""
-        ...
 
     @property
     def first_replica(self) -> int:
         """The number of this worker's first replica among all."""
-        ...
 
     def reached(self, step: int) -> None:
         """Note that this thread has taken `step` steps of a distributed dataset; its next calls belong to that step."""
-        ...
 
     def next_iteration(self) -> str:
         """Name an iteration at its first step; equal on all workers, which begin iterations in the same order."""
-        ...
 
     def exchange(
         self,
@@ -135,11 +127,9 @@ class Peers(Protocol):
           Exception: the error that `make` raised here; or, if it raised on another worker, one of the same kind that
             names the worker.
         """
-        ...
 
     def close(self) -> None:
         """Close all groups but the one for calls of the program."""
-        ...
 
 
 # ---- The replicas of a strategy: which of them run in this process, and how to reach the others

@@ -30,9 +30,6 @@ from distinput.distribute.core.values import (
 )
 from distinput.distribute.devices import open_devices
 
-__all__ = ["Strategy", "StrategyExtended"]
-
-
 # ----------------------------------------------------------------------------
 # The parts of a strategy that libraries need and training loops do not.
 # ----------------------------------------------------------------------------

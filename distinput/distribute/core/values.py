@@ -15,49 +15,11 @@ from distinput.names.words import html
 from distinput.values.leaves import is_ragged
 from distinput.values.nest import Structure, map_leaves, structure_of
 
-__all__ = [
-    "AgreedNumber",
-    "DistributedValues",
-    "LocalOperators",
-    "Mirrored",
-    "PartialPerReplica",
-    "PerReplica",
-    "WithoutOperators",
-    "has_distributed",
-    "is_distributed",
-    "is_number",
-    "local_results",
-    "marked",
-    "merged_values",
-    "only_masked",
-    "present_in",
-    "refuse_sparse_values",
-    "regroup",
-    "replica_leaves",
-    "row_counts",
-    "rows_of",
-    "select_replica",
-    "several_numbers",
-]
-
 # ---- Operators of distributed values: refused for per-replica values, applied to the local copy of mirrored ones
 
 _BINARY = (
-    "add",
-    "and",
-    "divmod",
-    "floordiv",
-    "lshift",
-    "matmul",
-    "mod",
-    "mul",
-    "or",
-    "pow",
-    "rshift",
-    "sub",
-    "truediv",
-    "xor",
-)
+    "add", "and", "divmod", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub", "truediv", "xor",
+)  # fmt: skip
 _UNARY = ("abs", "invert", "neg", "pos", "ge", "gt", "le", "lt")  # and comparisons, tried on either operand
 _CONVERSIONS = ("complex", "float", "int", "round")
 
@@ -175,35 +137,16 @@ def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return reflected
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    name: divmod if name == "divmod" else getattr(operator, f"__{name}__") for name in _BINARY
-}
 _COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
 _OF_UFUNC: dict[np.ufunc, Callable[..., Any]] = {
-    getattr(np, ufunc): getattr(operator, f"__{name}__")
-    for name, ufunc in (
-        ("add", "add"),
-        ("and", "bitwise_and"),
-        ("eq", "equal"),
-        ("floordiv", "floor_divide"),
-        ("ge", "greater_equal"),
-        ("gt", "greater"),
-        ("le", "less_equal"),
-        ("lshift", "left_shift"),
-        ("lt", "less"),
-        ("matmul", "matmul"),
-        ("mod", "remainder"),
-        ("mul", "multiply"),
-        ("ne", "not_equal"),
-        ("or", "bitwise_or"),
-        ("pow", "power"),
-        ("rshift", "right_shift"),
-        ("sub", "subtract"),
-        ("truediv", "true_divide"),
-        ("xor", "bitwise_xor"),
-    )
-}
-for _name, _function in _FUNCTIONS.items():
+    np.add: operator.add, np.bitwise_and: operator.and_, np.equal: operator.eq, np.floor_divide: operator.floordiv,
+    np.greater_equal: operator.ge, np.greater: operator.gt, np.less_equal: operator.le, np.left_shift: operator.lshift,
+    np.less: operator.lt, np.matmul: operator.matmul, np.remainder: operator.mod, np.multiply: operator.mul,
+    np.not_equal: operator.ne, np.bitwise_or: operator.or_, np.power: operator.pow, np.right_shift: operator.rshift,
+    np.subtract: operator.sub, np.true_divide: operator.truediv, np.bitwise_xor: operator.xor,
+}  # fmt: skip
+for _name in _BINARY:
+    _function = divmod if _name == "divmod" else getattr(operator, f"__{_name}__")
     setattr(LocalOperators, f"__{_name}__", _applied(_function))
     setattr(LocalOperators, f"__r{_name}__", _reflected(_function))
     if _name != "divmod":
@@ -306,10 +249,8 @@ class PerReplica(WithoutOperators, DistributedValues):
         >>> [step.row_counts for step in strategy.experimental_distribute_dataset(di.data.Dataset.range(3).batch(2))]
         [(1, 1), (1, 0)]
         """
-        shapes = [np.shape(value) for value in self.values]
-        return tuple(
-            [(shape[0] if shape else 1) if there else 0 for shape, there in zip(shapes, self.present, strict=True)]
-        )
+        sizes = [(np.shape(value) or (1,))[0] for value in self.values]
+        return tuple([size if there else 0 for size, there in zip(sizes, self.present, strict=True)])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise ValueError(
@@ -338,11 +279,10 @@ class PartialPerReplica(PerReplica):
         return self._present
 
     def __repr__(self) -> str:
-        lines = [
-            f"  {i}: {value!r}{'' if there else ' (no data)'}"
-            for i, (value, there) in enumerate(zip(self.values, self._present, strict=True))
+        told = [
+            repr(value) + " (no data)" * (not there) for value, there in zip(self.values, self._present, strict=True)
         ]
-        return "PerReplica:{\n" + ",\n".join(lines) + "\n}"
+        return "PerReplica:{\n" + ",\n".join([f"  {i}: {text}" for i, text in enumerate(told)]) + "\n}"
 
 
 class AgreedNumber(LocalOperators, PerReplica):

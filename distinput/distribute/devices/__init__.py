@@ -55,7 +55,6 @@ class Devices(Protocol):
     @property
     def local(self) -> tuple[str, ...]:
         """The devices' names, in replica order."""
-        ...
 
     def put(self, value: Any, device: int, *, owned: bool) -> Any:
         """A host array on device number `device`.
@@ -65,11 +64,9 @@ class Devices(Protocol):
           device: index into `local`.
           owned: True if nobody writes to the array any more, so it may be used without a copy.
         """
-        ...
 
     def get(self, value: Any) -> Any:
         """The array copied back to the host; it may be a read-only view."""
-        ...
 
     def run(self, function: Callable[..., Any], per_device_args: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call `function(*args)` for every device at the same time, so that the calls may wait for each other.
@@ -84,11 +81,9 @@ class Devices(Protocol):
         Raises:
           BaseException: the error of the call that failed first.
         """
-        ...
 
     def close(self) -> None:
         """Release threads, processes and memory; devices that are used again take new ones."""
-        ...
 
 
 # ---- The devices that the replicas of one process run on. Strategies name a backend and use only its `Devices`

@@ -32,8 +32,6 @@ except ImportError as error:
         f"backend 'jax': needs JAX, which is not installed ({error}); use `pip install 'distinput[jax]'`"
     ) from error
 
-__all__ = ["JAX", "JaxArrays", "JaxDevices", "JaxSettings", "can_hold", "fitting", "prepared"]
-
 # ---- Settings that JAX keeps for each thread, as in `with jax.enable_x64(True):`, carried to the threads of replicas and input
 #
 # A setting that a program gives by `jax.config.update` belongs to all threads, and is left alone.

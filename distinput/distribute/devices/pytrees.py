@@ -11,8 +11,6 @@ import jax
 
 from distinput.distribute.core.values import DistributedValues, Mirrored, PartialPerReplica, PerReplica
 
-__all__ = ["register_pytree"]
-
 
 def register_pytree(kind: type[DistributedValues], made: type[DistributedValues] | None = None) -> None:
     """Make a class of distributed values a pytree, whose children are the components in replica order.

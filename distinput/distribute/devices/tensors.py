@@ -10,8 +10,6 @@ import torch
 from distinput.errors import InvalidArgumentError
 from distinput.values.buffers import copy_of
 
-__all__ = ["array_of", "can_hold", "tensor_of"]
-
 _DTYPES = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")))
 """NumPy's dtypes that PyTorch has as well."""
 

@@ -18,8 +18,6 @@ from distinput.distribute.core.values import PerReplica
 from distinput.run.threads import Ending
 from distinput.values.leaves import is_ragged
 
-__all__ = ["FrameworkDevices", "ThreadDevices"]
-
 _STOP_WAIT = 2.0  # seconds that closing waits for each thread; threads are idle by then, so they end at once
 
 

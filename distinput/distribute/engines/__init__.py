@@ -106,7 +106,6 @@ class OpenGroup(Protocol):
         self, rank: int | None, size: int | None, address: str | None, *, timeout: float, name: str
     ) -> Collectives:
         """The group of this job."""
-        ...
 
 
 ENGINES: Registry[OpenGroup] = Registry(

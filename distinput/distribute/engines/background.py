@@ -13,19 +13,6 @@ from typing import Any, Protocol
 
 from distinput.distribute.collectives.channel import ChannelLost
 
-__all__ = [
-    "BackgroundCall",
-    "BackgroundThread",
-    "HostedStatusBoard",
-    "KeyValueStore",
-    "attempt_name",
-    "check_rank_and_size",
-    "is_loopback",
-    "local_address",
-    "split_address",
-]
-
-
 # ----------------------------------------------------------------------------
 # The place of a worker in a job: its rank, the `host:port` of rank 0, and the address by which others reach it.
 # ----------------------------------------------------------------------------
@@ -184,11 +171,9 @@ class KeyValueStore(Protocol):
 
     def put(self, key: str, value: str) -> None:
         """Write a value; it replaces an older one."""
-        ...
 
     def get(self, key: str) -> str | None:
         """The value, None if there is none; does not wait for one."""
-        ...
 
 
 def attempt_name(store: KeyValueStore, rank: int, size: int, folder: str, timeout: float) -> str:

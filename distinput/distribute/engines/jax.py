@@ -39,8 +39,6 @@ else:
     # The engine needs JAX's store alone; what moves arrays of JAX needs all of it.
     jax_devices = later("distinput.distribute.engines.jax_devices")
 
-__all__ = ["JaxChannel", "is_running", "open_group"]
-
 _PIECE = 1 << 20  # bytes of one value; the service refuses messages of more than 4 MB
 _BLOCK = 64  # operations whose small keys are removed at once
 _SMALL = 4096  # bytes; larger values are removed as soon as everybody has them

@@ -17,8 +17,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from distinput.distribute.collectives.channel import ChannelLost
 from distinput.distribute.engines.background import BackgroundCall, BackgroundThread
 
-__all__ = ["JaxDeviceOperations"]
-
 _AXIS = "workers"
 
 

@@ -3,14 +3,13 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from distinput.distribute.collectives.channel import OPS, Array, Bytes, ChannelLost, fold
 from distinput.distribute.collectives.collectives import Collectives
-
-__all__ = ["LocalChannel", "open_group", "open_groups"]
 
 _DTYPES = frozenset({"int8", "int16", "int32", "int64", "uint8", "float32", "float64"})
 
@@ -32,25 +31,8 @@ def open_groups(size: int, *, timeout: float = 60.0, name: str = "distinput") ->
     if size < 1:
         raise ValueError(f"open_groups: size must be at least 1, got {size}")
     shared = _SharedState(size)
-    groups: list[Collectives | BaseException] = [ChannelLost("not opened")] * size
-
-    def enter(rank: int) -> None:
-        try:
-            groups[rank] = Collectives(LocalChannel(shared, rank), name, timeout)
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            groups[rank] = error
-
-    threads = [threading.Thread(target=enter, args=(rank,), daemon=True) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    opened = []
-    for group in groups:
-        if isinstance(group, BaseException):
-            raise group
-        opened.append(group)
-    return opened
+    with ThreadPoolExecutor(size) as pool:  # they meet, so all of them must be under way
+        return list(pool.map(lambda rank: Collectives(LocalChannel(shared, rank), name, timeout), range(size)))
 
 
 def open_group(rank: int | None, size: int | None, address: str | None, *, timeout: float, name: str) -> Collectives:
@@ -181,9 +163,6 @@ class LocalChannel:
         self.status_board = _LocalBoard(shared, rank)
         self._numbers = {"call": 0, "agree": 0}
 
-    def _contribute(self, value: Array, finish: Callable[[list[Any]], Any], kind: str = "call") -> _LocalHandle:
-        return self.contribute(value.copy(), finish, kind)
-
     def contribute(self, value: Any, finish: Callable[[list[Any]], Any], kind: str = "call") -> _LocalHandle:
         """Give a value to all threads, which nobody writes to any more.
 
@@ -204,23 +183,24 @@ class LocalChannel:
 
     def all_gather(self, mine: Bytes) -> _LocalHandle:
         """[n] of every worker -> [size, n]."""
-        return self._contribute(mine, np.stack)
+        return self.contribute(mine.copy(), np.stack)
 
     def all_gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _LocalHandle:
         """[sizes[rank]] of every worker -> list of [sizes[i]]."""
-        return self._contribute(mine, lambda parts: [part.copy() for part in parts])
+        return self.contribute(mine.copy(), lambda parts: [part.copy() for part in parts])
 
     def all_reduce(self, values: Array, op: str) -> _LocalHandle:
         """[n] of every worker -> [n]."""
-        return self._contribute(values, lambda parts: fold(parts, op))
+        return self.contribute(values.copy(), lambda parts: fold(parts, op))
 
     def broadcast(self, values: Bytes, root: int) -> _LocalHandle:
         """[n] of the root -> [n]."""
-        return self._contribute(values if self.rank == root else values[:0], lambda parts: parts[root].copy())
+        mine = values if self.rank == root else values[:0]
+        return self.contribute(mine.copy(), lambda parts: parts[root].copy())
 
     def post_sum(self, values: Array) -> _LocalHandle:
         """int64 [n] of every worker, summed."""
-        return self._contribute(values, lambda parts: fold(parts, "sum"), "agree")
+        return self.contribute(values.copy(), lambda parts: fold(parts, "sum"), "agree")
 
     def on_devices(self, ops: Any, device: Any) -> "_LocalDevices":
         """Operations on arrays of any library; nothing leaves the process."""

@@ -26,8 +26,6 @@ from distinput.distribute.engines import MPIEXEC
 from distinput.distribute.engines.background import check_rank_and_size
 from distinput.errors import CollectiveTimeout, EngineMissing
 
-__all__ = ["MpiChannel", "group_of", "open_group"]
-
 _EXACT = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 _DTYPES = _EXACT | {"float32", "float64"}
 _SPIN = 100e-6  # seconds of polling without sleeping: the others have usually come

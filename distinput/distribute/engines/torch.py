@@ -32,17 +32,6 @@ from distinput.distribute.engines.background import (
 )
 from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 
-__all__ = [
-    "FOREVER",
-    "TensorOperations",
-    "TorchChannel",
-    "TorchWorks",
-    "first_line",
-    "is_running",
-    "open_group",
-    "started",
-]
-
 # ---- Operations of PyTorch's process groups as handles of a channel
 
 FOREVER = timedelta(days=365)

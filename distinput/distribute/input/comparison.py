@@ -24,23 +24,6 @@ from distinput.values.spec import Spec
 if TYPE_CHECKING:
     from distinput.files.manifest import NamesFingerprint
 
-__all__ = [
-    "MOST",
-    "PYTHON",
-    "Beginning",
-    "JobFacts",
-    "NameList",
-    "compare_beginnings",
-    "compare_datasets",
-    "compare_inputs",
-    "differing_files",
-    "file_names",
-    "groups",
-    "names_said",
-    "of_pipeline",
-    "said",
-]
-
 # ---- Describes how the file lists of two workers differ, even if their machines keep the files in different folders
 
 MOST = 10_000

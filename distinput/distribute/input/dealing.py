@@ -22,28 +22,6 @@ from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor, sparse_rows
 from distinput.values.spec import LeafSpec, Spec, TensorSpec, no_rows
 
-__all__ = [
-    "END",
-    "Cutter",
-    "PerReplicaSpec",
-    "Placeholders",
-    "StepBuilder",
-    "StepPadding",
-    "check_rows",
-    "dealer",
-    "drawn",
-    "equal_slices",
-    "global_batch_size",
-    "has_rows",
-    "mark_of",
-    "only_full",
-    "per_replica_spec",
-    "place_of",
-    "rows_in",
-    "short",
-]
-
-
 # ----------------------------------------------------------------------------
 # Turning elements into the parts of replicas: dealing one to each, cutting a batch, and placeholders without rows.
 #

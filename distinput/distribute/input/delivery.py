@@ -19,8 +19,6 @@ from distinput.errors import StateError
 from distinput.run.threads import Ending
 from distinput.values.spec import LeafSpec, TensorSpec
 
-__all__ = ["Delivery", "StepsAhead"]
-
 # ---- Steps that are finished, such as put on devices, on a thread before they are needed
 #
 # The position of the iteration stays that of the last step delivered: each step carries the position after it.

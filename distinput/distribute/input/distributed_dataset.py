@@ -28,17 +28,6 @@ from distinput.plan.node import INFINITE, Latest
 from distinput.run.run import Run
 from distinput.run.threads import Closing
 
-__all__ = [
-    "DistributedDataset",
-    "DistributedDatasetsFromFunction",
-    "DistributedIterator",
-    "explanation",
-    "opened_state",
-    "sealed_state",
-    "watched",
-]
-
-
 # ----------------------------------------------------------------------------
 # The iterator of a distributed dataset, whose state can be saved between any two steps.
 # ----------------------------------------------------------------------------

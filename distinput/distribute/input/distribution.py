@@ -40,20 +40,6 @@ from distinput.sharding.policies import auto_shard, decide
 from distinput.values.nest import component
 from distinput.values.spec import LeafSpec, SparseTensorSpec, Spec, TensorSpec
 
-__all__ = [
-    "check_batched",
-    "check_dataset",
-    "check_dataset_function",
-    "check_equal_workers",
-    "check_fetched",
-    "check_options",
-    "check_same_shapes",
-    "check_uncut",
-    "distribute_dataset",
-    "distribute_from_function",
-    "pieces_of_batches",
-]
-
 # ---- Checks made before a dataset is distributed: of options, datasets, dataset functions and workers
 
 

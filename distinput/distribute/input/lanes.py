@@ -16,9 +16,6 @@ from distinput.errors import FailedPreconditionError, InvalidArgumentError, Stat
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.fingerprint import is_count
 
-__all__ = ["WorkerLanes", "WorkerLanesIterator", "batch_of", "has_lanes", "is_layout", "joined", "layout_of_lanes"]
-
-
 # ----------------------------------------------------------------------------
 # A job of W workers under policy FILE, BALANCED, OFF or HINT has W inputs, each with a place of its own. Another job goes on
 # with these W inputs as lanes: in each step it takes from each lane what the worker would have taken, puts the rows

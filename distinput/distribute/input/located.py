@@ -10,8 +10,6 @@ import numpy as np
 from distinput.columns.column import Ints
 from distinput.url_secrets import without_secrets
 
-__all__ = ["Located", "Place", "Ranges", "Records", "Seen", "ranges_of_steps"]
-
 # ---- `Records`: known records of a file, such as bad ones
 
 

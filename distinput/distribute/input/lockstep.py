@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from distinput.distribute.collectives.collectives import Collectives
 
 
-__all__ = ["AHEAD", "BLOCK", "Drawn", "Lockstep"]
-
-
 # ----------------------------------------------------------------------------
 # Lockstep: workers agree, ahead of time, on whether there is another step and whether any input failed.
 #

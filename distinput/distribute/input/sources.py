@@ -31,31 +31,6 @@ from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.sharding.own_rows import own_pieces
 from distinput.values.spec import Spec
 
-__all__ = [
-    "HALF_WAY",
-    "WHOLE",
-    "CutBatches",
-    "CutSteps",
-    "DealtElements",
-    "DealtSteps",
-    "OwnBatches",
-    "OwnPiecesSource",
-    "OwnSteps",
-    "SeenShapes",
-    "StepSource",
-    "Steps",
-    "Terms",
-    "close_input",
-    "cut_in_words",
-    "lockstep_of",
-    "place_after",
-    "places_before",
-    "plan_of",
-    "resumed_input",
-    "sealed_place",
-]
-
-
 # ----------------------------------------------------------------------------
 # Sources of the steps of one worker: the interface and functions common to the three kinds.
 #
@@ -145,22 +120,18 @@ class Steps(Protocol):
         Args:
           keeps_partial: True to return steps in which some replicas have no element.
         """
-        ...
 
     @property
     def seen(self) -> SeenShapes:
         """The shapes that a state saves."""
-        ...
 
     @property
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
         """The number of the pass, and the seeds drawn; each is None if workers may have different ones."""
-        ...
 
     @property
     def partial(self) -> bool:
         """True if the last step was returned only because partial steps are kept."""
-        ...
 
     def places(self, waiting: bool = False) -> list[State]:
         """The positions of the input pipelines after the last step, which `inputs` makes states of.
@@ -171,7 +142,6 @@ class Steps(Protocol):
         Raises:
           StateError: the last step failed half-way, or was interrupted, and there is no place before it.
         """
-        ...
 
     def inputs(self, step: int, places: Sequence[State]) -> list[State]:
         """The states of the input pipelines, `step` steps after the beginning of the first pass.
@@ -180,11 +150,9 @@ class Steps(Protocol):
           step: the number of steps.
           places: what `places` returned after the last of them.
         """
-        ...
 
     def close(self) -> None:
         """End the background work."""
-        ...
 
 
 def lockstep_of(

@@ -33,21 +33,6 @@ from distinput.values.nest import structure_of
 from distinput.values.spec import TensorSpec
 from distinput.values.spec_json import MalformedJson, items_of, json_value, member, of_kind
 
-__all__ = [
-    "LAYERS",
-    "METHODS",
-    "OK",
-    "Client",
-    "Server",
-    "StatusOrResult",
-    "address_of",
-    "code_of",
-    "decoded",
-    "encoded",
-    "error_of",
-    "key_of",
-]
-
 # ----------------------------------------------------------------------------
 # Messages between client and server as bytes: a JSON text, then the contents of arrays as they lie in memory.
 # ----------------------------------------------------------------------------

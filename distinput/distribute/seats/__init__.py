@@ -37,7 +37,6 @@ class OpenSeats(Protocol):
 
     def __call__(self, resolver: ClusterResolver, *, worker_timeout_seconds: float) -> Seats:
         """The seats of the cluster."""
-        ...
 
 
 SEATS: Registry[OpenSeats] = Registry(

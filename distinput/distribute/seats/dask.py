@@ -26,17 +26,6 @@ from distinput.distribute.seats.remote_seats import Host, RemoteSeats
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import EngineMissing, InvalidArgumentError, UnavailableError
 
-__all__ = [
-    "DaskHost",
-    "DaskMembership",
-    "check_installed",
-    "chief_address",
-    "configured_security",
-    "open_seats",
-    "start_scheduler",
-    "temporary_security",
-]
-
 _START_SECONDS = 600.0
 """How long the coordinator waits for the other tasks of TF_CONFIG, which other machines may start much later."""
 _RUNNING_SECONDS = 60.0

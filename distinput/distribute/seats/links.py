@@ -23,24 +23,6 @@ import numpy as np
 from distinput.distribute.seats.seats import SeatLost
 from distinput.values import buffers
 
-__all__ = [
-    "CALLS",
-    "PULSE",
-    "Address",
-    "Ended",
-    "Links",
-    "PlacedThere",
-    "answer_greeting",
-    "connect",
-    "greet",
-    "join_cluster",
-    "leave_cluster",
-    "links_to",
-    "pickled_with",
-    "receive",
-    "send",
-]
-
 # ---- Python objects over a connected socket, one at a time in each direction: a request, then its answer
 #
 # An object travels as a pickle; large arrays follow as they lie in memory, without being copied into it, and come out as

@@ -27,9 +27,6 @@ from distinput.distribute.seats.dask import check_installed, chief_address, star
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.run.threads import Closing
 
-__all__ = ["LocalCluster", "SeatProcess", "Server", "ServerDef", "main", "program", "run", "where_to_listen"]
-
-
 # ----------------------------------------------------------------------------
 # A cluster of processes on this machine: a Dask scheduler in this process, and one process a seat.
 # ----------------------------------------------------------------------------

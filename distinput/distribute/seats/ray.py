@@ -21,8 +21,6 @@ from distinput.distribute.seats.remote_seats import Host, RemoteSeats
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import EngineMissing
 
-__all__ = ["RayMembership", "RaySeat", "open_seats"]
-
 _START_SECONDS = 120.0
 _PAUSE = 0.1
 

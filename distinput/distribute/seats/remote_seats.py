@@ -35,9 +35,6 @@ from distinput.errors import UnavailableError, UnknownError
 from distinput.run.segments import dumps
 from distinput.run.threads import mapped
 
-__all__ = ["Host", "Pulse", "RemoteSeats", "SeatDirectory"]
-
-
 # ----------------------------------------------------------------------------
 # Seats in other processes, for any engine that can start a `Host` in a named process and tell that the process has gone.
 #
@@ -200,19 +197,15 @@ class SeatDirectory(Protocol):
           ConnectionError: it went meanwhile; another one may come.
           SeatLost: the membership was closed.
         """
-        ...
 
     def watch(self, gone: Callable[[str], None]) -> None:
         """Have a function told the name of a seat whose process the engine no longer counts among the living."""
-        ...
 
     def encryption(self) -> Callable[[socket.socket, str], socket.socket] | None:
         """What encrypts a connection to a host; None where the engine does not encrypt its own."""
-        ...
 
     def close(self) -> None:
         """End what was started, wake up who waits in `open_host`."""
-        ...
 
 
 class RemoteSeats:

@@ -13,8 +13,6 @@ one.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Packing", "Placed", "SeatLost", "Seats"]
-
 
 class SeatLost(Exception):
     """A worker or a parameter server is gone, and the objects placed there with it.
@@ -41,7 +39,6 @@ class Placed(Protocol):
     @property
     def seat(self) -> str:
         """The name of the seat."""
-        ...
 
     def call(self, method: str, *args: Any, timeout: float | None = None) -> Any:
         """Call a method of the object and wait for its result. May be called from several threads at once.
@@ -60,7 +57,6 @@ class Placed(Protocol):
           TimeoutError: no result in time; the call may still go on.
           Exception: what the method raised.
         """
-        ...
 
 
 class Packing(Protocol):
@@ -76,11 +72,9 @@ class Packing(Protocol):
         Raises:
           Exception: the value cannot be sent, as a file or a lock cannot.
         """
-        ...
 
     def unpack(self, packed: Any) -> Any:
         """The value, or an equal one."""
-        ...
 
 
 class Seats(Protocol):
@@ -89,17 +83,14 @@ class Seats(Protocol):
     @property
     def workers(self) -> tuple[str, ...]:
         """The names of the workers' seats, "worker-0" and so on, in order."""
-        ...
 
     @property
     def servers(self) -> tuple[str, ...]:
         """The names of the parameter servers' seats, "ps-0" and so on, in order."""
-        ...
 
     @property
     def packing(self) -> Packing:
         """How functions and their arguments travel to the seats."""
-        ...
 
     def place(self, seat: str, make: Callable[[], Any]) -> Placed:
         """Make an object at a seat.
@@ -112,7 +103,6 @@ class Seats(Protocol):
           SeatLost: the seat is lost, or was lost meanwhile.
           Exception: what `make` raised.
         """
-        ...
 
     def watch(self, lost: Callable[[str], None]) -> None:
         """Register a function that is told the name of each seat that is lost, as soon as the engine knows.
@@ -120,7 +110,6 @@ class Seats(Protocol):
         Args:
           lost: called on any thread, once for each loss. It returns at once and does not raise.
         """
-        ...
 
     def wait_back(self, seat: str, timeout: float) -> None:
         """Return when objects can be placed at a seat (again).
@@ -129,11 +118,9 @@ class Seats(Protocol):
           TimeoutError: the seat did not come back in time.
           SeatLost: it never will, since the cluster was closed.
         """
-        ...
 
     def close(self) -> None:
         """Release the seats: all waiting calls raise `SeatLost`. Closing again does nothing.
 
         What the engine started, such as processes, ends; what it was given, such as a client, stays open.
         """
-        ...

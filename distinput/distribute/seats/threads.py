@@ -15,8 +15,6 @@ from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.seats.packing import AsIs
 from distinput.distribute.seats.seats import Packing, SeatLost
 
-__all__ = ["PlacedHere", "ThreadSeats", "open_seats"]
-
 
 def open_seats(
     resolver: ClusterResolver,

@@ -21,9 +21,6 @@ from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError
 from distinput.values.nest import Structure
 
-__all__ = ["Constant", "JaxStore", "RunArguments", "Same", "Shared", "Split", "function_key", "is_array", "unshared"]
-
-
 # ----------------------------------------------------------------------------
 # The arguments of a run as a compiled program takes them: arrays that are inputs, and everything else as constants.
 # ----------------------------------------------------------------------------

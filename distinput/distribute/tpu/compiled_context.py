@@ -22,18 +22,6 @@ from distinput.distribute.variables.store import UPDATES
 from distinput.errors import InvalidArgumentError
 from distinput.values.nest import map_leaves
 
-__all__ = [
-    "CompiledReplicaContext",
-    "TracedValues",
-    "VariableTrace",
-    "broadcast_from",
-    "current_trace",
-    "gather_traced",
-    "reduce_traced",
-    "row_mask_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # The trace of a replica function: which variables it reads and writes, and their values meanwhile.
 # ----------------------------------------------------------------------------
@@ -240,9 +228,8 @@ class CompiledReplicaContext(ReplicaContext):
         replicas = self._trace.mesh.replicas
 
         def shared(leaf: Any) -> Any:
-            return (
-                TracedValues(jnp.asarray(leaf), replicas) if hasattr(leaf, "dtype") and not _is_variable(leaf) else leaf
-            )
+            whole = not hasattr(leaf, "dtype") or (is_distributed(leaf) and leaf.passed_whole)  # such as a variable
+            return leaf if whole else TracedValues(jnp.asarray(leaf), replicas)
 
         merged = map_leaves(shared, (tuple(args), dict(kwargs or {})), lists=True)
         with Mode(self._strategy, None):
@@ -255,14 +242,13 @@ class CompiledReplicaContext(ReplicaContext):
         self._require_current()
         op = ReduceOp.of(reduce_op)
         structure, leaves = replica_leaves(value)
-        return structure.build(
-            [
-                _slices_traced(op, leaf)
-                if isinstance(leaf, IndexedSlices)
-                else reduce_traced(op, leaf, None, "all_reduce")
-                for leaf in leaves
-            ]
-        )
+
+        def reduced(leaf: Any) -> Any:
+            if isinstance(leaf, IndexedSlices):
+                return _slices_traced(op, leaf)
+            return reduce_traced(op, leaf, None, "all_reduce")
+
+        return structure.build(list(map(reduced, leaves)))
 
     def all_gather(self, value: Any, axis: int, options: Any = None, *, name: str = "") -> Any:
         """The values of all replicas, one after the other along `axis`; see `ReplicaContext.all_gather`."""
@@ -365,7 +351,3 @@ def _slices_traced(op: ReduceOp, part: IndexedSlices) -> IndexedSlices:
     if op is ReduceOp.MEAN:
         made.values = made.values / jax.lax.axis_size(REPLICA)
     return made
-
-
-def _is_variable(leaf: Any) -> bool:
-    return is_distributed(leaf) and leaf.passed_whole

@@ -36,9 +36,6 @@ from distinput.tpu.system import system_devices
 from distinput.values.leaves import STRING
 from distinput.values.nest import map_leaves
 
-__all__ = ["DeviceReducer", "Engine", "Runner", "gather_on_devices", "labels_of", "mesh_of", "reduce_on_devices"]
-
-
 # ----------------------------------------------------------------------------
 # `reduce` and `gather` of values that are one array over all devices, computed there.
 # ----------------------------------------------------------------------------
@@ -66,8 +63,7 @@ class DeviceReducer(LocalReducer):
         dtype, items = arrays[0].dtype, len(arrays)
         if axis is not None:
             axes = [check_axis(axis, array.ndim) for array in arrays]
-            shapes = [[array.shape[a] for a in over] for array, over in zip(arrays, axes, strict=True)]
-            items = sum([prod(sizes) for sizes in shapes])
+            items = sum([prod([array.shape[a] for a in over]) for array, over in zip(arrays, axes, strict=True)])
         if op is ReduceOp.MEAN and jnp.issubdtype(dtype, jnp.integer):
             dtype = jnp.dtype(jnp.float64 if jax.config.jax_enable_x64 else jnp.float32)
         arrays = [array.astype(dtype) for array in arrays]
@@ -126,10 +122,7 @@ def _reduction(mesh: ReplicaMesh, op: ReduceOp, axes: tuple[int, ...] | None, sc
         summed = parts.sum(over, dtype=parts.dtype)
         if op is ReduceOp.SUM:
             return summed
-        items = 1
-        for axis in over:
-            items *= parts.shape[axis]
-        return summed / jnp.asarray(items, summed.dtype)
+        return summed / jnp.asarray(prod([parts.shape[axis] for axis in over]), summed.dtype)
 
     return jax.jit(total, out_shardings=mesh.replicated)
 
@@ -187,19 +180,15 @@ class Runner:
                 self._counts["uncompiled"] += 1
                 return None
             program, data_rows, proof = found
-            if not program.fits:
-                self._forget()
+            if not program.fits:  # the shape of a variable is part of all programs and proofs
+                self._programs.clear()
+                self._sizes.clear()
+                self._proofs.clear()
                 return self.run(fn, arguments)
             result = program.run(arguments, data_rows, None if proof is None else proof.cut)
             self._counts["compiled"] += 1
             self._counts["padded"] += data_rows is not None
             return (result,)
-
-    def _forget(self) -> None:
-        """Drop all programs and proofs: the shape of a variable is part of them."""
-        self._programs.clear()
-        self._sizes.clear()
-        self._proofs.clear()
 
     def _even(self, fn: Callable[..., Any], which: Any, arguments: RunArguments) -> Any:
         """The program for these shapes; or a program for more rows, if that exists and gives the same."""
@@ -209,11 +198,8 @@ class Runner:
             found = self._larger(fn, which, arguments, arguments.rows)
             if found is not None:
                 return found
-        return (
-            self._program(fn, key, which, arguments, None if arguments.rows is None else arguments.rows[0]),
-            None,
-            None,
-        )
+        rows = None if arguments.rows is None else arguments.rows[0]
+        return self._program(fn, key, which, arguments, rows), None, None
 
     def _uneven(self, fn: Callable[..., Any], which: Any, arguments: RunArguments) -> Any:
         """A program for at least as many rows as the largest part has, if it gives the same; else None."""
@@ -295,8 +281,6 @@ class Runner:
 # What `TPUStrategy` does with JAX. The strategy itself does not import it, so that it can be named without it.
 # ----------------------------------------------------------------------------
 
-
-# ---- What `TPUStrategy` does with JAX. The strategy itself does not import it, so that it can be named without it
 
 _groups = count()  # all processes make their strategies in the same order
 

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, TypeVar
 
 import jax
@@ -17,19 +17,6 @@ from distinput.distribute.devices.jax import JaxDevices, can_hold
 from distinput.distribute.devices.pytrees import register_pytree
 from distinput.errors import InvalidArgumentError
 from distinput.values.buffers import aligned, copy_of, empty
-
-__all__ = [
-    "CORE",
-    "REPLICA",
-    "DeviceValues",
-    "MeshDevices",
-    "ReplicaMesh",
-    "as_device_array",
-    "device_label",
-    "in_turn",
-    "joined",
-    "local_parts",
-]
 
 # ----------------------------------------------------------------------------
 # Host arrays as JAX holds them: without `jax_enable_x64` it has no 64-bit numbers, and none may be lost silently.
@@ -45,10 +32,8 @@ _NARROW = {
 _CURE = "call jax.config.update('jax_enable_x64', True) first, or convert the values with astype"
 
 
-class _Warned:
-    """Whether the warning about rounded floats has been given."""
-
-    floats = False
+_warned = Event()
+"""Set once the warning about rounded floats has been given."""
 
 
 def as_device_array(value: Any, what: str, who: str = "run") -> Any:
@@ -85,8 +70,8 @@ def as_device_array(value: Any, what: str, who: str = "run") -> Any:
         made = copy_of(array, narrow)
     if not np.array_equal(np.isfinite(made), np.isfinite(array)):
         raise InvalidArgumentError(f"{who}: {what} has {array.dtype} numbers too large for {narrow}; {_CURE}")
-    if not _Warned.floats and not np.array_equal(made, array, equal_nan=True):
-        _Warned.floats = True
+    if not _warned.is_set() and not np.array_equal(made, array, equal_nan=True):
+        _warned.set()
         warnings.warn(
             f"{what} is {array.dtype} and is rounded to {narrow}, because JAX computes in 32 bits here; {_CURE}. This is "
             "said once",
@@ -130,8 +115,6 @@ def _narrowed_integers(array: Any, narrow: np.dtype[Any], what: str) -> Any:
 # The mesh of JAX devices that replicas run on: one row of cores for each replica.
 # ----------------------------------------------------------------------------
 
-
-# ---- The mesh of JAX devices that replicas run on: one row of cores for each replica
 
 REPLICA = "replica"
 """The axis of the mesh along which batches are divided."""
@@ -318,9 +301,6 @@ def in_turn(mesh: ReplicaMesh, start: Callable[[], T]) -> T:
 # ----------------------------------------------------------------------------
 # A per-replica value that is one array over all devices, split into components when somebody asks for them.
 # ----------------------------------------------------------------------------
-
-
-# ---- A per-replica value that is one array over all devices, split into components when somebody asks for them
 
 
 class DeviceValues(PerReplica):

@@ -12,28 +12,6 @@ from typing import Any
 import jax.extend.core
 import numpy as np
 
-__all__ = [
-    "BY_ROWS",
-    "CLEAN",
-    "MASK",
-    "ROWS",
-    "UNKNOWN",
-    "ZERO",
-    "ZEROED",
-    "FlatProgram",
-    "FlatStep",
-    "PairedStep",
-    "ValueKind",
-    "equal_arrays",
-    "equal_literals",
-    "equal_parameters",
-    "flattened",
-    "is_free",
-    "is_literal",
-    "kinds_of",
-    "rows_axis",
-]
-
 # ---- A traced program as one list of steps, without functions inside of it
 
 _CALLS = {
@@ -242,11 +220,7 @@ _ZERO_STAYS = _names(
 )
 _ZERO_MOVED = _names("broadcast_in_dim expand_dims reshape squeeze transpose")
 _ZERO_TOGETHER = _names("add add_any max min or sub xor")
-_REDUCTIONS = _names(
-    """
-    argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum reduce_xor
-    """
-)
+_REDUCTIONS = _names("argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum reduce_xor")
 _CUMULATIVE = _names("cumlogsumexp cummax cummin cumprod cumsum")
 MASK = "distinput_row_mask"
 
@@ -309,12 +283,6 @@ def kinds_of(step: PairedStep) -> list[ValueKind]:
             return [(ZERO if zero else CLEAN) if _same_params(step) else UNKNOWN] * count
         return [_made(step)] * count
     rule = _RULES.get(step.name)
-    if rule is None and step.name in _ELEMENTWISE:
-        rule = _elementwise
-    if rule is None and step.name in _REDUCTIONS:
-        rule = _reduction
-    if rule is None and step.name in _CUMULATIVE:
-        rule = _cumulative
     return [UNKNOWN if rule is None else rule(step)] * count
 
 
@@ -389,9 +357,8 @@ def _dot(step: PairedStep) -> ValueKind:
     zero = ZEROED in step.kinds or ZERO in step.kinds
     if "contracted" in kinds[0] + kinds[1]:
         return CLEAN if kinds[0] == kinds[1] and zero else UNKNOWN
-    if "batched" in kinds[0] + kinds[1]:
-        return (ZEROED if zero else ROWS) if kinds[0] == kinds[1] else UNKNOWN
-    return (ZEROED if zero else ROWS) if sorted(kinds) == ["kept", "none"] else UNKNOWN
+    apart = kinds[0] == kinds[1] if "batched" in kinds[0] + kinds[1] else sorted(kinds) == ["kept", "none"]
+    return (ZEROED if zero else ROWS) if apart else UNKNOWN
 
 
 def _convolution(step: PairedStep) -> ValueKind:
@@ -427,11 +394,8 @@ def _moved(step: PairedStep) -> ValueKind:
         return kind if step.small.params["broadcast_dimensions"][axis] == out else UNKNOWN
     if step.name == "transpose":
         return kind if step.same("permutation") else UNKNOWN
-    if step.name in ("squeeze", "expand_dims"):
-        return kind if step.same("dimensions") else UNKNOWN
-    if step.name == "rev":
-        return kind if step.same("dimensions") and step.axis(0) not in step.small.params["dimensions"] else UNKNOWN
-    return UNKNOWN
+    stays = step.name != "rev" or step.axis(0) not in step.small.params["dimensions"]
+    return kind if step.same("dimensions") and stays else UNKNOWN
 
 
 def _slice(step: PairedStep) -> ValueKind:
@@ -532,6 +496,9 @@ def _window(step: PairedStep) -> ValueKind:
 
 
 _RULES: dict[str, Callable[[PairedStep], ValueKind]] = {
+    **dict.fromkeys(_ELEMENTWISE, _elementwise),
+    **dict.fromkeys(_REDUCTIONS, _reduction),
+    **dict.fromkeys(_CUMULATIVE, _cumulative),
     "broadcast_in_dim": _moved,
     "concatenate": _concatenate,
     "conv_general_dilated": _convolution,

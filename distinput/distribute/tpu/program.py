@@ -20,8 +20,6 @@ from distinput.distribute.tpu.mesh import REPLICA, DeviceValues, ReplicaMesh, as
 from distinput.distribute.variables.kinds import ResourceVariable
 from distinput.values.nest import Structure
 
-__all__ = ["Program", "Traced", "has_callbacks", "trace_function"]
-
 _CALLBACKS = frozenset({"io_callback", "pure_callback", "debug_callback", "infeed", "outfeed"})
 
 

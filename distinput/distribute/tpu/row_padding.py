@@ -40,8 +40,6 @@ from distinput.distribute.tpu.padding_rules import (
 )
 from distinput.distribute.tpu.program import Traced, has_callbacks, trace_function
 
-__all__ = ["PaddedResults", "padded_results"]
-
 
 @dataclass(frozen=True)
 class PaddedResults:

@@ -18,8 +18,6 @@ from distinput.distribute.variables.store import Store
 from distinput.errors import EngineMissing
 from distinput.tpu.topology import HardwareFeature, HardwareFeatures
 
-__all__ = ["ExperimentalTPUStrategy", "RunCounts", "TPUExtended", "TPUStrategy"]
-
 # ---- How the runs of a strategy that compiles were carried out
 
 

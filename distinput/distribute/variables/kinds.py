@@ -22,24 +22,6 @@ from distinput.distribute.variables.store import HostStore, Store, plain, shown
 from distinput.distribute.variables.variable import Variable
 from distinput.values.leaves import TensorShape, as_dtype
 
-__all__ = [
-    "AggregatingVariable",
-    "DistributedVariable",
-    "InitialValue",
-    "MirroredVariable",
-    "ResourceVariable",
-    "SyncOnReadVariable",
-    "aggregate",
-    "aggregating",
-    "create_variable",
-    "current_mode",
-    "from_chief",
-    "mirrored",
-    "own_value",
-    "single",
-]
-
-
 # ----------------------------------------------------------------------------
 # The kinds of variables: one value, a copy for each replica, one value for several replicas; how writes are put together.
 # ----------------------------------------------------------------------------
@@ -235,14 +217,7 @@ class MirroredVariable(DistributedVariable):
 
 
 _REDUCED = (VariableAggregation.SUM, VariableAggregation.MEAN)
-_ROW_BY_ROW = (
-    "scatter_max",
-    "scatter_min",
-    "scatter_nd_max",
-    "scatter_nd_min",
-    "scatter_nd_update",
-    "scatter_update",
-)
+_ROW_BY_ROW = tuple([f"scatter_{nd}{kind}" for nd in ("", "nd_") for kind in ("max", "min", "update")])
 """Writes of rows for which a sum or mean of the replicas' rows means nothing."""
 
 

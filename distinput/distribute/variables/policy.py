@@ -10,18 +10,6 @@ import numpy as np
 from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.values.leaves import STRING, as_dtype, as_leaf, dtype_name
 
-__all__ = [
-    "VariableAggregation",
-    "VariablePolicy",
-    "VariableSynchronization",
-    "as_indices",
-    "as_initial",
-    "as_operand",
-    "kind_of",
-    "reduce_op_of",
-]
-
-
 # ----------------------------------------------------------------------------
 # What users give to a variable becomes an array of the variable's dtype.
 #

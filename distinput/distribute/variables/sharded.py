@@ -14,8 +14,6 @@ from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import TensorShape
 
-__all__ = ["ShardedVariable", "number_of_parts", "part_sizes"]
-
 
 def part_sizes(rows: int, parts: int) -> list[int]:
     """How many rows each part has: sizes differ by at most 1, larger ones first.

@@ -3,23 +3,18 @@
 
 from _thread import allocate_lock
 from collections.abc import Callable, Sequence
+from operator import setitem
 from typing import Any, Protocol
 
 import numpy as np
 
 from distinput.errors import InvalidArgumentError, OutOfRangeError
 
-__all__ = ["UPDATES", "HostStore", "Store", "check_within", "plain", "shown"]
-
 # ---- What writes do to a value: pure functions from the old value and the arguments to the new value
 #
 # The same table is used for copies in this process, on servers and in compiled runs. NumPy arrays are copied and written to;
 # arrays with an `at` property, JAX's, are updated through it. Indices are checked where they are known, so not while a
 # function is traced. Arguments of `assign` become the value, so they belong to the store from then on.
-
-
-def _assign(value: Any, new: Any) -> Any:  # noqa: ARG001 - every update takes the old value
-    return new
 
 
 def _assign_add(value: Any, delta: Any) -> Any:
@@ -62,18 +57,6 @@ def _slice_assign(value: Any, key: Any, new: Any) -> Any:
     return made
 
 
-def _slice_assign_add(value: Any, key: Any, delta: Any) -> Any:
-    return _slice_assign(value, key, value[key] + delta)
-
-
-def _slice_assign_sub(value: Any, key: Any, delta: Any) -> Any:
-    return _slice_assign(value, key, value[key] - delta)
-
-
-def _set_at(made: Any, where: Any, updates: Any) -> None:
-    made[where] = updates
-
-
 _IN_PLACE: dict[str, tuple[Callable[..., Any], str]] = {
     "add": (np.add.at, "add"),
     "div": (np.divide.at, "divide"),
@@ -81,7 +64,7 @@ _IN_PLACE: dict[str, tuple[Callable[..., Any], str]] = {
     "min": (np.minimum.at, "min"),
     "mul": (np.multiply.at, "multiply"),
     "sub": (np.subtract.at, "add"),
-    "update": (_set_at, "set"),
+    "update": (setitem, "set"),
 }
 
 
@@ -122,11 +105,21 @@ def _scatter_nd(name: str) -> Callable[[Any, Any, Any], Any]:
         want = tuple(indices.shape[:-1]) + tuple(value.shape[depth:])
         if tuple(updates.shape) != want:
             raise InvalidArgumentError(f"{kind}: updates must have shape {list(want)}, got {list(updates.shape)}")
-        for axis in range(depth):
-            check_within(kind, indices[..., axis], value.shape[axis])
-        return _put(name, value, tuple([indices[..., axis] for axis in range(depth)]), updates)
+        return _put(name, value, places_of(kind, indices, value), updates)
 
     return scatter_nd
+
+
+def places_of(kind: str, indices: Any, value: Any) -> tuple[Any, ...]:
+    """The indices along each axis of places [..., k] of a value.
+
+    Raises:
+      InvalidArgumentError: one of them is not in the value.
+    """
+    places = tuple([indices[..., axis] for axis in range(indices.shape[-1])])
+    for along, size in zip(places, value.shape, strict=False):
+        check_within(kind, along, size)
+    return places
 
 
 def check_within(kind: str, indices: Any, size: int) -> None:
@@ -167,25 +160,15 @@ def _divide_integers(made: Any, where: Any, updates: Any) -> None:
 
 
 UPDATES: dict[str, Callable[..., Any]] = {
-    "assign": _assign,
+    "assign": lambda _, new: new,
     "assign_add": _assign_add,
     "assign_sub": _assign_sub,
     "count_up_to": _count_up_to,
-    "scatter_add": _scatter("add"),
-    "scatter_div": _scatter("div"),
-    "scatter_max": _scatter("max"),
-    "scatter_min": _scatter("min"),
-    "scatter_mul": _scatter("mul"),
-    "scatter_nd_add": _scatter_nd("add"),
-    "scatter_nd_max": _scatter_nd("max"),
-    "scatter_nd_min": _scatter_nd("min"),
-    "scatter_nd_sub": _scatter_nd("sub"),
-    "scatter_nd_update": _scatter_nd("update"),
-    "scatter_sub": _scatter("sub"),
-    "scatter_update": _scatter("update"),
+    **{f"scatter_{name}": _scatter(name) for name in _IN_PLACE},
+    **{f"scatter_nd_{name}": _scatter_nd(name) for name in ("add", "max", "min", "sub", "update")},
     "slice_assign": _slice_assign,
-    "slice_assign_add": _slice_assign_add,
-    "slice_assign_sub": _slice_assign_sub,
+    "slice_assign_add": lambda value, key, delta: _slice_assign(value, key, value[key] + delta),
+    "slice_assign_sub": lambda value, key, delta: _slice_assign(value, key, value[key] - delta),
 }
 """From the kind of a write to the function of the old value and the arguments that gives the new value."""
 
@@ -254,7 +237,9 @@ class HostStore:
         self.to_host, self._value_on = to_host, value_on
         self._shown: list[tuple[Any, Any]] = [(None, None)] * len(self._devices)
         # Copies share memory, but are different objects: replicas that return their copies return different values.
-        self._values = [_sealed(first.view()) for _ in self._devices]
+        self._values = [first.view() for _ in self._devices]
+        for view in self._values:
+            view.flags.writeable = False
         self._locks = [allocate_lock() for _ in self._devices]
 
     @property
@@ -316,11 +301,6 @@ class HostStore:
             "a variable cannot be pickled, since its copies belong to this process; send `v.numpy()`, or save it in a "
             "checkpoint"
         )
-
-
-def _sealed(array: Any) -> Any:
-    array.flags.writeable = False
-    return array
 
 
 def shown(store: Store, copy: int) -> Any:

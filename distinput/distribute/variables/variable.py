@@ -17,11 +17,9 @@ from distinput.distribute.variables.policy import (
     as_indices,
     as_operand,
 )
-from distinput.distribute.variables.store import Store, check_within
+from distinput.distribute.variables.store import Store, places_of
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import TensorShape, dtype_name
-
-__all__ = ["Reference", "Variable", "VariableSlice", "rows_at"]
 
 # ---- A key for dictionaries and sets that stands for a variable
 
@@ -563,9 +561,7 @@ def rows_at(what: str, value: Any, indices: Any) -> Any:
             f"{what}: indices must be for 1 to {value.ndim} axes, the number of the variable's, got shape "
             f"{list(indices.shape)}"
         )
-    for axis in range(depth):
-        check_within(what, indices[..., axis], value.shape[axis])
-    return value[tuple([indices[..., axis] for axis in range(depth)])]
+    return value[places_of(what, indices, value)]
 
 
 def _told(variable: Variable, value: Any) -> str:
@@ -585,26 +581,13 @@ def _no_in_place(name: str, method: str) -> Callable[..., Any]:
     return refused
 
 
-for _name, _sign, _method in (
-    ("add", "+", "`variable.assign_add(value)`"),
-    ("sub", "-", "`variable.assign_sub(value)`"),
-    *[
-        (name, sign, f"`variable.assign(variable {sign} value)`")
-        for name, sign in (
-            ("and", "&"),
-            ("floordiv", "//"),
-            ("lshift", "<<"),
-            ("matmul", "@"),
-            ("mod", "%"),
-            ("mul", "*"),
-            ("or", "|"),
-            ("pow", "**"),
-            ("rshift", ">>"),
-            ("truediv", "/"),
-            ("xor", "^"),
-        )
-    ],
-):
+_SIGNS = {
+    "add": "+", "and": "&", "floordiv": "//", "lshift": "<<", "matmul": "@", "mod": "%", "mul": "*", "or": "|", "pow": "**",
+    "rshift": ">>", "sub": "-", "truediv": "/", "xor": "^",
+}  # fmt: skip
+for _name, _sign in _SIGNS.items():
+    _own = _name in ("add", "sub")
+    _method = f"`variable.assign_{_name}(value)`" if _own else f"`variable.assign(variable {_sign} value)`"
     setattr(Variable, f"__i{_name}__", _no_in_place(_sign, _method))
 
 

@@ -2,7 +2,7 @@
 """What NumPy's functions answer for stand-ins: on each value alone, over the values of an element, and by moving values."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -46,33 +46,6 @@ def rule(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return enter
 
 
-class Answers(Protocol):
-    """What answers for a stand-in; see `Rules`."""
-
-    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-        """A ufunc, or one of its methods, called with stand-ins."""
-
-    def function(self, function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
-        """Another function of NumPy called with stand-ins."""
-
-    def measure(
-        self, name: str, made: Any, inputs: Sequence[Any], call: Callable[..., Any], weight: int = 1
-    ) -> "StandIn":
-        """`made`, if calls for single elements give the same bits."""
-
-    def item(self, element: "StandIn", key: Any) -> "StandIn":
-        """`element[key]`."""
-
-    def set_item(self, element: "StandIn", key: Any, value: Any) -> None:
-        """`element[key] = value`."""
-
-    def power(self, element: "StandIn", exponent: Any) -> Any:
-        """`element ** exponent`."""
-
-    def cast(self, element: "StandIn", dtype: Any, copy: bool) -> "StandIn":
-        """`element.astype(dtype)`."""
-
-
 class StandIn(NDArrayOperatorsMixin):
     """One element of a block, for all of them.
 
@@ -85,7 +58,7 @@ class StandIn(NDArrayOperatorsMixin):
     __slots__ = ("block", "own", "rules")
     __array_priority__ = 1000
 
-    def __init__(self, block: Any, rules: Answers, *, own: bool = False) -> None:
+    def __init__(self, block: Any, rules: "Rules", *, own: bool = False) -> None:
         if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8 or not block.dtype.isnative:
             raise Refused(f"it computes {block.dtype}; only booleans, integers and floats of up to 64 bits have rules")
         self.block, self.rules, self.own = block, rules, own
@@ -155,13 +128,13 @@ class StandIn(NDArrayOperatorsMixin):
         raise Refused(f"it uses .{name} of the element, which has no rule")
 
     def __getitem__(self, key: Any) -> "StandIn":
-        return self.rules.item(self, key)
+        return item(self.rules, self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.rules.set_item(self, key, value)
+        set_item(self, key, value)
 
     def __pow__(self, exponent: Any) -> Any:
-        return self.rules.power(self, exponent)
+        return power(self.rules, self, exponent)
 
     def lent(self, block: Any) -> "StandIn":
         """A view of this one: from now on neither may be changed in place."""
@@ -170,7 +143,7 @@ class StandIn(NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any, copy: bool = True) -> "StandIn":
         """Each value converted."""
-        return self.rules.cast(self, np.dtype(dtype), copy)
+        return cast(self.rules, self, np.dtype(dtype), copy)
 
     def copy(self) -> "StandIn":
         """The same values in memory of its own."""
@@ -209,11 +182,11 @@ class StandIn(NDArrayOperatorsMixin):
 
     def clip(self, low: Any = None, high: Any = None) -> Any:
         """Values below `low` are `low`, above `high` they are `high`."""
-        return self.rules.function(np.clip, (self, low, high), {})
+        return np.clip(self, low, high)
 
     def round(self, decimals: int = 0) -> Any:
         """Each value rounded."""
-        return self.rules.function(np.round, (self, decimals), {})
+        return np.round(self, decimals)
 
     def take(self, indices: Any, axis: int | None = None) -> Any:
         """Values at these places."""
@@ -277,7 +250,7 @@ _OVERFLOWING = frozenset(("absolute", "add", "multiply", "negative", "subtract")
 _CHOOSING = frozenset(("fmax", "fmin", "maximum", "minimum"))
 
 
-def applied(rules: Answers, ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> StandIn:
+def applied(rules: "Rules", ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> StandIn:
     """A ufunc called with stand-ins."""
     name = ufunc.__name__
     target = options.pop("out", None)
@@ -326,7 +299,7 @@ def check_zeros(a: Any, b: Any) -> None:
         raise Unfit
 
 
-def power(rules: Answers, element: StandIn, exponent: Any) -> Any:
+def power(rules: "Rules", element: StandIn, exponent: Any) -> Any:
     """`element ** exponent`; arrays of floats have exact ways for some constants."""
     if element.ndim and element.dtype.kind == "f" and type(exponent) in (int, float) and exponent in (-1, 0.5, 1, 2):
         return StandIn(element.block**exponent, rules, own=True)
@@ -334,7 +307,7 @@ def power(rules: Answers, element: StandIn, exponent: Any) -> Any:
     return rules.measure("power", made, (element, exponent), lambda a, b: a**b)
 
 
-def cast(rules: Answers, element: StandIn, dtype: Any, copy: bool) -> StandIn:
+def cast(rules: "Rules", element: StandIn, dtype: Any, copy: bool) -> StandIn:
     """Each value converted; what does not fit into integers is not defined."""
     if dtype == element.dtype and not copy:
         return element
@@ -355,7 +328,7 @@ def converted(block: Any, dtype: Any) -> Any:
 
 
 @rule(np.where)
-def _where(rules: Answers, condition: Any, *choices: Any) -> StandIn:
+def _where(rules: "Rules", condition: Any, *choices: Any) -> StandIn:
     if len(choices) != 2:
         raise Refused("the shape of what it returns depends on a value of the element")
     ndim = max(map(rank, (condition, *choices)))
@@ -363,7 +336,7 @@ def _where(rules: Answers, condition: Any, *choices: Any) -> StandIn:
 
 
 @rule(np.clip)
-def _clip(rules: Answers, a: Any, a_min: Any = None, a_max: Any = None) -> StandIn:
+def _clip(rules: "Rules", a: Any, a_min: Any = None, a_max: Any = None) -> StandIn:
     ndim = max(map(rank, (a, a_min, a_max)))
     values, low, high = [lifted(value, ndim) for value in (a, a_min, a_max)]
     if values.dtype.kind == "f":
@@ -374,7 +347,7 @@ def _clip(rules: Answers, a: Any, a_min: Any = None, a_max: Any = None) -> Stand
 
 
 @rule(np.round, np.around)
-def _round(rules: Answers, a: StandIn, decimals: int = 0) -> StandIn:
+def _round(rules: "Rules", a: StandIn, decimals: int = 0) -> StandIn:
     if type(decimals) is not int or decimals < 0:
         raise Refused("np.round has a rule for a constant number of decimals, at least 0")
     return StandIn(np.round(a.block, decimals), rules, own=True)
@@ -382,7 +355,7 @@ def _round(rules: Answers, a: StandIn, decimals: int = 0) -> StandIn:
 
 @rule(np.nan_to_num)
 def _nan_to_num(
-    rules: Answers, x: StandIn, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+    rules: "Rules", x: StandIn, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     if not copy or any(isinstance(value, StandIn) for value in (nan, posinf, neginf)):
         raise Refused("np.nan_to_num has a rule for copies and constants")
@@ -390,14 +363,14 @@ def _nan_to_num(
 
 
 @rule(np.searchsorted)
-def _searchsorted(rules: Answers, a: Any, v: Any, side: Any = "left") -> StandIn:
+def _searchsorted(rules: "Rules", a: Any, v: Any, side: Any = "left") -> StandIn:
     if isinstance(a, StandIn):
         raise Refused("np.searchsorted has a rule for constant sorted values")
     return StandIn(np.searchsorted(a, v.block, side), rules, own=True)
 
 
 @rule(np.digitize)
-def _digitize(rules: Answers, x: Any, bins: Any, right: bool = False) -> StandIn:
+def _digitize(rules: "Rules", x: Any, bins: Any, right: bool = False) -> StandIn:
     if isinstance(bins, StandIn):
         raise Refused("np.digitize has a rule for constant bins")
     return StandIn(np.digitize(x.block, bins, right), rules, own=True)
@@ -423,7 +396,7 @@ _WHOLE = 1 << 20
 
 def _entered(function: Any) -> None:
     @rule(function)
-    def reduced(rules: Answers, a: Any, axis: Any = None, **options: Any) -> StandIn:
+    def reduced(rules: "Rules", a: Any, axis: Any = None, **options: Any) -> StandIn:
         name = function.__name__
         if not isinstance(a, StandIn) or any(isinstance(v, StandIn) for v in options.values()):
             raise Refused(f"np.{name} of several values has no rule")
@@ -449,10 +422,8 @@ def _is_exact(name: str, a: StandIn) -> bool:
 def _over(function: Any, a: StandIn, axis: Any, options: dict[str, Any]) -> Any:
     """The function over axes of all elements."""
     if axis is not None:
-        axes = [(x % a.ndim) + 1 for x in (axis if isinstance(axis, tuple | list) else (axis,))]
-        if any(not -a.ndim <= x < a.ndim for x in (axis if isinstance(axis, tuple | list) else (axis,))):
-            raise ValueError(f"axis {axis} is out of bounds for array of dimension {a.ndim}")
-        return function(a.block, axis=axes[0] if len(axes) == 1 else tuple(axes), **options)
+        axes = _axes(axis, a.ndim)
+        return function(a.block, axis=axes[0] if len(axes) == 1 else axes, **options)
     given = {key: value for key, value in options.items() if key != "keepdims"}
     made = function(a.block.reshape(len(a.block), -1), axis=1, **given)
     return made.reshape(len(made), *(1,) * a.ndim) if options.get("keepdims") else made
@@ -466,45 +437,25 @@ def _check_signs(block: Any, made: Any) -> None:
             raise Unfit
 
 
-@rule(np.cumsum)
-def _cumsum(rules: Answers, a: StandIn, axis: int | None = None) -> StandIn:
-    block = a.block.reshape(len(a.block), -1) if axis is None else a.block
-    return StandIn(np.cumsum(block, axis=1 if axis is None else axis % a.ndim + 1), rules, own=True)
-
-
-def _sorting(function: Any) -> None:
-    @rule(function)
-    def ordered(rules: Answers, a: StandIn, axis: int | None = -1, kind: Any = None) -> StandIn:
-        """Each row is sorted alone, so it comes as it does in an element of its own: equal values and NaN as well."""
-        block = a.block.reshape(len(a.block), -1) if axis is None else a.block
-        return StandIn(function(block, -1 if axis is None else _axis(axis, a.ndim), kind), rules, own=True)
-
-
-_sorting(np.sort)
-_sorting(np.argsort)
-
-
 @rule(np.outer)
-def _outer(rules: Answers, a: Any, b: Any) -> StandIn:
+def _outer(rules: "Rules", a: Any, b: Any) -> StandIn:
     left, right = [x.block.reshape(len(x.block), -1) if isinstance(x, StandIn) else np.ravel(x)[None] for x in (a, b)]
     return StandIn(left[:, :, None] * right[:, None], rules, own=True)
 
 
 @rule(np.linalg.norm)
-def _norm(rules: Answers, x: StandIn) -> StandIn:
+def _norm(rules: "Rules", x: StandIn) -> StandIn:
     flat = x.block.reshape(len(x.block), 1, -1)
     made = np.sqrt(np.matmul(flat, flat.transpose(0, 2, 1))[:, 0, 0])
     return rules.measure("linalg.norm", made, (x,), np.linalg.norm, _WEIGHT)
 
 
-@rule(np.matmul)
-def _matmul(rules: Answers, a: Any, b: Any) -> StandIn:
-    return rules.measure("matmul", _product(a, b), (a, b), np.matmul, _WEIGHT)
+def _multiplying(function: Any) -> None:
+    rule(function)(lambda rules, a, b: rules.measure(function.__name__, _product(a, b), (a, b), function, _WEIGHT))
 
 
-@rule(np.dot)
-def _dot(rules: Answers, a: Any, b: Any) -> StandIn:
-    return rules.measure("dot", _product(a, b), (a, b), np.dot, _WEIGHT)
+_multiplying(np.matmul)
+_multiplying(np.dot)
 
 
 def _product(a: Any, b: Any) -> Any:
@@ -530,7 +481,7 @@ def _product(a: Any, b: Any) -> Any:
 _BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
 
 
-def item(rules: Answers, element: StandIn, key: Any) -> StandIn:
+def item(rules: "Rules", element: StandIn, key: Any) -> StandIn:
     """`element[key]`."""
     if isinstance(key, StandIn):
         if key.ndim or key.dtype.kind not in "iu":
@@ -573,7 +524,7 @@ def set_item(element: StandIn, key: Any, value: Any) -> None:
     block[(slice(None), *keys)] = value
 
 
-def picked(rules: Answers, table: Any, key: Any) -> StandIn:
+def picked(rules: "Rules", table: Any, key: Any) -> StandIn:
     """`table[key]`, for an array from outside and a key with stand-ins."""
     keys = key if isinstance(key, tuple) else (key,)
     whole = len(keys) == 1 and isinstance(keys[0], StandIn)
@@ -599,6 +550,11 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return tuple([_axis(a, ndim) for a in (axis if isinstance(axis, tuple | list) else (axis,))])
 
 
+def _along(a: StandIn, axis: int | None) -> tuple[Any, int]:
+    """What a function goes along: an axis of the elements, or all of their values one after the other."""
+    return (a.block.reshape(len(a.block), -1), 1) if axis is None else (a.block, _axis(axis, a.ndim))
+
+
 def _rows(values: Sequence[Any]) -> list[Any]:
     """Each value for all elements; constants are repeated without a copy."""
     n = next(len(value.block) for value in values if isinstance(value, StandIn))
@@ -607,85 +563,67 @@ def _rows(values: Sequence[Any]) -> list[Any]:
     ]
 
 
+_VIEWS: dict[Any, Callable[..., StandIn]] = {
+    np.copy: lambda a: a.copy(),
+    np.expand_dims: lambda a, axis: a.lent(np.expand_dims(a.block, _axis(axis, a.ndim + 1))),
+    np.flip: lambda m, axis=None: m.lent(np.flip(m.block, _axes(axis, m.ndim))),
+    np.fliplr: lambda m: m.lent(np.flip(m.block, _axis(1, m.ndim))),
+    np.flipud: lambda m: m.lent(np.flip(m.block, _axis(0, m.ndim))),
+    np.moveaxis: lambda a, source, destination: a.lent(
+        np.moveaxis(a.block, _axes(source, a.ndim), _axes(destination, a.ndim))
+    ),
+    np.ravel: lambda a: a.ravel(),
+    np.reshape: lambda a, shape: a.reshape(shape),
+    np.rot90: lambda m, k=1, axes=(0, 1): m.lent(
+        np.rot90(m.block, k, (_axis(axes[0], m.ndim), _axis(axes[1], m.ndim)))
+    ),
+    np.swapaxes: lambda a, axis1, axis2: a.swapaxes(axis1, axis2),
+    np.transpose: lambda a, axes=None: a.transpose(axes),
+}
+"""What these functions make of a stand-in: another one, of the same values."""
+
+_VALUES_OF: dict[Any, Callable[..., Any]] = {
+    # Each row is sorted alone, so it comes as it does in an element of its own: equal values and NaN as well.
+    np.argsort: lambda a, axis=-1, kind=None: np.argsort(*_along(a, axis), kind),
+    np.concatenate: lambda arrays, axis=0: np.concatenate(_rows(arrays), _axis(axis, rank(arrays[0]))),
+    np.cumsum: lambda a, axis=None: np.cumsum(*_along(a, axis)),
+    np.diff: lambda a, n=1, axis=-1: np.diff(a.block, n, _axis(axis, a.ndim)),
+    np.ones_like: lambda a, dtype=None: np.ones(a.block.shape, dtype or a.dtype),
+    np.sort: lambda a, axis=-1, kind=None: np.sort(*_along(a, axis), kind),
+    np.stack: lambda arrays, axis=0: np.stack(_rows(arrays), _axis(axis, rank(arrays[0]) + 1)),
+    np.zeros_like: lambda a, dtype=None: np.zeros(a.block.shape, dtype or a.dtype),
+}
+"""What these functions make for all elements, in memory of its own."""
+
+
+def _enter_tables() -> None:
+    for function, view in _VIEWS.items():
+        rule(function)(lambda _, *args, view=view, **options: view(*args, **options))
+    for function, values in _VALUES_OF.items():
+        rule(function)(lambda rules, *a, values=values, **options: StandIn(values(*a, **options), rules, own=True))
+
+
+_enter_tables()
+
+
 @rule(np.take)
-def _take(rules: Answers, a: Any, indices: Any, axis: int | None = None) -> StandIn:
+def _take(rules: "Rules", a: Any, indices: Any, axis: int | None = None) -> StandIn:
     if isinstance(indices, StandIn):
         if isinstance(a, StandIn) or not (axis == 0 or (axis is None and np.ndim(a) == 1)):
             raise Refused("np.take has a rule for constants along the first axis")
         return picked(rules, a, indices)
-    if axis is None:
-        return StandIn(np.take(a.block.reshape(len(a.block), -1), indices, axis=1), rules, own=True)
-    return StandIn(np.take(a.block, indices, axis=_axis(axis, a.ndim)), rules, own=True)
-
-
-@rule(np.stack)
-def _stack(rules: Answers, arrays: Sequence[Any], axis: int = 0) -> StandIn:
-    return StandIn(np.stack(_rows(arrays), _axis(axis, rank(arrays[0]) + 1)), rules, own=True)
-
-
-@rule(np.concatenate)
-def _concatenate(rules: Answers, arrays: Sequence[Any], axis: int = 0) -> StandIn:
-    return StandIn(np.concatenate(_rows(arrays), _axis(axis, rank(arrays[0]))), rules, own=True)
-
-
-@rule(np.transpose)
-def _transpose(_: Answers, a: StandIn, axes: Any = None) -> StandIn:
-    return a.transpose(axes)
-
-
-@rule(np.swapaxes)
-def _swapaxes(_: Answers, a: StandIn, axis1: int, axis2: int) -> StandIn:
-    return a.swapaxes(axis1, axis2)
-
-
-@rule(np.moveaxis)
-def _moveaxis(_: Answers, a: StandIn, source: Any, destination: Any) -> StandIn:
-    return a.lent(np.moveaxis(a.block, _axes(source, a.ndim), _axes(destination, a.ndim)))
-
-
-@rule(np.reshape)
-def _reshape(_: Answers, a: StandIn, shape: Any) -> StandIn:
-    return a.reshape(*shape) if isinstance(shape, tuple | list) else a.reshape(shape)
-
-
-@rule(np.ravel)
-def _ravel(_: Answers, a: StandIn) -> StandIn:
-    return a.ravel()
+    block, along = _along(a, axis)
+    return StandIn(np.take(block, indices, axis=along), rules, own=True)
 
 
 @rule(np.squeeze)
-def _squeeze(_: Answers, a: StandIn, axis: Any = None) -> StandIn:
+def _squeeze(_: "Rules", a: StandIn, axis: Any = None) -> StandIn:
     ones = tuple([i + 1 for i, size in enumerate(a.shape) if size == 1]) if axis is None else _axes(axis, a.ndim)
     return a.lent(a.block.squeeze(ones))
 
 
-@rule(np.expand_dims)
-def _expand_dims(_: Answers, a: StandIn, axis: int) -> StandIn:
-    return a.lent(np.expand_dims(a.block, _axis(axis, a.ndim + 1)))
-
-
-@rule(np.flip)
-def _flip(_: Answers, m: StandIn, axis: Any = None) -> StandIn:
-    return m.lent(np.flip(m.block, _axes(axis, m.ndim)))
-
-
-@rule(np.fliplr)
-def _fliplr(_: Answers, m: StandIn) -> StandIn:
-    return m.lent(np.flip(m.block, _axis(1, m.ndim)))
-
-
-@rule(np.flipud)
-def _flipud(_: Answers, m: StandIn) -> StandIn:
-    return m.lent(np.flip(m.block, _axis(0, m.ndim)))
-
-
-@rule(np.rot90)
-def _rot90(_: Answers, m: StandIn, k: int = 1, axes: tuple[int, int] = (0, 1)) -> StandIn:
-    return m.lent(np.rot90(m.block, k, (_axis(axes[0], m.ndim), _axis(axes[1], m.ndim))))
-
-
 @rule(np.roll)
-def _roll(rules: Answers, a: StandIn, shift: Any, axis: Any = None) -> StandIn:
+def _roll(rules: "Rules", a: StandIn, shift: Any, axis: Any = None) -> StandIn:
     if axis is None:
         flat = np.roll(a.block.reshape(len(a.block), -1), shift, 1)
         return StandIn(flat.reshape(a.block.shape), rules, own=True)
@@ -693,57 +631,37 @@ def _roll(rules: Answers, a: StandIn, shift: Any, axis: Any = None) -> StandIn:
 
 
 @rule(np.repeat)
-def _repeat(rules: Answers, a: StandIn, repeats: Any, axis: int | None = None) -> StandIn:
-    block = a.block.reshape(len(a.block), -1) if axis is None else a.block
-    return StandIn(np.repeat(block, repeats, 1 if axis is None else _axis(axis, a.ndim)), rules, own=True)
+def _repeat(rules: "Rules", a: StandIn, repeats: Any, axis: int | None = None) -> StandIn:
+    block, along = _along(a, axis)
+    return StandIn(np.repeat(block, repeats, along), rules, own=True)
 
 
 @rule(np.tile)
-def _tile(rules: Answers, A: StandIn, reps: Any) -> StandIn:  # noqa: N803 - NumPy's name
+def _tile(rules: "Rules", A: StandIn, reps: Any) -> StandIn:  # noqa: N803 - NumPy's name
     times = tuple(reps) if isinstance(reps, tuple | list) else (reps,)
     ndim = max(len(times), A.ndim)
     return StandIn(np.tile(lifted(A, ndim), (1, *(1,) * (ndim - len(times)), *times)), rules, own=True)
 
 
 @rule(np.pad)
-def _pad(rules: Answers, array: StandIn, pad_width: Any, mode: Any = "constant", **options: Any) -> StandIn:
+def _pad(rules: "Rules", array: StandIn, pad_width: Any, mode: Any = "constant", **options: Any) -> StandIn:
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or np.ndim(options.get("constant_values", 0)):
         raise Refused(f"np.pad has no rule for mode={mode!r}, or for several constant values")
     width = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
     return StandIn(np.pad(array.block, [(0, 0), *map(tuple, width)], mode, **options), rules, own=True)
 
 
-@rule(np.diff)
-def _diff(rules: Answers, a: StandIn, n: int = 1, axis: int = -1) -> StandIn:
-    return StandIn(np.diff(a.block, n, _axis(axis, a.ndim)), rules, own=True)
-
-
 @rule(np.broadcast_to)
-def _broadcast_to(_: Answers, array: StandIn, shape: Any) -> StandIn:
+def _broadcast_to(_: "Rules", array: StandIn, shape: Any) -> StandIn:
     wanted = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     return array.lent(np.broadcast_to(lifted(array, len(wanted)), (len(array.block), *wanted)))
 
 
-@rule(np.zeros_like)
-def _zeros_like(rules: Answers, a: StandIn, dtype: Any = None) -> StandIn:
-    return StandIn(np.zeros(a.block.shape, dtype or a.dtype), rules, own=True)
-
-
-@rule(np.ones_like)
-def _ones_like(rules: Answers, a: StandIn, dtype: Any = None) -> StandIn:
-    return StandIn(np.ones(a.block.shape, dtype or a.dtype), rules, own=True)
-
-
 @rule(np.full_like)
-def _full_like(rules: Answers, a: StandIn, fill_value: Any, dtype: Any = None) -> StandIn:
+def _full_like(rules: "Rules", a: StandIn, fill_value: Any, dtype: Any = None) -> StandIn:
     if isinstance(fill_value, StandIn):
         raise Refused("np.full_like has a rule for a constant value")
     return StandIn(np.full(a.block.shape, fill_value, dtype or a.dtype), rules, own=True)
-
-
-@rule(np.copy)
-def _copy(_: Answers, a: StandIn) -> StandIn:
-    return a.copy()
 
 
 # ----------------------------------------------------------------------------
@@ -787,22 +705,6 @@ class Rules:
             return answer(self, *args, **options)
         except TypeError as error:
             raise Refused(f"np.{function.__name__} is called in a way that has no rule ({error})") from error
-
-    def item(self, element: StandIn, key: Any) -> StandIn:
-        """`element[key]`."""
-        return item(self, element, key)
-
-    def set_item(self, element: StandIn, key: Any, value: Any) -> None:
-        """`element[key] = value`."""
-        set_item(element, key, value)
-
-    def power(self, element: StandIn, exponent: Any) -> Any:
-        """`element ** exponent`."""
-        return power(self, element, exponent)
-
-    def cast(self, element: StandIn, dtype: Any, copy: bool) -> StandIn:
-        """`element.astype(dtype)`."""
-        return cast(self, element, dtype, copy)
 
     def measure(
         self, name: str, made: Any, inputs: Sequence[Any], call: Callable[..., Any], weight: int = 1

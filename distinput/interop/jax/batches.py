@@ -33,23 +33,6 @@ from distinput.values.nest import Structure, component
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = [
-    "GlobalBatches",
-    "GlobalDelivery",
-    "GlobalIterator",
-    "Placement",
-    "RowPieces",
-    "batches",
-    "device_rows",
-    "flat_arrays",
-    "pieces_of",
-    "put_pieces",
-    "replicated",
-    "row_sharding",
-    "spans_processes",
-    "to_global",
-]
-
 # ----------------------------------------------------------------------------
 # Puts the pieces of a batch that this process has read on its devices, as parts of global arrays.
 # ----------------------------------------------------------------------------

@@ -30,9 +30,6 @@ from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.run.threads import LoaderWorker, loader_worker
 from distinput.sharding.own_rows import has_batches
 
-__all__ = ["CountedView", "IterableView", "ViewIterator", "position_in"]
-
-
 # ----------------------------------------------------------------------------
 # The position in a saved state: of a view, or of a whole `StatefulDataLoader` over one.
 # ----------------------------------------------------------------------------

@@ -16,8 +16,6 @@ from distinput.interop.torch.mesh_place import MeshPlace
 from distinput.plan.check import at_least
 from distinput.values.spec import Spec
 
-__all__ = ["BegunCopies", "DeviceCopies", "Loader"]
-
 # ----------------------------------------------------------------------------
 # `DeviceCopies`: copies of steps to a device, which nobody waits for before the loop takes the step.
 # ----------------------------------------------------------------------------

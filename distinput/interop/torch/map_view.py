@@ -20,9 +20,6 @@ from distinput.values.leaves import STRING
 from distinput.values.nest import Structure, component
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["Convert", "MapView", "converter"]
-
-
 # ----------------------------------------------------------------------------
 # Elements as tensors in the same memory; what PyTorch has no tensor for stays as it is, or is refused by name.
 # ----------------------------------------------------------------------------

@@ -13,9 +13,6 @@ from distinput.values.leaves import STRING
 from distinput.values.nest import component
 from distinput.values.spec import Spec, TensorSpec
 
-__all__ = ["MeshPlace", "SequenceCut"]
-
-
 _WHO = "MeshPlace"
 _LAYOUTS = ("contiguous", "zigzag")
 

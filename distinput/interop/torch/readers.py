@@ -16,9 +16,6 @@ from distinput.errors import InvalidArgumentError
 from distinput.plan.check import at_least
 from distinput.run.threads import LoaderWorker
 
-__all__ = ["LAST_PASS", "Ranks", "SharedPasses", "ViewReader", "reader", "starts_worker"]
-
-
 # ----------------------------------------------------------------------------
 # Who reads a view: what wraps it into batches or shards of its own, seen from the frames of the call.
 # ----------------------------------------------------------------------------

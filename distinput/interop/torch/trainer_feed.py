@@ -12,8 +12,6 @@ from distinput.errors import InvalidArgumentError
 from distinput.interop.torch.loader import Loader
 from distinput.sharding.own_rows import batch_size_of
 
-__all__ = ["TrainerFeed"]
-
 
 class TrainerFeed:
     """Datasets of this library for the Trainer of Hugging Face: `class FedTrainer(TrainerFeed, Trainer)`.

@@ -14,28 +14,6 @@ import numpy.typing as npt
 from distinput.distribute.collectives.channel import OPS, fold
 from distinput.distribute.engines import Collectives, CollectiveTimeout, Mismatch, PeerLost, Poisoned
 
-__all__ = [
-    "AGREEMENTS",
-    "CHECKS",
-    "GROUPS",
-    "NUMBERS",
-    "REDUCTIONS",
-    "REFUSALS",
-    "SLOW_AGREEMENTS",
-    "SLOW_CHECKS",
-    "SOON",
-    "TRANSFERS",
-    "Array",
-    "Check",
-    "Outcome",
-    "Report",
-    "made",
-    "raises",
-    "run_checks",
-    "same",
-]
-
-
 # ----------------------------------------------------------------------------
 # The arrays that workers contribute to the checks, and how results are compared.
 # ----------------------------------------------------------------------------

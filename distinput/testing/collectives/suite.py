@@ -37,22 +37,6 @@ from distinput.distribute.engines import (
 )
 from distinput.testing.collectives.checks import CHECKS, SOON, Outcome, Report, raises, run_checks
 
-__all__ = [
-    "FAULTS",
-    "IN_THREADS",
-    "Fault",
-    "Start",
-    "check_collectives",
-    "check_processes",
-    "check_threads",
-    "fault_threads",
-    "free_address",
-    "main",
-    "mpiexec",
-    "run_fault",
-]
-
-
 # ----------------------------------------------------------------------------
 # Faults that a worker may have, and the error that the other workers must get, on every engine.
 # ----------------------------------------------------------------------------

@@ -17,10 +17,9 @@ from distinput.testing.judge.loaders.known import EVERY, Known, made
 from distinput.testing.judge.processes import HOWS
 from distinput.testing.judge.report import SUFFIXES, WRITERS, JudgeReport
 
-__all__ = ["add_arguments", "main", "run"]
 
-
-def _numbers(text: str) -> tuple[int, ...]:
+def numbers_in(text: str) -> tuple[int, ...]:
+    """Numbers with commas between them."""
     return tuple([int(word) for word in text.split(",") if word])
 
 
@@ -35,10 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="WORD", help="of the known loaders, those with this word in their name")
     parser.add_argument("--list", action="store_true", help="name the laws and the known loaders")
     parser.add_argument("--records", type=int, default=EVERY["records"], help="how many (%(default)s)")
-    parser.add_argument("--ranks", type=_numbers, default=EVERY["ranks"], help="such as 1,2,4")
+    parser.add_argument("--ranks", type=numbers_in, default=EVERY["ranks"], help="such as 1,2,4")
     parser.add_argument("--batch", type=int, default=EVERY["batch"], help="rows of a rank in a step (%(default)s)")
-    parser.add_argument("--workers", type=_numbers, default=(), help="numbers of workers of a rank, such as 1,2")
-    parser.add_argument("--stops", type=_numbers, default=None, help="steps to stop after; by default all")
+    parser.add_argument("--workers", type=numbers_in, default=(), help="numbers of workers of a rank, such as 1,2")
+    parser.add_argument("--stops", type=numbers_in, default=None, help="steps to stop after; by default all")
     parser.add_argument(
         "--play",
         choices=list(HOWS),

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-__all__ = ["Difference", "Ids", "JobPasses", "RankPass", "RankStep", "UnknownBatch", "compared", "ids_of", "look_of"]
-
-
 # ----------------------------------------------------------------------------
 # Which records are in a batch, and what a batch looks like, whatever library made it.
 # ----------------------------------------------------------------------------

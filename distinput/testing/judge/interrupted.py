@@ -7,9 +7,7 @@ from typing import Any
 
 from distinput.testing.judge.delivery import Ids, compared, ids_of
 from distinput.testing.judge.job import Job, Maker
-from distinput.testing.judge.play import begun, restored, saved
-
-__all__ = ["check_interrupted"]
+from distinput.testing.judge.play import restored, saved
 
 
 def check_interrupted(
@@ -37,7 +35,7 @@ def check_interrupted(
     """
     make = Maker(make_loader, job.records)
     loaders = [make(job, rank) for rank in range(job.ranks)]
-    passes = [begun(loader) for loader in loaders]
+    passes = [iter(loader) for loader in loaders]
     found: list[Hashable] = []
     for steps, ranks in stops:
         found += _taken(passes, steps, ids)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["WORDS", "Job", "Maker"]
-
 WORDS = ("records", "rank", "ranks", "batch", "global_batch", "seed", "epoch", "workers")
 """What a function that makes loaders may ask for, by the names of its parameters."""
 
@@ -107,14 +105,5 @@ class Maker:
 
     def __call__(self, job: Job, rank: int) -> Any:
         """The loader of one rank."""
-        every = {
-            "records": self.records,
-            "rank": rank,
-            "ranks": job.ranks,
-            "batch": job.batch,
-            "global_batch": job.global_batch,
-            "seed": job.seed,
-            "epoch": job.epoch,
-            "workers": job.workers,
-        }
+        every = {**asdict(job), "records": self.records, "rank": rank, "global_batch": job.global_batch}
         return self.function(**{word: value for word, value in every.items() if self.takes(word)})

@@ -15,8 +15,6 @@ from distinput.testing.judge.processes import HOWS, Still, unpicklable, watched
 from distinput.testing.judge.report import JudgeReport, Ruling, broken, not_judged
 from distinput.testing.judge.trial import Trial
 
-__all__ = ["begin", "judge", "ruling"]
-
 
 def judge(
     make_loader: Callable[..., Any],

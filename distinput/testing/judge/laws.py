@@ -16,29 +16,6 @@ from distinput.testing.judge.report import Ruling, broken, kept, not_judged, ref
 from distinput.testing.judge.trial import Trial
 from distinput.testing.left_behind import check_uses
 
-__all__ = [
-    "FEW",
-    "LAWS",
-    "MOST_ELASTIC_STOPS",
-    "MOST_FIRST_STOPS",
-    "MOST_STOPS",
-    "elastic_restart",
-    "epochs",
-    "equal_steps",
-    "exactly_once",
-    "first_difference",
-    "nothing_left",
-    "partial_batches",
-    "rank_killed",
-    "restart",
-    "restart_twice",
-    "same_order",
-    "seeds",
-    "worker_killed",
-    "workers",
-]
-
-
 # ----------------------------------------------------------------------------
 # In one epoch every record is delivered to exactly one rank.
 # ----------------------------------------------------------------------------

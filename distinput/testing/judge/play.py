@@ -14,22 +14,6 @@ from typing import Any, Literal
 from distinput.testing.judge.delivery import Ids, RankPass, RankStep, UnknownBatch, look_of
 from distinput.testing.judge.job import Job, Maker
 
-__all__ = [
-    "NoState",
-    "Play",
-    "PlayEvent",
-    "PlayTask",
-    "Saved",
-    "Walk",
-    "begun",
-    "events",
-    "folded",
-    "restored",
-    "said",
-    "saved",
-]
-
-
 # ----------------------------------------------------------------------------
 # States of loaders, by whichever of the usual protocols one has.
 # ----------------------------------------------------------------------------
@@ -75,11 +59,6 @@ def _protocol(thing: Any) -> tuple[str, str] | None:
     return next((names for names in _PROTOCOLS if all(callable(getattr(thing, name, None)) for name in names)), None)
 
 
-def begun(loader: Any) -> Iterator[Any]:
-    """An iterator of a loader."""
-    return iter(loader)
-
-
 def saved(loader: Any, iterator: Any) -> Saved:
     """The state of a loader that is being iterated: its own, or that of its iterator.
 
@@ -87,19 +66,17 @@ def saved(loader: Any, iterator: Any) -> Saved:
       NoState: neither has `state_dict` and `load_state_dict`, or `get_state` and `set_state`.
     """
     for thing in (loader, iterator):
-        names = _protocol(thing)
-        if names is not None:
+        if names := _protocol(thing):
             return Saved.of(getattr(thing, names[0])())
     raise NoState("neither the loader nor its iterator has state_dict and load_state_dict, or get_state and set_state")
 
 
 def restored(loader: Any, state: Saved) -> Iterator[Any]:
     """An iterator of a new loader that goes on from a state."""
-    names = _protocol(loader)
-    if names is not None:
+    if names := _protocol(loader):
         getattr(loader, names[1])(state.state)
-        return begun(loader)
-    iterator = begun(loader)
+        return iter(loader)  # type: ignore[no-any-return]
+    iterator: Iterator[Any] = iter(loader)
     names = _protocol(iterator)
     if names is None:
         raise NoState("the iterator has no state")
@@ -232,7 +209,7 @@ def _read(task: PlayTask, rank: int) -> Iterator[PlayEvent]:
         if play.epochs > 1 and callable(getattr(loader, "set_epoch", None)):
             loader.set_epoch(epoch)
         state = play.states[rank] if play.states else None
-        yield from _pass(task, rank, loader, begun(loader) if state is None else restored(loader, state))
+        yield from _pass(task, rank, loader, iter(loader) if state is None else restored(loader, state))
 
 
 def _pass(task: PlayTask, rank: int, loader: Any, batches: Iterator[Any]) -> Iterator[PlayEvent]:
@@ -260,13 +237,13 @@ def _workers() -> list[int]:
     found: list[int] = []
     for thread in Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(OSError):
-            found += [child for child in map(int, thread.read_text().split()) if not _tracker(child)]
+            children = thread.read_text().split()
+            lines = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
+            # Not Python's own process, which cleans up after others.
+            found += [
+                int(child) for child, line in zip(children, lines, strict=True) if b"resource_tracker" not in line
+            ]
     return sorted(found, reverse=True)
-
-
-def _tracker(process: int) -> bool:
-    """Python's own process, which cleans up after others."""
-    return b"resource_tracker" in Path(f"/proc/{process}/cmdline").read_bytes()
 
 
 def folded(found: Iterable[PlayEvent], beat: Callable[[], None] = lambda: None) -> Walk:

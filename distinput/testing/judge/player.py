@@ -15,8 +15,6 @@ from pathlib import Path
 from distinput.testing.judge import traces
 from distinput.testing.judge.play import PlayTask, events, said
 
-__all__ = ["OVER", "TASK", "main"]
-
 TASK = "task"
 """The file in the folder that says what to do."""
 

@@ -12,16 +12,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from distinput.testing.judge import traces
 from distinput.testing.judge.play import Play, PlayEvent, PlayTask, Walk, folded
 from distinput.testing.judge.player import OVER, TASK
-
-__all__ = ["HOWS", "Played", "Still", "play_away", "unpicklable", "watched"]
-
 
 # ----------------------------------------------------------------------------
 # Work that must not hang: it runs in a thread, and whoever waits for it gives up when it stands still.
@@ -33,23 +31,6 @@ T = TypeVar("T")
 
 class Still(TimeoutError):
     """There was no sign of life for too long."""
-
-
-class _Work(threading.Thread, Generic[T]):
-    """A thread that keeps what its function returns or raises; a daemon, since one that hangs is left behind."""
-
-    def __init__(self, work: Callable[[], T]) -> None:
-        super().__init__(name="distinput-judge", daemon=True)
-        self._work = work
-        self.result: T | None = None
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        """Call the function."""
-        try:
-            self.result = self._work()
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
-            self.error = error
 
 
 def watched(work: Callable[[], T], patience: float, last: Callable[[], float]) -> T:
@@ -66,15 +47,19 @@ def watched(work: Callable[[], T], patience: float, last: Callable[[], float]) -
     >>> watched(lambda: 7, patience=5.0, last=lambda: 1e9)
     7
     """
-    thread = _Work(work)
-    thread.start()
-    while thread.is_alive():
-        thread.join(min(0.2, patience / 4))
-        if thread.is_alive() and time.monotonic() - last() > patience:
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name="distinput-judge", daemon=True).start()  # one that hangs is left behind
+    while not wait([outcome], min(0.2, patience / 4)).done:
+        if time.monotonic() - last() > patience:
             raise Still
-    if thread.error is not None:
-        raise thread.error
-    return thread.result  # type: ignore[return-value]
+    return outcome.result()
 
 
 # ----------------------------------------------------------------------------
@@ -173,7 +158,9 @@ class _Run:
     def start(self) -> None:
         """Start all processes."""
         groups = [self._play.ranks] if self._how == "threads" else [(rank,) for rank in self._play.ranks]
-        port = _free_port()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
         path = os.pathsep.join([each for each in sys.path if each] + [os.getcwd()])
         shared = {"PYTHONPATH": path, "TMPDIR": str(self._folder / "tmp"), _MARK: str(self._folder)}
         for ranks in groups:
@@ -209,7 +196,8 @@ class _Run:
             time.sleep(0.02)
             now, failed = time.monotonic(), self._failed()
             for rank in waiting:
-                size = _size(self._folder / str(rank))
+                path = self._folder / str(rank)
+                size = path.stat().st_size if path.exists() else -1
                 seen[rank] = seen[rank] if rank in seen and seen[rank][0] == size else (size, now)
             quiet = {rank: now - seen[rank][1] for rank in waiting}
             if failed and (self._play.kill == "rank" or min(quiet.values()) > min(patience, _GRACE)):
@@ -224,8 +212,7 @@ class _Run:
     def _leave(self, patience: float, beat: Callable[[], None]) -> None:
         """All ranks have come to their end; their processes end now."""
         self._glance(at_once=True)
-        for process in self._processes.values():
-            _close(process)
+        self._close()
         deadline = time.monotonic() + patience
         while waiting := [ranks for ranks, process in self._processes.items() if process.poll() is None]:
             beat()
@@ -242,7 +229,7 @@ class _Run:
         for process in self._processes.values():
             process.kill()
             process.wait()
-            _close(process)
+        self._close()
         for rank in self._play.ranks:
             for word, value in self._events(rank):
                 self._memory |= value - self._old_memory if word == "memory" else set()
@@ -258,6 +245,13 @@ class _Run:
                 os.killpg(process.pid, signal.SIGKILL)  # for systems that do not tell which processes there are
         traces.remove(self._memory & traces.memory())
         return tuple(left)
+
+    def _close(self) -> None:
+        """Close the pipes by which processes hear that all is over."""
+        for process in self._processes.values():
+            if process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    process.stdin.close()
 
     def walk(self, rank: int) -> Walk:
         """What became of a rank."""
@@ -315,23 +309,6 @@ class _Run:
         if at_once or time.monotonic() - self._glanced > _GLANCE:
             self._glanced = time.monotonic()
             self._memory |= traces.mapped(self._living()) - self._old_memory
-
-
-def _close(process: "subprocess.Popen[bytes]") -> None:
-    """Close the pipe by which a process hears that all is over."""
-    if process.stdin is not None:
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else -1
 
 
 def _ranks(ranks: Sequence[int]) -> str:

@@ -11,15 +11,12 @@ from typing import Any
 import pytest
 
 from distinput.files.sink import Sink
+from distinput.testing.judge.command import numbers_in
 from distinput.testing.judge.judging import begin, ruling
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders.known import made
 from distinput.testing.judge.report import SUFFIXES, WRITERS, JudgeReport, Ruling, Verdict
 from distinput.testing.judge.trial import Trial
-
-__all__ = ["PytestLaws"]
-
-_PLACES = {law: place for place, law in enumerate(LAWS)}
 
 
 class _Broken(Exception):
@@ -91,9 +88,9 @@ class PytestLaws:
             self._trials[loader] = begin(
                 made(loader),
                 option("judge_records"),
-                ranks=_numbers(option("judge_ranks")),
+                ranks=numbers_in(option("judge_ranks")),
                 batch=option("judge_batch"),
-                workers=_numbers(option("judge_workers")),
+                workers=numbers_in(option("judge_workers")),
                 patience=option("judge_patience"),
                 play=option("judge_play"),
             )
@@ -122,11 +119,6 @@ class PytestLaws:
 
     def _reports(self) -> Iterator[JudgeReport]:
         for loader in dict.fromkeys([each["loader"] for each in self._told]):
-            told = sorted(
-                [each for each in self._told if each["loader"] == loader], key=lambda each: _PLACES[each["law"]]
-            )
+            of_loader = [each for each in self._told if each["loader"] == loader]
+            told = sorted(of_loader, key=lambda each: list(LAWS).index(each["law"]))
             yield JudgeReport(loader, tuple(map(Ruling.from_json, told)), tuple(told[0]["jobs"]))
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple([int(word) for word in text.split(",") if word])

@@ -10,27 +10,6 @@ from html import escape
 from types import MappingProxyType
 from typing import Any
 
-__all__ = [
-    "SUFFIXES",
-    "WORDS",
-    "WRITERS",
-    "JudgeReport",
-    "Ruling",
-    "Verdict",
-    "as_html",
-    "as_json",
-    "as_markdown",
-    "as_text",
-    "broken",
-    "cell",
-    "kept",
-    "not_judged",
-    "parsed",
-    "refused",
-    "verdict_cell",
-]
-
-
 # ----------------------------------------------------------------------------
 # What a law says about a loader.
 # ----------------------------------------------------------------------------
@@ -138,10 +117,10 @@ class JudgeReport:
         Raises:
           KeyError: it was not judged in this trial at all.
         """
-        for finding in self.findings:
-            if finding.law == law:
-                return finding
-        raise KeyError(f"judge: no finding of law {law!r}; there are {', '.join(each.law for each in self.findings)}")
+        of_law = {each.law: each for each in self.findings}
+        if law not in of_law:
+            raise KeyError(f"judge: no finding of law {law!r}; there are {', '.join(of_law)}")
+        return of_law[law]
 
     def _with(self, *verdicts: Verdict) -> tuple[str, ...]:
         return tuple([each.law for each in self.findings if each.verdict in verdicts])
@@ -176,7 +155,7 @@ class JudgeReport:
         judged = len(self.findings) - len(self.not_judged)
         bad = len(self.broken)
         said = "no law is broken" if not bad else f"{bad} of {judged} laws {'is' if bad == 1 else 'are'} broken"
-        packages = ", ".join([f"{name} {version}" for name, version in self.versions.items()])
+        packages = _packages(self)
         width = max((len(each.law) for each in self.findings), default=0)
         lines = [f"{self.name}{f' ({packages})' if packages else ''}: {said}"]
         lines += [f"  {_MARKS[each.verdict]:7}  {each.law:{width}}  {each.says}" for each in self.findings]
@@ -296,13 +275,6 @@ td, th { border: 1px solid #ccc; padding: .3em .6em; text-align: left; vertical-
 .kept { background: #1f4426 } .broken { background: #5b1f1a } .refused { background: #514317 } }
 """
 
-_CLASSES = {
-    Verdict.KEPT: "kept",
-    Verdict.REFUSED: "refused",
-    Verdict.BROKEN: "broken",
-    Verdict.NOT_JUDGED: "none",
-}
-
 
 def as_html(reports: Sequence[JudgeReport]) -> str:
     """One page that needs no other file: the table, then each report with what was found."""
@@ -331,8 +303,9 @@ def as_html(reports: Sequence[JudgeReport]) -> str:
 
 
 def _cell(finding: Ruling) -> str:
-    text = "–" if finding.verdict is Verdict.NOT_JUDGED else finding.verdict.value  # noqa: RUF001
-    return f"<td class='{_CLASSES[finding.verdict]}' title='{escape(finding.says)}'>{escape(text)}</td>"
+    word = finding.verdict.value
+    kind, text = ("none", "–") if finding.verdict is Verdict.NOT_JUDGED else (word, word)  # noqa: RUF001
+    return f"<td class='{kind}' title='{escape(finding.says)}'>{text}</td>"
 
 
 WRITERS: Mapping[str, Callable[[Sequence[JudgeReport]], str]] = MappingProxyType(

@@ -7,8 +7,6 @@ import signal
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-__all__ = ["MEMORY", "end", "living", "mapped", "memory", "remove"]
-
 MEMORY = Path("/dev/shm")
 """Where shared memory has names."""
 

@@ -11,8 +11,6 @@ from distinput.testing.judge.play import Play, PlayTask, Saved, Walk, events, fo
 from distinput.testing.judge.processes import Played, play_away
 from distinput.testing.judge.report import Ruling, Verdict, broken, kept, not_judged, refused
 
-__all__ = ["Trial", "worst"]
-
 
 @dataclass
 class Trial:

@@ -21,9 +21,6 @@ from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import DatasetSpec, OptionalSpec, Spec, TensorSpec
 
-__all__ = ["check_blocks", "check_facts", "check_rewrites", "check_same_as", "check_spec", "exact_spec"]
-
-
 # ----------------------------------------------------------------------------
 # Law 1: a pass gives exactly the elements that plain lists would.
 # ----------------------------------------------------------------------------

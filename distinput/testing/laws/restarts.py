@@ -19,9 +19,6 @@ from distinput.testing.elements import difference, exact
 from distinput.testing.laws.trace import MOST, PassTrace, elements_from, until_error
 from distinput.testing.left_behind import check_uses
 
-__all__ = ["check_nothing_left", "check_positions", "check_processes", "check_restart"]
-
-
 # ----------------------------------------------------------------------------
 # Law 2: from every state, exactly the rest follows.
 # ----------------------------------------------------------------------------

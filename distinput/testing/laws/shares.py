@@ -24,9 +24,6 @@ from distinput.values.leaves import dtype_of
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 
-__all__ = ["check_distributed", "check_policy", "check_shards", "check_workers"]
-
-
 # ----------------------------------------------------------------------------
 # Law 5: what several workers read of a pipeline is disjoint and complete.
 # ----------------------------------------------------------------------------

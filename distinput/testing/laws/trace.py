@@ -14,8 +14,6 @@ from distinput.rewrite import Running
 from distinput.run.run import Run
 from distinput.testing.elements import exact
 
-__all__ = ["ALL", "MOST", "PassTrace", "begun", "elements_from", "most_of", "states_from", "until_error"]
-
 MOST = 200
 """The most elements looked at of a pipeline that does not end, and by laws that begin anew at many elements."""
 

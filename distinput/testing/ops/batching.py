@@ -2,6 +2,7 @@
 """Ops that stack elements, cut them again, or pack them."""
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from distinput.ops.shard_batches import OwnPieces, OwnRows, OwnShares, ShardBatc
 from distinput.ops.slices import Slices
 from distinput.ops.window import Window
 from distinput.testing.pipeline import (
+    EITHER,
     PARALLEL,
     SMALL,
     DrawFrom,
@@ -26,6 +28,7 @@ from distinput.testing.pipeline import (
     Pipeline,
     applied,
     digest,
+    drawing,
     nothing,
     with_policy,
 )
@@ -33,22 +36,6 @@ from distinput.values.leaves import STRING
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor
 from distinput.values.spec import Spec, TensorSpec
-
-__all__ = [
-    "BATCHING",
-    "PACKING",
-    "WIDE",
-    "cut",
-    "padded",
-    "padded_fits",
-    "ragged_group",
-    "ragged_stack",
-    "stack",
-    "stacked",
-    "stacked_leaf",
-    "stacked_rows",
-]
-
 
 # ----------------------------------------------------------------------------
 # Groups of elements as one element, stacked or padded: what the batching ops must give, in plain NumPy.
@@ -146,10 +133,6 @@ def _pad(leaf: Any, shape: tuple[int, ...], fill: Any) -> Any:
 # ----------------------------------------------------------------------------
 
 
-def _draw_batch(draw: DrawFrom, _: Pipeline) -> OpArguments:
-    return {"size": draw(SMALL), "drop": draw(st.booleans()), "parallel": draw(PARALLEL)}
-
-
 def _build_batch(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.batch(a["size"], drop_remainder=a["drop"], num_parallel_calls=a["parallel"])
 
@@ -160,20 +143,12 @@ def _model_batch(p: Pipeline, a: OpArguments) -> list[Any]:
 
 def _draw_padded(draw: DrawFrom, p: Pipeline) -> OpArguments:
     one = len({leaf.dtype for leaf in p.leaves}) == 1 and p.leaves[0].dtype.kind in "if"
-    return {
-        "size": draw(SMALL),
-        "drop": draw(st.booleans()),
-        "fill": draw(st.sampled_from([None, 7])) if one else None,
-        "wide": draw(st.booleans()),
-    }
+    fill = st.sampled_from([None, 7]) if one else st.none()
+    return drawing(size=SMALL, drop=EITHER, fill=fill, wide=EITHER)(draw, p)
 
 
 WIDE = 60
 """A width that no element of a random pipeline reaches."""
-
-
-def _wide(leaf: TensorSpec) -> tuple[int, ...]:
-    return tuple([WIDE if d is None else d for d in leaf.shape or ()])
 
 
 def _model_padded(p: Pipeline, a: OpArguments) -> list[Any]:
@@ -182,8 +157,10 @@ def _model_padded(p: Pipeline, a: OpArguments) -> list[Any]:
 
 
 def _build_padded(ds: Dataset, a: OpArguments) -> Dataset:
-    spec = ds.node.spec
-    shapes = spec.structure.build([_wide(leaf) for leaf in spec.tensors("pipelines")]) if a["wide"] else None
+    spec, shapes = ds.node.spec, None
+    if a["wide"]:
+        leaves = spec.tensors("pipelines")
+        shapes = spec.structure.build([tuple([WIDE if d is None else d for d in leaf.shape or ()]) for leaf in leaves])
     return ds.padded_batch(a["size"], shapes, a["fill"], drop_remainder=a["drop"])
 
 
@@ -196,20 +173,20 @@ def _dims(leaf: Any) -> Any:
     return leaf.dense_shape if isinstance(leaf, RaggedTensor) else getattr(leaf, "shape", ())
 
 
-def _ragged_leaf(leaf: TensorSpec) -> tuple[int | None, TensorSpec]:
-    """The ragged rank of batches of a leaf, None if they are arrays; and the spec of a row."""
+def _ragged_rank(leaf: TensorSpec) -> int | None:
+    """The ragged rank of batches of a leaf, None if they are arrays."""
     if leaf.ragged_rank is not None:
-        return leaf.ragged_rank + 1, leaf
+        return leaf.ragged_rank + 1
     unknown = [axis for axis, size in enumerate(leaf.shape or ()) if size is None]
-    return (unknown[-1] + 1, leaf) if unknown else (None, leaf)
+    return unknown[-1] + 1 if unknown else None
 
 
 def ragged_group(p: Pipeline, group: list[Any]) -> Any:
     """Elements as one, each leaf of which is ragged if dimensions of it are unknown."""
     made = []
     for leaves, leaf in zip(zip(*map(p.flat, group), strict=True), p.leaves, strict=True):
-        rank, spec = _ragged_leaf(leaf)
-        made.append(stack(list(leaves)) if rank is None else ragged_stack(list(leaves), rank, spec))
+        rank = _ragged_rank(leaf)
+        made.append(stack(list(leaves)) if rank is None else ragged_stack(list(leaves), rank, leaf))
     return p.spec.structure.build(made)
 
 
@@ -241,29 +218,21 @@ def _model_unbatch(p: Pipeline, _: OpArguments) -> list[Any]:
     return p.like([row for element in p.elements for row in _rows(p, element)])
 
 
-def _draw_rebatch(draw: DrawFrom, _: Pipeline) -> OpArguments:
-    sizes = draw(st.one_of(SMALL, st.lists(st.integers(0, 4), min_size=1, max_size=4).filter(any)))
-    return {"sizes": sizes, "drop": draw(st.booleans())}
-
-
 def _model_rebatch(p: Pipeline, a: OpArguments) -> list[Any]:
     rows = [row for element in p.elements for row in _rows(p, element)]
-    sizes = a["sizes"] if isinstance(a["sizes"], list) else [a["sizes"]]
     elements: list[Any] = []
-    turn = 0
-    while True:
-        size = sizes[turn % len(sizes)]
-        turn += 1
+    for size in cycle(a["sizes"] if isinstance(a["sizes"], list) else [a["sizes"]]):
         if size == 0:
             elements.append(p.spec.structure.build([_no_rows(leaf) for leaf in p.leaves]))
             continue
         if not rows or (len(rows) < size and a["drop"]):
-            return elements
+            break
         part, rows = rows[:size], rows[size:]
         made = zip(zip(*part, strict=True), p.leaves, strict=True)
         elements.append(p.spec.structure.build([stacked_rows(leaf, list(rows)) for rows, leaf in made]))
         if len(part) < size:
-            return elements
+            break
+    return elements
 
 
 def stacked_rows(leaf: TensorSpec, rows: list[Any]) -> Any:
@@ -306,13 +275,8 @@ def _model_share(p: Pipeline, a: OpArguments) -> list[Any]:
 
 def _draw_worker(draw: DrawFrom, _: Pipeline) -> OpArguments:
     workers = draw(st.integers(1, 3))
-    return {
-        "size": draw(SMALL),
-        "drop": draw(st.booleans()),
-        "workers": workers,
-        "replicas": draw(st.integers(1, 3)),
-        "worker": draw(st.integers(0, workers - 1)),
-    }
+    rest = drawing(size=SMALL, drop=EITHER, replicas=st.integers(1, 3), worker=st.integers(0, workers - 1))
+    return {"workers": workers, **rest(draw, _)}
 
 
 def _is_alike_on_workers(p: Pipeline) -> bool:
@@ -341,15 +305,6 @@ def _model_worker(p: Pipeline, a: OpArguments) -> list[Any]:
     return p.like(given)
 
 
-def _draw_window(draw: DrawFrom, _: Pipeline) -> OpArguments:
-    return {
-        "size": draw(SMALL),
-        "shift": draw(st.one_of(st.none(), SMALL)),
-        "stride": draw(st.integers(1, 3)),
-        "drop": draw(st.booleans()),
-    }
-
-
 def _model_window(p: Pipeline, a: OpArguments) -> list[Any]:
     given = []
     needed = 1 + (a["size"] - 1) * a["stride"]
@@ -361,13 +316,21 @@ def _model_window(p: Pipeline, a: OpArguments) -> list[Any]:
 
 
 BATCHING: tuple[Ingredient, ...] = (
-    Ingredient("batch", (Batch,), _build_batch, _model_batch, _draw_batch, lambda p: p.stackable, weight=2),
+    Ingredient(
+        "batch",
+        (Batch,),
+        _build_batch,
+        _model_batch,
+        drawing(size=SMALL, drop=EITHER, parallel=PARALLEL),
+        lambda p: p.stackable,
+        weight=2,
+    ),
     Ingredient(
         "legacy_rebatch",
         (LegacyRebatch,),
         lambda ds, a: Dataset(LegacyRebatch(ds.node, a["pieces"])),
         _model_legacy,
-        lambda draw, _: {"pieces": draw(SMALL)},
+        drawing(pieces=SMALL),
         lambda p: p.regular,
         weight=5,
     ),
@@ -377,7 +340,7 @@ BATCHING: tuple[Ingredient, ...] = (
         (RaggedBatch,),
         lambda ds, a: ds.ragged_batch(a["size"], drop_remainder=a["drop"]),
         lambda p, a: [ragged_group(p, group) for group in cut(p.elements, a["size"], drop=a["drop"])],
-        lambda draw, _: {"size": draw(SMALL), "drop": draw(st.booleans())},
+        drawing(size=SMALL, drop=EITHER),
         lambda p: p.ranked,
         weight=2,
     ),
@@ -386,7 +349,7 @@ BATCHING: tuple[Ingredient, ...] = (
         (Rebatch,),
         lambda ds, a: ds.rebatch(a["sizes"], drop_remainder=a["drop"]),
         _model_rebatch,
-        _draw_rebatch,
+        drawing(sizes=st.one_of(SMALL, st.lists(st.integers(0, 4), min_size=1, max_size=4).filter(any)), drop=EITHER),
         lambda p: p.regular,
         weight=5,
     ),
@@ -404,7 +367,7 @@ BATCHING: tuple[Ingredient, ...] = (
         (SparseBatch,),
         _build_sparse,
         _model_sparse,
-        lambda draw, _: {"size": draw(SMALL), "wide": draw(st.booleans())},
+        drawing(size=SMALL, wide=EITHER),
         lambda p: padded_fits(p) and p.spec.structure.is_leaf and p.leaves[0].ragged_rank is None,
     ),
     Ingredient(
@@ -415,7 +378,7 @@ BATCHING: tuple[Ingredient, ...] = (
         (Window, Slices),
         lambda ds, a: ds.window(a["size"], a["shift"], a["stride"], a["drop"]),
         _model_window,
-        _draw_window,
+        drawing(size=SMALL, shift=st.one_of(st.none(), SMALL), stride=st.integers(1, 3), drop=EITHER),
         lambda p: p.tensors and not p.sparse,
     ),
     Ingredient("worker", (OwnPieces, OwnRows), _build_worker, _model_worker, _draw_worker, _is_alike_on_workers),
@@ -518,13 +481,8 @@ def _row(p: Pipeline, sequences: list[list[Any]], length: int) -> Any:
 
 def _draw_tokens(draw: DrawFrom, p: Pipeline) -> OpArguments:
     layout = draw(st.sampled_from(["padded", "ragged"] if padded_fits(p) else ["ragged"]))
-    own = not any(leaf.shape for leaf in p.leaves) or draw(st.booleans())
-    return {
-        "most": draw(st.integers(1, 30)),
-        "layout": layout,
-        "own": own,
-        "rows": draw(st.one_of(st.none(), SMALL)),
-    }
+    own = not any(leaf.shape for leaf in p.leaves) or draw(EITHER)
+    return {"layout": layout, "own": own, **drawing(most=st.integers(1, 30), rows=st.one_of(st.none(), SMALL))(draw, p)}
 
 
 def _tokens(*args: Any) -> Any:

@@ -13,10 +13,19 @@ from distinput.ops.group_by_window import BucketBySequenceLength, GroupByWindow
 from distinput.ops.rejection_resample import RejectionResample
 from distinput.testing.elements import exact
 from distinput.testing.ops.batching import cut, padded, stacked
-from distinput.testing.pipeline import SMALL, DrawFrom, Ingredient, OpArguments, Pipeline, applied, digest, tensors
+from distinput.testing.pipeline import (
+    EITHER,
+    SMALL,
+    DrawFrom,
+    Ingredient,
+    OpArguments,
+    Pipeline,
+    applied,
+    digest,
+    drawing,
+    tensors,
+)
 from distinput.tf.steps import Reducer, group_by_reducer
-
-__all__ = ["GROUPING"]
 
 
 def _key(modulus: int) -> Callable[..., Any]:
@@ -24,6 +33,23 @@ def _key(modulus: int) -> Callable[..., Any]:
 
 
 _REDUCES = ("same", "batch", "take", "number")
+
+
+def _grouped(
+    p: Pipeline,
+    key_of: Callable[[Any], int],
+    size_of: Callable[[int], int],
+    made: Callable[[int, list[Any]], list[Any]],
+) -> list[Any]:
+    """What is made of the groups of one key: of each when it is full, and at the end of the others, key by key."""
+    groups: dict[int, list[Any]] = {}
+    given: list[Any] = []
+    for element in p.elements:
+        key = key_of(element)
+        groups.setdefault(key, []).append(element)
+        if len(groups[key]) == size_of(key):
+            given += made(key, groups.pop(key))
+    return [*given, *[each for key in sorted(groups) for each in made(key, groups[key])]]
 
 
 def _reduced(word: str, size: int) -> Callable[[Any, Dataset], Dataset]:
@@ -50,14 +76,9 @@ def _reduced_list(p: Pipeline, word: str, size: int, key: int, window: list[Any]
 
 
 def _draw_group(draw: DrawFrom, p: Pipeline) -> OpArguments:
-    words = [word for word in _REDUCES if word != "batch" or p.stackable]
-    return {
-        "modulus": draw(st.integers(1, 4)),
-        "window": draw(SMALL),
-        "by_key": draw(st.booleans()),
-        "reduce": draw(st.sampled_from(words)),
-        "size": draw(SMALL),
-    }
+    words = st.sampled_from([word for word in _REDUCES if word != "batch" or p.stackable])
+    drawn = drawing(modulus=st.integers(1, 4), window=SMALL, by_key=EITHER, reduce=words, size=SMALL)
+    return drawn(draw, p)
 
 
 def _window_size(a: OpArguments, key: int) -> int:
@@ -72,16 +93,12 @@ def _build_group(ds: Dataset, a: OpArguments) -> Dataset:
 
 
 def _model_group(p: Pipeline, a: OpArguments) -> list[Any]:
-    groups: dict[int, list[Any]] = {}
-    given: list[Any] = []
-    for element in p.elements:
-        key = int(applied(_key(a["modulus"]), element))
-        groups.setdefault(key, []).append(element)
-        if len(groups[key]) == _window_size(a, key):
-            given += _reduced_list(p, a["reduce"], a["size"], key, groups.pop(key))
-    for key in sorted(groups):
-        given += _reduced_list(p, a["reduce"], a["size"], key, groups[key])
-    return given
+    return _grouped(
+        p,
+        lambda element: int(applied(_key(a["modulus"]), element)),
+        lambda key: _window_size(a, key),
+        lambda key, window: _reduced_list(p, a["reduce"], a["size"], key, window),
+    )
 
 
 def _draw_bucket(draw: DrawFrom, p: Pipeline) -> OpArguments:
@@ -106,24 +123,13 @@ def _build_bucket(ds: Dataset, a: OpArguments) -> Dataset:
 
 
 def _model_bucket(p: Pipeline, a: OpArguments) -> list[Any]:
-    def batches(bucket: int, group: list[Any]) -> list[Any]:
-        made = stacked if a["plain"] else padded
-        return [made(p.spec, held) for held in cut(group, a["sizes"][bucket], drop=a["drop"])]
-
-    groups: dict[int, list[Any]] = {}
-    given: list[Any] = []
-    for element in p.elements:
-        bucket = sum(boundary <= applied(_length, element) for boundary in a["boundaries"])
-        groups.setdefault(bucket, []).append(element)
-        if len(groups[bucket]) == a["sizes"][bucket]:
-            given += batches(bucket, groups.pop(bucket))
-    for bucket in sorted(groups):
-        given += batches(bucket, groups[bucket])
-    return given
-
-
-def _draw_reducer(draw: DrawFrom, _: Pipeline) -> OpArguments:
-    return {"modulus": draw(st.integers(1, 4))}
+    made = stacked if a["plain"] else padded
+    return _grouped(
+        p,
+        lambda element: sum(boundary <= applied(_length, element) for boundary in a["boundaries"]),
+        lambda bucket: a["sizes"][bucket],
+        lambda bucket, group: [made(p.spec, held) for held in cut(group, a["sizes"][bucket], drop=a["drop"])],
+    )
 
 
 def _added(total: Any, element: Any) -> Any:
@@ -149,13 +155,11 @@ def _model_reducer(p: Pipeline, a: OpArguments) -> list[Any]:
     ]
 
 
-def _draw_resample(draw: DrawFrom, _: Pipeline) -> OpArguments:
-    shares = st.sampled_from([[0.5, 0.5, 0.0], [1.0, 1.0, 1.0], [0.2, 0.3, 0.5]])
-    return {
-        "target": draw(shares),
-        "initial": draw(st.sampled_from([None, [1.0, 1.0, 1.0], [0.2, 0.3, 0.5]])),
-        "seed": draw(st.integers(0, 9)),
-    }
+_draw_resample = drawing(
+    target=st.sampled_from([[0.5, 0.5, 0.0], [1.0, 1.0, 1.0], [0.2, 0.3, 0.5]]),
+    initial=st.sampled_from([None, [1.0, 1.0, 1.0], [0.2, 0.3, 0.5]]),
+    seed=st.integers(0, 9),
+)
 
 
 def _class(*args: Any) -> Any:
@@ -186,7 +190,9 @@ GROUPING: tuple[Ingredient, ...] = (
         _draw_bucket,
         lambda p: p.ranked,
     ),
-    Ingredient("group_by_reducer", (GroupByReducer,), _build_reducer, _model_reducer, _draw_reducer),
+    Ingredient(
+        "group_by_reducer", (GroupByReducer,), _build_reducer, _model_reducer, drawing(modulus=st.integers(1, 4))
+    ),
     Ingredient("group_by_window", (GroupByWindow,), _build_group, _model_group, _draw_group, tensors),
     Ingredient(
         "rejection_resample",

@@ -2,6 +2,7 @@
 """Ops that give each element, or leave it out, or only change the order: maps, filters, caches, shuffles."""
 
 from collections.abc import Callable
+from itertools import accumulate, cycle, islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from distinput.testing.elements import checked_shuffle, exact
 from distinput.testing.ops.batching import cut, stack
 from distinput.testing.pipeline import (
     COUNTS,
+    EITHER,
     MAPS,
     PARALLEL,
     ROW_MAPS,
@@ -48,6 +50,7 @@ from distinput.testing.pipeline import (
     Pipeline,
     applied,
     digest,
+    drawing,
     nothing,
     predicate,
     tensors,
@@ -58,9 +61,6 @@ from distinput.testing.pipeline import (
 from distinput.testing.sources.records import new_folder
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.randomness import key_of, words_at
-
-__all__ = ["CHOOSING", "MAPPING", "PASSING", "RANDOM_MAPS", "SHUFFLING", "model_shuffle"]
-
 
 # ----------------------------------------------------------------------------
 # Ops that make one element of one element.
@@ -126,8 +126,7 @@ def _of_rows(row: Any) -> Any:
 
 
 def _paired(*args: Any) -> Any:
-    first = args[0]
-    return np.stack([first, first]), np.maximum(first, first), args
+    return np.stack([args[0]] * 2), np.maximum(args[0], args[0]), args
 
 
 def _numeric(p: Pipeline) -> bool:
@@ -141,12 +140,8 @@ _SCAN_START = {"total": np.int64(5), "text": b""}
 
 
 def _model_scan(p: Pipeline, _: OpArguments) -> list[Any]:
-    state: Any = _SCAN_START
-    given = []
-    for element in p.elements:
-        state, output = _scanned(state, element)
-        given.append(output)
-    return given
+    states = accumulate(p.elements, lambda before, element: _scanned(before[0], element), initial=(_SCAN_START, None))
+    return [output for _, output in states][1:]
 
 
 _FEATURES: dict[str, Feature] = {
@@ -221,17 +216,13 @@ def _parsed_steps(element: Any) -> Any:
     return {"number": np.int64(number)}, sequences
 
 
-def _serializable(p: Pipeline) -> bool:
-    return p.tensors
-
-
 MAPPING: tuple[Ingredient, ...] = (
     Ingredient(
         "map",
         (FusedMap, Map),
         _build_map,
         lambda p, a: [applied(MAPS[a["function"]], element) for element in p.elements],
-        lambda draw, _: {"function": draw(st.sampled_from(sorted(MAPS))), "parallel": draw(PARALLEL)},
+        drawing(function=st.sampled_from(sorted(MAPS)), parallel=PARALLEL),
         tensors,
     ),
     Ingredient(
@@ -285,7 +276,7 @@ MAPPING: tuple[Ingredient, ...] = (
         (FusedMapRows, MapRows),
         lambda ds, a: ds.map_rows(ROW_MAPS[a["function"]]),
         lambda p, a: [applied(ROW_MAPS[a["function"]], element) for element in p.elements],
-        lambda draw, _: {"function": draw(st.sampled_from(sorted(ROW_MAPS)))},
+        drawing(function=st.sampled_from(sorted(ROW_MAPS))),
         lambda p: p.ranked and all(leaf.size is not None or leaf.ragged_rank is not None for leaf in p.leaves),
     ),
     Ingredient(
@@ -293,7 +284,7 @@ MAPPING: tuple[Ingredient, ...] = (
         (OnError,),
         _build_on_error,
         lambda p, _: [element for element in p.elements if applied(digest, element) % 4 != 1],
-        lambda draw, _: {"parallel": draw(PARALLEL)},
+        drawing(parallel=PARALLEL),
         tensors,
     ),
     Ingredient(
@@ -302,15 +293,15 @@ MAPPING: tuple[Ingredient, ...] = (
         lambda ds, _: ds.map(_encoded).parse_example(_FEATURES),
         lambda p, _: [_parsed(element) for element in p.elements],
         nothing,
-        _serializable,
+        tensors,
     ),
     Ingredient(
         "parse_batches",
         (ParseExample,),
         _build_batches,
         lambda p, a: [_parsed_batch(group) for group in cut(p.elements, a["size"], drop=False)],
-        lambda draw, _: {"size": draw(SMALL)},
-        _serializable,
+        drawing(size=SMALL),
+        tensors,
     ),
     Ingredient(
         "parse_sequence_example",
@@ -318,7 +309,7 @@ MAPPING: tuple[Ingredient, ...] = (
         lambda ds, _: ds.map(_encoded_steps).parse_sequence_example(_CONTEXT, _STEPS),
         lambda p, _: [_parsed_steps(element) for element in p.elements],
         nothing,
-        _serializable,
+        tensors,
     ),
     Ingredient(
         "scan",
@@ -346,8 +337,7 @@ def _together(*components: Any) -> Any:
     return components[0] if len(components) == 1 else components
 
 
-def _draw(draw: DrawFrom, _: Pipeline) -> OpArguments:
-    return {"seed": draw(st.one_of(st.none(), st.integers(-3, 9))), "parallel": draw(PARALLEL)}
+_draw = drawing(seed=st.one_of(st.none(), st.integers(-3, 9)), parallel=PARALLEL)
 
 
 def _build(ds: Dataset, a: OpArguments) -> Dataset:
@@ -386,21 +376,12 @@ def _draw_predicate(draw: DrawFrom, _: Pipeline) -> OpArguments:
 
 
 def _model_take_while(p: Pipeline, a: OpArguments) -> list[Any]:
-    given = []
-    for element in p.elements:
-        if not applied(_predicate(a), element):
-            break
-        given.append(element)
-    return given
+    return list(takewhile(lambda element: applied(_predicate(a), element), p.elements))
 
 
 def _model_unique(p: Pipeline, _: OpArguments) -> list[Any]:
-    given, seen = [], set()
-    for element in p.elements:
-        if exact(element) not in seen:
-            seen.add(exact(element))
-            given.append(element)
-    return given
+    first = {exact(element): element for element in reversed(p.elements)}
+    return [first[key] for key in dict.fromkeys(map(exact, p.elements))]
 
 
 def _unique_fits(p: Pipeline) -> bool:
@@ -434,17 +415,10 @@ def _draw_part(draw: DrawFrom, _: Pipeline) -> OpArguments:
     group = draw(st.integers(2, 6))
     first = draw(st.integers(0, group - 1))
     stop = draw(st.integers(first + 1, group if first else group - 1))
-    return {
-        "group": group,
-        "first": first,
-        "stop": stop,
-        "within": draw(st.booleans()),
-        "seed": draw(st.integers(0, 9)),
-    }
+    return {"group": group, "first": first, "stop": stop, **drawing(within=EITHER, seed=st.integers(0, 9))(draw, _)}
 
 
-def _counted(draw: DrawFrom, _: Pipeline) -> OpArguments:
-    return {"count": draw(COUNTS)}
+_counted = drawing(count=COUNTS)
 
 
 CHOOSING: tuple[Ingredient, ...] = (
@@ -485,10 +459,7 @@ CHOOSING: tuple[Ingredient, ...] = (
 
 
 def _model_endless(p: Pipeline, a: OpArguments) -> list[Any]:
-    if not p.elements:
-        return []
-    count: int = a["count"]
-    return (p.elements * (count // len(p.elements) + 1))[:count]
+    return list(islice(cycle(p.elements), a["count"]))
 
 
 PASSING: tuple[Ingredient, ...] = (
@@ -501,26 +472,24 @@ PASSING: tuple[Ingredient, ...] = (
         lambda p: p.exact,
     ),
     Ingredient("cache", (Cache,), lambda ds, _: ds.cache(), unchanged, nothing),
-    Ingredient(
-        "cache_on_disk", (DiskCache,), lambda ds, _: ds.cache(new_folder()), unchanged, nothing, lambda p: p.tensors
-    ),
+    Ingredient("cache_on_disk", (DiskCache,), lambda ds, _: ds.cache(new_folder()), unchanged, nothing, tensors),
     Ingredient("copied", (Copied,), lambda ds, _: ds.copied(), unchanged, nothing),
     Ingredient(
         "endless",
         (Repeat,),
         lambda ds, a: ds.repeat(None if a["none"] else -1).take(a["count"]),
         _model_endless,
-        lambda draw, _: {"none": draw(st.booleans()), "count": draw(st.integers(0, 30))},
+        drawing(none=EITHER, count=st.integers(0, 30)),
         # As TensorFlow says, an endless repeat is infinite unless its input is known to be empty.
         lambda p: bool(p.elements) or p.build().cardinality() == 0,
     ),
-    Ingredient("ignore_errors", (IgnoreErrors,), lambda ds, _: ds.ignore_errors(), lambda p, _: p.elements, nothing),
+    Ingredient("ignore_errors", (IgnoreErrors,), lambda ds, _: ds.ignore_errors(), unchanged, nothing),
     Ingredient(
         "on_workers",
         (OnWorkers,),
         lambda ds, a: ds.on_workers("threads:2", a["most"]),
         unchanged,
-        lambda draw, _: {"most": draw(st.sampled_from([None, 1, 3]))},
+        drawing(most=st.sampled_from([None, 1, 3])),
     ),
     Ingredient(
         "once_per_worker",
@@ -534,24 +503,22 @@ PASSING: tuple[Ingredient, ...] = (
         (Prefetch,),
         lambda ds, a: ds.prefetch(a["size"]),
         unchanged,
-        lambda draw, _: {"size": draw(st.sampled_from([-1, 0, 1, 3]))},
+        drawing(size=st.sampled_from([-1, 0, 1, 3])),
     ),
     Ingredient(
         "repeat",
         (Repeat,),
         lambda ds, a: ds.repeat(a["count"]),
         lambda p, a: p.elements * a["count"],
-        lambda draw, _: {"count": draw(st.integers(0, 3))},
+        drawing(count=st.integers(0, 3)),
     ),
-    Ingredient(
-        "snapshot", (Snapshot,), lambda ds, _: ds.snapshot(new_folder()), unchanged, nothing, lambda p: p.tensors
-    ),
+    Ingredient("snapshot", (Snapshot,), lambda ds, _: ds.snapshot(new_folder()), unchanged, nothing, tensors),
     Ingredient(
         "with_options",
         (WithOptions,),
         lambda ds, a: ds.with_options(with_policy(a["policy"])),
         unchanged,
-        lambda draw, _: {"policy": draw(st.sampled_from(["AUTO", "DATA", "OFF"]))},
+        drawing(policy=st.sampled_from(["AUTO", "DATA", "OFF"])),
     ),
 )
 """Ops that give the elements as they are."""
@@ -562,12 +529,7 @@ PASSING: tuple[Ingredient, ...] = (
 # ----------------------------------------------------------------------------
 
 
-def _draw_shuffle(draw: DrawFrom, _: Pipeline) -> OpArguments:
-    return {
-        "buffer": draw(st.sampled_from([1, 2, 3, 5, 8, 30, 100])),
-        "seed": draw(st.one_of(st.none(), st.integers(-2, 9))),
-        "again": draw(st.sampled_from([None, True, False, False])),
-    }
+_SEED = {"seed": st.one_of(st.none(), st.integers(-2, 9)), "again": st.sampled_from([None, True, False, False])}
 
 
 def _settled_shuffle(a: OpArguments) -> bool:
@@ -591,7 +553,7 @@ SHUFFLING: tuple[Ingredient, ...] = (
         (GlobalShuffle,),
         lambda ds, a: ds.global_shuffle(a["seed"], a["again"]),
         model_shuffle,
-        lambda draw, p: {k: v for k, v in _draw_shuffle(draw, p).items() if k != "buffer"},
+        drawing(**_SEED),
         _global_fits,
         weight=2,
         observed=True,
@@ -602,7 +564,7 @@ SHUFFLING: tuple[Ingredient, ...] = (
         (Shuffle,),
         lambda ds, a: ds.shuffle(a["buffer"], a["seed"], a["again"]),
         model_shuffle,
-        _draw_shuffle,
+        drawing(buffer=st.sampled_from([1, 2, 3, 5, 8, 30, 100]), **_SEED),
         observed=True,
         settled=_settled_shuffle,
     ),

@@ -24,6 +24,7 @@ from distinput.ops.zip import Zip
 from distinput.testing.elements import exact, interleaved
 from distinput.testing.ops.batching import stacked_rows
 from distinput.testing.pipeline import (
+    EITHER,
     SMALL,
     DrawFrom,
     Ingredient,
@@ -32,15 +33,13 @@ from distinput.testing.pipeline import (
     Point,
     applied,
     digest,
+    drawing,
     length,
     whole,
 )
 from distinput.testing.sources import SOURCES
 from distinput.values.nest import flatten, structure_of
 from distinput.values.spec import TensorSpec
-
-__all__ = ["BALANCED", "FLATTENING", "SEVERAL", "VARIANTS", "sources_of", "variant_model"]
-
 
 # ----------------------------------------------------------------------------
 # Ops over several datasets.
@@ -51,11 +50,9 @@ VARIANTS = st.sampled_from(["same", "skip", "take", "none", "fresh"])
 """Words for datasets of the same kind of elements as another one."""
 
 
-def _variant(ds: Dataset, word: str, recipe: Callable[[], Dataset]) -> Dataset:
+def _variant(ds: Dataset, word: str) -> Dataset:
     """A dataset of the same kind of elements."""
-    if word == "fresh":
-        return recipe()
-    return {"same": ds, "skip": ds.skip(2), "take": ds.take(3), "none": ds.take(0)}[word]
+    return {"same": ds, "skip": ds.skip(2), "take": ds.take(3), "none": ds.take(0), "fresh": Dataset(ds.node)}[word]
 
 
 def variant_model(elements: list[Any], word: str) -> list[Any]:
@@ -63,16 +60,8 @@ def variant_model(elements: list[Any], word: str) -> list[Any]:
     return {"same": elements, "skip": elements[2:], "take": elements[:3], "none": [], "fresh": elements}[word]
 
 
-def _copied(ds: Dataset) -> Dataset:
-    return Dataset(ds.node)
-
-
-def _draw_concatenate(draw: DrawFrom, _: Pipeline) -> OpArguments:
-    return {"other": draw(VARIANTS), "before": draw(st.booleans())}
-
-
 def _build_concatenate(ds: Dataset, a: OpArguments) -> Dataset:
-    other = _variant(ds, a["other"], lambda: _copied(ds))
+    other = _variant(ds, a["other"])
     first, second = (other, ds) if a["before"] else (ds, other)
     return Dataset(Concatenate(first.node, second.node))
 
@@ -112,10 +101,9 @@ def _model_zip(p: Pipeline, a: OpArguments, seen: list[Any]) -> list[Any]:
     source, arguments = _source(a), a["other"][1]
     if source.observed and not source.settled(arguments):
         return seen
-    given = source.model(None, arguments, list(source.build(None, arguments))) if source.observed else None
-    others = source.model(None, arguments) if given is None else given
     if not p.exact:
         return seen
+    others = source.model(None, arguments, *([list(source.build(None, arguments))] if source.observed else []))
     pairs = zip(others, p.elements, strict=False) if a["first"] else zip(p.elements, others, strict=False)
     return _checked([_nested(a["nest"], x, y) for x, y in pairs], seen, "zip")
 
@@ -130,21 +118,13 @@ def _checked(expected: list[Any], seen: list[Any], op: str) -> list[Any]:
     return expected
 
 
-def _draw_choose(draw: DrawFrom, _: Pipeline) -> OpArguments:
-    return {
-        "others": draw(st.lists(VARIANTS, max_size=2)),
-        "choices": draw(st.lists(st.integers(0, 2), max_size=30)),
-        "stop": draw(st.booleans()),
-    }
-
-
 def _choices(a: OpArguments) -> list[int]:
     return [choice % (1 + len(a["others"])) for choice in a["choices"]]
 
 
 def sources_of(ds: Dataset, a: OpArguments) -> list[Dataset]:
     """The dataset and others of the same kind."""
-    return [ds, *[_variant(ds, word, lambda: _copied(ds)) for word in a["others"]]]
+    return [ds, *[_variant(ds, word) for word in a["others"]]]
 
 
 def _build_choose(ds: Dataset, a: OpArguments) -> Dataset:
@@ -163,14 +143,13 @@ def _model_choose(p: Pipeline, a: OpArguments) -> list[Any]:
     return given
 
 
-def _draw_sample(draw: DrawFrom, _: Pipeline) -> OpArguments:
-    return {
-        "others": draw(st.lists(VARIANTS, min_size=1, max_size=2)),
-        "weights": draw(st.sampled_from([None, [1.0, 2.0, 0.5], [0.0, 1.0, 1.0]])),
-        "seed": draw(st.integers(0, 9)),
-        "stop": draw(st.booleans()),
-        "each": draw(st.booleans()),
-    }
+_draw_sample = drawing(
+    others=st.lists(VARIANTS, min_size=1, max_size=2),
+    weights=st.sampled_from([None, [1.0, 2.0, 0.5], [0.0, 1.0, 1.0]]),
+    seed=st.integers(0, 9),
+    stop=EITHER,
+    each=EITHER,
+)
 
 
 def _build_sample(ds: Dataset, a: OpArguments) -> Dataset:
@@ -205,14 +184,26 @@ def _is_merge(merged: list[Any], parts: list[list[Any]], *, whole: bool) -> bool
 
 
 SEVERAL: tuple[Ingredient, ...] = (
-    Ingredient("choose", (Choose,), _build_choose, _model_choose, _draw_choose),
-    Ingredient("concatenate", (Concatenate, SlicesInTurn), _build_concatenate, _model_concatenate, _draw_concatenate),
+    Ingredient(
+        "choose",
+        (Choose,),
+        _build_choose,
+        _model_choose,
+        drawing(others=st.lists(VARIANTS, max_size=2), choices=st.lists(st.integers(0, 2), max_size=30), stop=EITHER),
+    ),
+    Ingredient(
+        "concatenate",
+        (Concatenate, SlicesInTurn),
+        _build_concatenate,
+        _model_concatenate,
+        drawing(other=VARIANTS, before=EITHER),
+    ),
     Ingredient(
         "enumerate",
         (Zip, Range),
         lambda ds, a: ds.enumerate(a["start"]),
         lambda p, a: [(np.int64(a["start"] + i), element) for i, element in enumerate(p.elements)],
-        lambda draw, _: {"start": draw(st.integers(-2, 9))},
+        drawing(start=st.integers(-2, 9)),
     ),
     Ingredient(
         "sample",
@@ -233,8 +224,8 @@ SEVERAL: tuple[Ingredient, ...] = (
 # ----------------------------------------------------------------------------
 
 
-def _itself(*args: Any) -> Any:
-    return whole(args)
+def _itself(element: Any) -> Any:
+    return applied(lambda *args: whole(args), element)
 
 
 _INNER: dict[str, tuple[Callable[..., Dataset], Callable[[Any], list[Any]]]] = {
@@ -244,11 +235,11 @@ _INNER: dict[str, tuple[Callable[..., Dataset], Callable[[Any], list[Any]]]] = {
     ),
     "again": (
         lambda *args: Dataset.from_tensors(whole(args)).repeat(length(*args)),
-        lambda e: [applied(_itself, e)] * applied(length, e),
+        lambda e: [_itself(e)] * applied(length, e),
     ),
     "filtered": (
         lambda *args: Dataset.range(6).filter(lambda x: (x + digest(*args)) % 3 > 0).map(lambda x: (x, whole(args))),
-        lambda e: [(np.int64(x), applied(_itself, e)) for x in range(6) if (x + applied(digest, e)) % 3 > 0],
+        lambda e: [(np.int64(x), _itself(e)) for x in range(6) if (x + applied(digest, e)) % 3 > 0],
     ),
     "ahead": (
         lambda *args: Dataset.range(length(*args)).map(lambda x: x * 2, num_parallel_calls=2).prefetch(1),
@@ -268,10 +259,9 @@ def _unwrapped(*args: Any) -> Dataset:
 
 
 def _inner_words(p: Pipeline) -> list[str]:
-    words = sorted(_INNER)
-    if not p.tensors:
-        return ["range", "window"] if not isinstance(p.spec.leaves[0], TensorSpec) else ["range"]
-    return words
+    if p.tensors:
+        return sorted(_INNER)
+    return ["range"] if isinstance(p.spec.leaves[0], TensorSpec) else ["range", "window"]
 
 
 def _inner(word: str) -> Callable[..., Dataset]:
@@ -285,13 +275,13 @@ def _inner_lists(p: Pipeline, word: str) -> list[list[Any]]:
 
 
 def _draw_interleave(draw: DrawFrom, p: Pipeline) -> OpArguments:
-    cycle = draw(st.sampled_from([None, 1, 2, 3, 5]))
-    return {
-        "function": draw(st.sampled_from(_inner_words(p))),
-        "cycle": cycle,
-        "block": draw(st.sampled_from([None, 1, 2, 3])),
-        "parallel": draw(st.sampled_from([None, None, -1, 1])),
-    }
+    drawn = drawing(
+        cycle=st.sampled_from([None, 1, 2, 3, 5]),
+        function=st.sampled_from(_inner_words(p)),
+        block=st.sampled_from([None, 1, 2, 3]),
+        parallel=st.sampled_from([None, None, -1, 1]),
+    )
+    return drawn(draw, p)
 
 
 def _build_interleave(ds: Dataset, a: OpArguments) -> Dataset:
@@ -428,7 +418,7 @@ BALANCED: tuple[Ingredient, ...] = (
         (BalanceRows,),
         lambda ds, a: ds._followed_by(BalanceRows(ds.node, _cost, a["pieces"])),
         _model_rows,
-        lambda draw, _: {"pieces": draw(SMALL)},
+        drawing(pieces=SMALL),
         lambda p: p.batched and len(p.leaves) > 0,
         weight=3,
     ),

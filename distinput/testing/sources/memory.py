@@ -2,6 +2,7 @@
 """Sources that read no file: numbers, arrays, generators, and objects that give items by position."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,25 +13,10 @@ from distinput.ops.generator import Generator
 from distinput.ops.range import Counter, Random, Range
 from distinput.ops.slices import Slices
 from distinput.ops.source import Source
-from distinput.testing.pipeline import DrawFrom, Ingredient, NamedRecord, Point
+from distinput.testing.pipeline import EITHER, DrawFrom, Ingredient, NamedRecord, Point, drawing
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec
-
-__all__ = [
-    "COUNT",
-    "KINDS",
-    "MEMORY",
-    "SALT",
-    "Items",
-    "ManyItems",
-    "generated",
-    "ragged",
-    "rows_of",
-    "signature",
-    "words",
-]
-
 
 # ----------------------------------------------------------------------------
 # Arrays of several kinds, as nests with a first axis.
@@ -102,8 +88,7 @@ SALT = st.integers(0, 9)
 # ----------------------------------------------------------------------------
 
 
-def _draw_kind(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    return {"kind": draw(st.sampled_from(sorted(KINDS))), "n": draw(COUNT), "salt": draw(SALT)}
+_draw_kind = drawing(kind=st.sampled_from(sorted(KINDS)), n=COUNT, salt=SALT)
 
 
 def _kind(arguments: dict[str, Any]) -> Any:
@@ -153,8 +138,7 @@ def signature(kind: str) -> Any:
     return structure.build([TensorSpec(leaf.shape[1:], leaf.dtype) for leaf in structure.flatten(arrays)])
 
 
-def _draw_generator(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    return {"kind": draw(st.sampled_from(_GENERATED)), "n": draw(COUNT), "salt": draw(SALT)}
+_FOR_GENERATORS = {"kind": st.sampled_from(_GENERATED), "n": COUNT, "salt": SALT}
 
 
 def _build_generator(_: None, a: dict[str, Any]) -> Dataset:
@@ -164,6 +148,7 @@ def _build_generator(_: None, a: dict[str, Any]) -> Dataset:
     return Dataset.from_generator(elements, output_signature=signature(a["kind"]))
 
 
+@dataclass
 class Items:
     """Items by position.
 
@@ -171,8 +156,7 @@ class Items:
       items: all of them.
     """
 
-    def __init__(self, items: list[Any]) -> None:
-        self.items = items
+    items: list[Any]
 
     def __len__(self) -> int:
         return len(self.items)
@@ -188,13 +172,7 @@ class ManyItems(Items):
         return [self.items[index] for index in indices]
 
 
-def _draw_source(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    ways = {
-        "many": draw(st.booleans()),
-        "signed": draw(st.booleans()),
-        "calls": draw(st.sampled_from([None, None, 2, -1])),
-    }
-    return {**_draw_generator(draw, _), **ways}
+_draw_source = drawing(many=EITHER, signed=EITHER, calls=st.sampled_from([None, None, 2, -1]), **_FOR_GENERATORS)
 
 
 def _build_source(_: None, a: dict[str, Any]) -> Dataset:
@@ -207,13 +185,12 @@ def _build_source(_: None, a: dict[str, Any]) -> Dataset:
     )
 
 
-def _draw_counter(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    return {
-        "start": draw(st.integers(-3, 126)),
-        "step": draw(st.sampled_from([1, 2, -1, 0, 100])),
-        "dtype": draw(st.sampled_from(["int64", "int8", "uint16", "float32"])),
-        "n": draw(COUNT),
-    }
+_draw_counter = drawing(
+    start=st.integers(-3, 126),
+    step=st.sampled_from([1, 2, -1, 0, 100]),
+    dtype=st.sampled_from(["int64", "int8", "uint16", "float32"]),
+    n=COUNT,
+)
 
 
 def _counted(_: None, a: dict[str, Any]) -> list[Any]:
@@ -223,12 +200,9 @@ def _counted(_: None, a: dict[str, Any]) -> list[Any]:
     return [np.int64(number).astype(a["dtype"]) for number in numbers]
 
 
-def _draw_random(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    return {
-        "seed": draw(st.sampled_from([None, 0, 7, -1])),
-        "rerandomize": draw(st.sampled_from([None, False, True])),
-        "n": draw(COUNT),
-    }
+_draw_random = drawing(
+    seed=st.sampled_from([None, 0, 7, -1]), rerandomize=st.sampled_from([None, False, True]), n=COUNT
+)
 
 
 def _model_random(_: None, a: dict[str, Any], seen: list[Any]) -> list[Any]:
@@ -252,7 +226,7 @@ MEMORY: tuple[Ingredient, ...] = (
         (Generator,),
         _build_generator,
         lambda _, a: generated(a["kind"], a["n"], a["salt"]),
-        _draw_generator,
+        drawing(**_FOR_GENERATORS),
     ),
     Ingredient("source", (Source,), _build_source, lambda _, a: generated(a["kind"], a["n"], a["salt"]), _draw_source),
     Ingredient(

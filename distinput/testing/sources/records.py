@@ -12,6 +12,7 @@ import tempfile
 import uuid
 from collections.abc import Callable
 from functools import cache
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -29,29 +30,9 @@ from distinput.ops.reader import FileNames, Reader
 from distinput.ops.shard_batches import OwnPieces, OwnRows, RowReader, ShuffledRows
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.slices import Slices
-from distinput.plan.options import AutoShardPolicy, Options
 from distinput.testing.elements import checked_shuffle, interleaved
-from distinput.testing.pipeline import DrawFrom, Ingredient
+from distinput.testing.pipeline import EITHER, DrawFrom, Ingredient, drawing, with_policy
 from distinput.testing.sources.memory import SALT
-
-__all__ = [
-    "COMPRESSION",
-    "FILES",
-    "PARTS",
-    "READS",
-    "RECORDS",
-    "by_file",
-    "digits",
-    "draw_files",
-    "fixed",
-    "new_folder",
-    "read_order",
-    "record_of",
-    "squeezed",
-    "tfrecords",
-    "written",
-]
-
 
 # ----------------------------------------------------------------------------
 # Small files, written once for each process, and the order in which their records are read.
@@ -77,10 +58,8 @@ def written(arguments: dict[str, Any], write: Callable[[Path, list[int]], None])
     paths = [folder / f"part-{index}" for index in range(len(arguments["rows"]))]
     if not folder.exists():
         folder.mkdir()
-        before = 0
-        for path, rows in zip(paths, arguments["rows"], strict=True):
-            write(path, list(range(before, before + rows)))
-            before += rows
+        for path, rows in zip(paths, by_file(arguments, int), strict=True):
+            write(path, rows)
     return [str(path) for path in paths]
 
 
@@ -96,11 +75,8 @@ def read_order(lists: list[list[Any]], reads: int | None) -> list[Any]:
 
 def by_file(a: dict[str, Any], record: Callable[[int], Any]) -> list[list[Any]]:
     """The records of each file."""
-    lists, before = [], 0
-    for rows in a["rows"]:
-        lists.append([record(i) for i in range(before, before + rows)])
-        before += rows
-    return lists
+    numbers = count()
+    return [[record(i) for i in islice(numbers, rows)] for rows in a["rows"]]
 
 
 def squeezed(data: bytes, compression: str) -> bytes:
@@ -113,9 +89,8 @@ def squeezed(data: bytes, compression: str) -> bytes:
     return deflater.deflate(data) + deflater.finish()
 
 
-def draw_files(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    """Arguments of a source that reads small files."""
-    return {"rows": draw(FILES), "reads": draw(READS), "compression": draw(COMPRESSION)}
+draw_files = drawing(rows=FILES, reads=READS, compression=COMPRESSION)
+"""Arguments of a source that reads small files."""
 
 
 # ----------------------------------------------------------------------------
@@ -162,7 +137,7 @@ def tfrecords(a: dict[str, Any]) -> list[str]:
 
 def _draw_records(draw: DrawFrom, _: Any) -> dict[str, Any]:
     found = draw_files(draw, _)
-    return {**found, "index": not found["compression"] and draw(st.booleans())}
+    return {**found, "index": not found["compression"] and draw(EITHER)}
 
 
 def _build_tfrecord(_: None, a: dict[str, Any]) -> Dataset:
@@ -185,9 +160,8 @@ def fixed(a: dict[str, Any]) -> list[str]:
 
 
 def _build_fixed(_: None, a: dict[str, Any]) -> Dataset:
-    paths = fixed(a)
     return FixedLengthRecordDataset(
-        paths, 3, a["header"], a["footer"], compression_type=a["compression"], num_parallel_reads=a["reads"]
+        fixed(a), 3, a["header"], a["footer"], compression_type=a["compression"], num_parallel_reads=a["reads"]
     )
 
 
@@ -259,7 +233,7 @@ RECORDS: tuple[Ingredient, ...] = (
         (Reader, Interleave),
         _build_fixed,
         lambda _, a: read_order(by_file(a, digits), a["reads"]),
-        lambda draw, _: {**draw_files(draw, _), "header": draw(st.integers(0, 4)), "footer": draw(st.integers(0, 4))},
+        drawing(rows=FILES, reads=READS, compression=COMPRESSION, header=st.integers(0, 4), footer=st.integers(0, 4)),
     ),
     Ingredient("tar", (Reader, Interleave), _build_tar, _tar_model, _draw_tar),
     Ingredient(
@@ -267,7 +241,7 @@ RECORDS: tuple[Ingredient, ...] = (
         (Slices, Shuffle),
         _build_listed,
         _listed_model,
-        lambda draw, _: {"rows": draw(FILES), "shuffle": draw(st.booleans()), "seed": draw(SALT)},
+        drawing(rows=FILES, shuffle=EITHER, seed=SALT),
         observed=True,
         settled=lambda a: not a["shuffle"],
     ),
@@ -288,21 +262,15 @@ def _build_manifest(_: None, a: dict[str, Any]) -> Dataset:
     return TFRecordDataset(read_manifest(path), a["compression"], num_parallel_reads=a["reads"])
 
 
-def _with_policy(dataset: Dataset, policy: AutoShardPolicy) -> Dataset:
-    options = Options()
-    options.experimental_distribute.auto_shard_policy = policy
-    return dataset.with_options(options)
-
-
 def _draw_part(draw: DrawFrom, _: Any) -> dict[str, Any]:
     workers = draw(st.integers(2, 3))
-    return {
-        "rows": draw(FILES),
-        "workers": workers,
-        "worker": draw(st.integers(0, workers - 1)),
-        "mixed": draw(st.booleans()),
-        "format": draw(st.sampled_from(["fixed", "indexed", "tfrecord"])),
-    }
+    rest = drawing(
+        rows=FILES,
+        worker=st.integers(0, workers - 1),
+        mixed=EITHER,
+        format=st.sampled_from(["fixed", "indexed", "tfrecord"]),
+    )
+    return {"workers": workers, **rest(draw, _)}
 
 
 def _names(paths: list[str], a: dict[str, Any]) -> Any:
@@ -310,23 +278,22 @@ def _names(paths: list[str], a: dict[str, Any]) -> Any:
 
 
 def _fixed_or_records(a: dict[str, Any]) -> Dataset:
-    if a["format"] in ("indexed", "tfrecord"):
-        indexed = a["format"] == "indexed"
-        paths = tfrecords({"rows": a["rows"], "compression": "", "index": indexed})
-        return TFRecordDataset(_names(paths, a), index=indexed)
-    return FixedLengthRecordDataset(
-        _names(fixed({"rows": a["rows"], "header": 0, "footer": 0, "compression": ""}), a), 3
-    )
+    if a["format"] == "fixed":
+        paths = fixed({"rows": a["rows"], "header": 0, "footer": 0, "compression": ""})
+        return FixedLengthRecordDataset(_names(paths, a), 3)
+    indexed = a["format"] == "indexed"
+    paths = tfrecords({"rows": a["rows"], "compression": "", "index": indexed})
+    return TFRecordDataset(_names(paths, a), index=indexed)
 
 
 def _build_part(_: None, a: dict[str, Any]) -> Dataset:
-    whole = _with_policy(_fixed_or_records(a), AutoShardPolicy.BALANCED)
+    whole = _fixed_or_records(a).with_options(with_policy("BALANCED"))
     return auto_shard_dataset(whole, a["workers"], a["worker"], a["workers"])
 
 
 def _build_own(_: None, a: dict[str, Any]) -> Dataset:
     whole = _fixed_or_records({**a, "format": "fixed"}).shuffle(4, seed=5, reshuffle_each_iteration=False).batch(2)
-    cut = rebatch_for_worker(_with_policy(whole, AutoShardPolicy.DATA), a["workers"], 1, a["worker"])
+    cut = rebatch_for_worker(whole.with_options(with_policy("DATA")), a["workers"], 1, a["worker"])
     return auto_shard_dataset(cut, a["workers"], a["worker"], a["workers"])
 
 

@@ -3,6 +3,7 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -26,13 +27,10 @@ from distinput.ops.select import Select
 from distinput.ops.slices import Slices
 from distinput.ops.sql import Sql
 from distinput.ops.tables import ArrowStream, TableRows
-from distinput.testing.pipeline import DrawFrom, Ingredient
+from distinput.testing.pipeline import EITHER, DrawFrom, Ingredient, drawing
 from distinput.testing.sources.records import COMPRESSION, FILES, READS, by_file, read_order, squeezed, written
 from distinput.tf.datasets import SqlDataset
 from distinput.values.ragged_tensor import RaggedTensor
-
-__all__ = ["DATABASES", "TABLES", "TEXT_ROWS"]
-
 
 # ----------------------------------------------------------------------------
 # Sources that read files of columns: Parquet, Arrow and NumPy.
@@ -78,11 +76,7 @@ def _build_parquet(_: None, a: dict[str, Any]) -> Dataset:
 
 
 def _draw_arrow(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    return {
-        **_draw_table(draw, _),
-        "compression": draw(st.sampled_from([None, None, "lz4"])),
-        "stream": draw(st.booleans()),
-    }
+    return {**_draw_table(draw, _), **drawing(compression=st.sampled_from([None, None, "lz4"]), stream=EITHER)(draw, _)}
 
 
 def _build_arrow(_: None, a: dict[str, Any]) -> Dataset:
@@ -96,21 +90,10 @@ def _draw_in_memory(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {**_draw_table(draw, _), "reads": None}
 
 
-def _of_arrow_files(paths: list[str], columns: list[str] | None) -> Any:
+def _of_arrow_files(a: dict[str, Any]) -> Any:
     """An Arrow table of several chunks."""
-    return ArrowDataset(paths, columns).to_arrow()
-
-
-def _written_arrow(a: dict[str, Any]) -> list[str]:
-    return written({**a, "format": "arrow"}, lambda path, rows: write_arrow(str(path), _table(rows), a["group"]))
-
-
-def _build_chunks(_: None, a: dict[str, Any]) -> Dataset:
-    return Dataset.from_arrow(_of_arrow_files(_written_arrow(a), a["columns"]))
-
-
-def _build_stream(_: None, a: dict[str, Any]) -> Dataset:
-    return Dataset.from_arrow(partial(_of_arrow_files, _written_arrow(a), a["columns"]))
+    paths = written({**a, "format": "arrow"}, lambda path, rows: write_arrow(str(path), _table(rows), a["group"]))
+    return ArrowDataset(paths, a["columns"]).to_arrow()
 
 
 def _npy_rows(rows: list[int], shape: list[int], dtype: str) -> Any:
@@ -118,13 +101,12 @@ def _npy_rows(rows: list[int], shape: list[int], dtype: str) -> Any:
     return (np.array(rows, np.int64)[:, None] * 3 + np.arange(cells)).astype(dtype).reshape(len(rows), *shape)
 
 
-def _draw_npy(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    return {
-        "rows": draw(FILES),
-        "reads": draw(READS),
-        "shape": draw(st.sampled_from([[], [2], [2, 3], [0], [0, 100], [100]])),
-        "dtype": draw(st.sampled_from(["int64", "uint8", ">f4", "bool"])),
-    }
+_OF_NPY = {
+    "rows": FILES,
+    "reads": READS,
+    "shape": st.sampled_from([[], [2], [2, 3], [0], [0, 100], [100]]),
+    "dtype": st.sampled_from(["int64", "uint8", ">f4", "bool"]),
+}
 
 
 def _build_npy(_: None, a: dict[str, Any]) -> Dataset:
@@ -135,9 +117,12 @@ def _build_npy(_: None, a: dict[str, Any]) -> Dataset:
     return NpyDataset(written({**a, "format": "npy"}, write), num_parallel_reads=a["reads"])
 
 
+def _npy_row(index: int, a: dict[str, Any]) -> Any:
+    return _npy_rows([index], a["shape"], a["dtype"]).astype(np.dtype(a["dtype"]).newbyteorder("="))[0]
+
+
 def _npy_model(_: None, a: dict[str, Any]) -> list[Any]:
-    native = np.dtype(a["dtype"]).newbyteorder("=")
-    return read_order(by_file(a, lambda i: _npy_rows([i], a["shape"], a["dtype"]).astype(native)[0]), a["reads"])
+    return read_order(by_file(a, lambda i: _npy_row(i, a)), a["reads"])
 
 
 def _build_npz(_: None, a: dict[str, Any]) -> Dataset:
@@ -152,16 +137,7 @@ def _build_npz(_: None, a: dict[str, Any]) -> Dataset:
 
 
 def _npz_model(_: None, a: dict[str, Any]) -> list[Any]:
-    native = np.dtype(a["dtype"]).newbyteorder("=")
-
-    def row(index: int) -> dict[str, Any]:
-        return {"x": _npy_rows([index], a["shape"], a["dtype"]).astype(native)[0], "id": np.int64(index)}
-
-    return read_order(by_file(a, row), a["reads"])
-
-
-def _draw_npz(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    return {**_draw_npy(draw, _), "compressed": draw(st.booleans())}
+    return read_order(by_file(a, lambda i: {"x": _npy_row(i, a), "id": np.int64(i)}), a["reads"])
 
 
 def _lists(rows: list[Any]) -> Ragged:
@@ -170,13 +146,17 @@ def _lists(rows: list[Any]) -> Ragged:
 
 
 def _table_model(_: None, a: dict[str, Any]) -> list[Any]:
-    names = a["columns"] or ["id", "name", "values", "lists"]
+    return _columns_model(a, _table_row)
 
-    def row(index: int) -> dict[str, Any]:
-        whole = _table_row(index)
-        return {name: whole[name] for name in names}
 
-    return read_order(by_file(a, row), a["reads"])
+def _columns_model(a: dict[str, Any], row: Callable[[int], dict[str, Any]]) -> list[Any]:
+    """The rows of the files, with the columns that are asked for."""
+
+    def chosen(index: int) -> dict[str, Any]:
+        whole = row(index)
+        return {name: whole[name] for name in a["columns"] or whole}
+
+    return read_order(by_file(a, chosen), a["reads"])
 
 
 def _draw_chosen(draw: DrawFrom, _: Any) -> dict[str, Any]:
@@ -206,10 +186,22 @@ TABLES: tuple[Ingredient, ...] = (
     Ingredient("parquet_where", (Where, Select, Reader), _build_chosen, _chosen_model, _draw_chosen),
     Ingredient("parquet", (Reader, Interleave), _build_parquet, _table_model, _draw_table),
     Ingredient("arrow", (Reader, Interleave), _build_arrow, _table_model, _draw_arrow),
-    Ingredient("arrow_table", (TableRows, Slices), _build_chunks, _table_model, _draw_in_memory),
-    Ingredient("arrow_stream", (ArrowStream,), _build_stream, _table_model, _draw_in_memory),
-    Ingredient("npy", (Reader, Interleave), _build_npy, _npy_model, _draw_npy),
-    Ingredient("npz", (Reader, Interleave), _build_npz, _npz_model, _draw_npz),
+    Ingredient(
+        "arrow_table",
+        (TableRows, Slices),
+        lambda _, a: Dataset.from_arrow(_of_arrow_files(a)),
+        _table_model,
+        _draw_in_memory,
+    ),
+    Ingredient(
+        "arrow_stream",
+        (ArrowStream,),
+        lambda _, a: Dataset.from_arrow(partial(_of_arrow_files, a)),
+        _table_model,
+        _draw_in_memory,
+    ),
+    Ingredient("npy", (Reader, Interleave), _build_npy, _npy_model, drawing(**_OF_NPY)),
+    Ingredient("npz", (Reader, Interleave), _build_npz, _npz_model, drawing(**_OF_NPY, compressed=EITHER)),
 )
 """Sources that read files of columns."""
 
@@ -228,22 +220,15 @@ def _text_row(index: int) -> dict[str, Any]:
 
 
 def _text_model(_: None, a: dict[str, Any]) -> list[Any]:
-    names = a["columns"] or list(_TEXT_SCHEMA)
-
-    def row(index: int) -> dict[str, Any]:
-        whole = _text_row(index)
-        return {name: whole[name] for name in names}
-
-    return read_order(by_file(a, row), a["reads"])
+    return _columns_model(a, _text_row)
 
 
-def _draw_text(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    return {
-        "rows": draw(FILES),
-        "reads": draw(READS),
-        "compression": draw(COMPRESSION),
-        "columns": draw(st.sampled_from([None, None, ["text"], ["half", "id"]])),
-    }
+_draw_text = drawing(
+    rows=FILES,
+    reads=READS,
+    compression=COMPRESSION,
+    columns=st.sampled_from([None, None, ["text"], ["half", "id"]]),
+)
 
 
 def _read(a: dict[str, Any], format: str, write: Any) -> Dataset:
@@ -302,16 +287,13 @@ def _database_row(index: int) -> dict[str, Any]:
     return {"id": np.int64(3 * index), "half": np.float64(index / 2), "text": b"n%d" % index}
 
 
-def _draw_database(draw: DrawFrom, _: Any) -> dict[str, Any]:
-    order_by = draw(st.sampled_from([None, "id", "text"]))
-    columns = draw(st.sampled_from([["id", "half", "text"], ["text", "id"]]))
-    return {
-        "rows": draw(st.integers(0, 9)),
-        "order_by": order_by,
-        "columns": columns,
-        "stated": draw(st.booleans()),
-        "fetch": draw(st.sampled_from([None, 1, 2, 3])),
-    }
+_draw_database = drawing(
+    order_by=st.sampled_from([None, "id", "text"]),
+    columns=st.sampled_from([["id", "half", "text"], ["text", "id"]]),
+    rows=st.integers(0, 9),
+    stated=EITHER,
+    fetch=st.sampled_from([None, 1, 2, 3]),
+)
 
 
 def _path(a: dict[str, Any]) -> str:

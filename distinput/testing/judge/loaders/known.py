@@ -11,9 +11,6 @@ from distinput.testing.judge.judging import judge
 from distinput.testing.judge.loaders.records import files
 from distinput.testing.judge.report import JudgeReport, Ruling
 
-__all__ = ["CASES", "EVERY", "Case", "Known", "made"]
-
-
 # ----------------------------------------------------------------------------
 # A loader of a library that many use, as its own documentation shows it.
 # ----------------------------------------------------------------------------

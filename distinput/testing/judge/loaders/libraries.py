@@ -2,39 +2,14 @@
 """Loaders of other libraries, which are imported by the functions that make one."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from distinput.testing.judge.loaders.records import NumberedRecords, once, spans, tar_files
-
-__all__ = [
-    "distributed",
-    "dropping_sampler",
-    "dropping_split",
-    "elastic",
-    "huggingface_split_by_node",
-    "index_loader",
-    "lance_batches",
-    "lancedb_stream",
-    "litdata_stream",
-    "map_slices",
-    "padding_sampler",
-    "prepared",
-    "prepared_stateful",
-    "prepared_uneven",
-    "shards",
-    "shuffled_stream",
-    "stateful_loader",
-    "stream_in_128",
-    "streaming",
-    "streaming_split",
-    "webdataset_split_by_node",
-]
-
 
 # ----------------------------------------------------------------------------
 # Loaders of PyTorch.
@@ -43,19 +18,12 @@ __all__ = [
 
 def padding_sampler(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int) -> Any:
     """`DistributedSampler` as it is by default."""
-    from torch.utils.data import DataLoader
-
-    return DataLoader(
-        _numbers(records), batch, sampler=_sampler(records, rank, ranks, seed, epoch), num_workers=workers
-    )
+    return _sampled(records, rank, ranks, batch, seed, epoch, workers, drop_last=False)
 
 
 def dropping_sampler(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int) -> Any:
     """`DistributedSampler(drop_last=True)`."""
-    from torch.utils.data import DataLoader
-
-    sampler = _sampler(records, rank, ranks, seed, epoch, drop_last=True)
-    return DataLoader(_numbers(records), batch, sampler=sampler, num_workers=workers)
+    return _sampled(records, rank, ranks, batch, seed, epoch, workers, drop_last=True)
 
 
 def stateful_loader(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int) -> Any:
@@ -63,22 +31,21 @@ def stateful_loader(records: int, rank: int, ranks: int, batch: int, seed: int, 
     from torchdata.stateful_dataloader import StatefulDataLoader
     from torchdata.stateful_dataloader.sampler import StatefulDistributedSampler
 
-    numbers = _numbers(records)
+    numbers: Any = NumberedRecords(records)
     sampler = StatefulDistributedSampler(numbers, ranks, rank, seed=seed)
     sampler.set_epoch(epoch)
     return StatefulDataLoader(numbers, batch, sampler=sampler, num_workers=workers)
 
 
-def _numbers(records: int) -> Any:
-    return NumberedRecords(records)
+def _sampled(
+    records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int, *, drop_last: bool
+) -> Any:
+    from torch.utils.data import DataLoader, DistributedSampler
 
-
-def _sampler(records: int, rank: int, ranks: int, seed: int, epoch: int, drop_last: bool = False) -> Any:
-    from torch.utils.data import DistributedSampler
-
-    sampler: Any = DistributedSampler(_numbers(records), ranks, rank, seed=seed, drop_last=drop_last)
+    numbers: Any = NumberedRecords(records)
+    sampler: Any = DistributedSampler(numbers, ranks, rank, seed=seed, drop_last=drop_last)
     sampler.set_epoch(epoch)
-    return sampler
+    return DataLoader(numbers, batch, sampler=sampler, num_workers=workers)
 
 
 # ----------------------------------------------------------------------------
@@ -284,18 +251,9 @@ def lancedb_stream(
     )
     start = "spawn" if workers else None  # Lance is not to be forked, and says so
     loader = StreamingDataLoader(dataset, batch_size=batch, num_workers=workers, multiprocessing_context=start)
-    return _StateOfDataset(loader, dataset)
-
-
-class _StateOfDataset:
-    """A loader whose state is that of its dataset."""
-
-    def __init__(self, loader: Any, dataset: Any) -> None:
-        self._loader = loader
-        self.state_dict, self.load_state_dict = dataset.state_dict, dataset.load_state_dict
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._loader)
+    found: Any = _Anew(partial(iter, loader))
+    found.state_dict, found.load_state_dict = dataset.state_dict, dataset.load_state_dict
+    return found
 
 
 # ----------------------------------------------------------------------------
@@ -308,24 +266,27 @@ _LOCK = Lock()
 
 def streaming_split(records: int, rank: int, ranks: int, batch: int, seed: int) -> Any:
     """Every rank as much as comes, as without Ray Train."""
-    with _LOCK:
-        return _Batches(_splits(records, ranks, seed, equal=False)[rank], batch)
+    return _split(records, rank, ranks, batch, seed, equal=False)
 
 
 def dropping_split(records: int, rank: int, ranks: int, batch: int, seed: int) -> Any:
     """Equally many records for each rank, as Ray Train splits."""
+    return _split(records, rank, ranks, batch, seed, equal=True)
+
+
+def _split(records: int, rank: int, ranks: int, batch: int, seed: int, *, equal: bool) -> Any:
     with _LOCK:
-        return _Batches(_splits(records, ranks, seed, equal=True)[rank], batch)
+        return _Anew(partial(_splits(records, ranks, seed, equal=equal)[rank].iter_batches, batch_size=batch))
 
 
-class _Batches:
-    """The batches of a rank, anew for each pass."""
+class _Anew:
+    """A loader that calls a function for each pass."""
 
-    def __init__(self, part: Any, batch: int) -> None:
-        self._part, self._batch = part, batch
+    def __init__(self, begin: Callable[[], Iterable[Any]]) -> None:
+        self._begin = begin
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._part.iter_batches(batch_size=self._batch))
+        return iter(self._begin())
 
 
 @cache
@@ -352,35 +313,20 @@ def distributed(records: int, rank: int, ranks: int, global_batch: int, seed: in
     tf = _tensorflow()
     strategy = tf.distribute.MirroredStrategy([f"CPU:{index}" for index in range(ranks)])
     dataset = tf.data.Dataset.range(records).shuffle(records, seed=seed).batch(global_batch)
-    return _OfReplica(strategy.experimental_distribute_dataset(dataset), rank)
+    return _Anew(partial(_of_replica, strategy.experimental_distribute_dataset(dataset), rank))
 
 
 def shards(records: int, rank: int, ranks: int, batch: int, seed: int) -> Any:
     """Every n-th element, by `shard`, in batches."""
     dataset = _tensorflow().data.Dataset.range(records).shard(ranks, rank)
-    return _Arrays(dataset.shuffle(records, seed=seed).batch(batch))
+    return _Anew(dataset.shuffle(records, seed=seed).batch(batch).as_numpy_iterator)
 
 
-class _Arrays:
-    """A dataset whose elements are arrays."""
-
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._dataset.as_numpy_iterator())
-
-
-class _OfReplica:
+def _of_replica(steps: Any, rank: int) -> Iterator[Any]:
     """One replica's part of the steps of all."""
-
-    def __init__(self, steps: Any, rank: int) -> None:
-        self._steps, self._rank = steps, rank
-
-    def __iter__(self) -> Iterator[Any]:
-        for step in self._steps:
-            values = getattr(step, "values", (step,))  # of one replica, a step is its own
-            yield values[self._rank].numpy()
+    for step in steps:
+        values = getattr(step, "values", (step,))  # of one replica, a step is its own
+        yield values[rank].numpy()
 
 
 @cache
@@ -414,25 +360,21 @@ def webdataset_split_by_node(
         webdataset.to_tuple("json"),
         webdataset.batched(batch),
     )
-    return _OfRank(webdataset.WebLoader(pipeline, batch_size=None, num_workers=workers), rank, ranks)
+    loader = webdataset.WebLoader(pipeline, batch_size=None, num_workers=workers)
+    return _Anew(partial(_as_rank, loader, rank, ranks))
 
 
-class _OfRank:
-    """A loader that is told its rank by variables of the environment, while it is read."""
-
-    def __init__(self, loader: Any, rank: int, ranks: int) -> None:
-        self._loader = loader
-        self._variables = {"RANK": str(rank), "WORLD_SIZE": str(ranks)}
-
-    def __iter__(self) -> Iterator[Any]:
-        with _environment(self._variables):
-            batches = iter(self._loader)
-        while True:
-            with _environment(self._variables):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            yield batch
+def _as_rank(loader: Any, rank: int, ranks: int) -> Iterator[Any]:
+    """The batches of a loader that is told its rank by variables of the environment, while it is read."""
+    variables = {"RANK": str(rank), "WORLD_SIZE": str(ranks)}
+    with _environment(variables):
+        batches = iter(loader)
+    while True:
+        with _environment(variables):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
 
 
 @contextmanager

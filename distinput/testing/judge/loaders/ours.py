@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 else:
     torch_data = later("distinput.interop.torch")  # PyTorch is for those who judge its loaders
 
-__all__ = ["filtered_lines", "numpy_steps", "torch_loader"]
-
 
 def numpy_steps(records: int, rank: int, ranks: int, global_batch: int, seed: int) -> Any:
     """Arrays, of which each rank gets its rows of every batch."""

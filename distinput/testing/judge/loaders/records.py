@@ -9,29 +9,28 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate, pairwise, starmap
 from pathlib import Path
-
-__all__ = ["FILES", "NumberedRecords", "files", "once", "spans", "tar_files", "text_files"]
-
-FILES = 5
-"""How many files there are."""
 
 _VARIABLE = "DISTINPUT_JUDGE_FILES"
 _SHARES = (41, 7, 23, 2, 30)
+FILES = len(_SHARES)
+"""How many files there are."""
 
 
+@dataclass(frozen=True)
 class NumberedRecords:
     """The records 0, 1, 2, ... as a dataset that is read by position."""
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    count: int
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def __getitem__(self, index: int) -> int:
-        if not 0 <= index < self._count:
+        if not 0 <= index < self.count:
             raise IndexError(index)
         return int(index)
 
@@ -42,8 +41,7 @@ def spans(records: int) -> list[range]:
     >>> [len(span) for span in spans(103)], sum(map(len, spans(17)))
     ([41, 7, 23, 2, 30], 17)
     """
-    ends = [records * sum(_SHARES[: index + 1]) // sum(_SHARES) for index in range(FILES)]
-    return [range(first, end) for first, end in zip([0, *ends], ends, strict=False)]
+    return list(starmap(range, pairwise([records * end // sum(_SHARES) for end in accumulate(_SHARES, initial=0)])))
 
 
 @cache
