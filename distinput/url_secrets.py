@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from logging import LogRecord
 
-__all__ = ["CUT", "cut_from_logs", "of_url", "printed_without_secrets", "public_url", "scrub", "without_secrets"]
-
 T = TypeVar("T")
 
 CUT = "***"

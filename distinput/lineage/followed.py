@@ -32,8 +32,6 @@ from distinput.run.run import Run
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
-__all__ = ["Followed", "followed"]
-
 _REPLAY = "Ledger.replay gives the step itself"
 _MARK = {"input", "skip"}
 _REGROUPED = (LegacyRebatch, Rebatch, ShardBatches, Unbatch)

@@ -35,24 +35,6 @@ from distinput.lineage.step_records import (
 from distinput.plan.node import walk
 from distinput.sharding.own_rows import FrameworkRebatch
 
-__all__ = [
-    "MAGIC",
-    "Entry",
-    "History",
-    "KeptRecords",
-    "LedgerFile",
-    "LedgerView",
-    "PassSegment",
-    "beginning",
-    "changed",
-    "entries_of",
-    "joined",
-    "numbers_of",
-    "places",
-    "read_varint",
-    "taken_apart",
-]
-
 Losses: TypeAlias = NDArray[np.float32]
 
 

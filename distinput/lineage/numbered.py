@@ -37,22 +37,6 @@ from distinput.streaming.by_position import positions_in
 from distinput.values.nest import LEAF, structure_of
 from distinput.values.spec import Spec
 
-__all__ = [
-    "SOURCE_BITS",
-    "FragmentRecords",
-    "Held",
-    "MemoryRecords",
-    "Numbered",
-    "Reached",
-    "ReaderRecords",
-    "RecordNumbers",
-    "flat_numbers",
-    "names_in",
-    "numbered",
-    "only_counts",
-    "reached",
-]
-
 # ----------------------------------------------------------------------------
 # Sources that give the numbers of records in place of the records, so that a pipeline tells where its rows are from.
 # ----------------------------------------------------------------------------

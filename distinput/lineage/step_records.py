@@ -26,22 +26,6 @@ from distinput.rewrite.rules import Running
 from distinput.sharding.own_rows import FrameworkRebatch
 from distinput.sharding.shard_plan import workers_of
 
-__all__ = [
-    "Numbering",
-    "StepRecords",
-    "described",
-    "located_part",
-    "located_rows",
-    "looks_back",
-    "replayed",
-    "replica_rows",
-    "resealed",
-    "states_at",
-    "step_from",
-    "steps_left_out",
-]
-
-
 # ----------------------------------------------------------------------------
 # Which records the parts of each step are made of, for every source of steps; which steps are left out.
 # ----------------------------------------------------------------------------

@@ -28,19 +28,6 @@ else:
     file_readers = later("distinput.ops.reader")  # rows are chosen where they are read for one of several workers alone
     shard_batches = later("distinput.ops.shard_batches")  # the same
 
-__all__ = [
-    "FrameworkLegacyRebatch",
-    "FrameworkRebatch",
-    "batch_size_of",
-    "has_batches",
-    "own_pieces",
-    "own_rows",
-    "own_steps",
-    "rebatch_for",
-    "sizes_for_worker",
-    "with_common_order",
-]
-
 
 # ----------------------------------------------------------------------------
 # The same order on all workers: no step depends on the machine that it runs on.

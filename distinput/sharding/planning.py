@@ -21,8 +21,6 @@ from distinput.sharding.policies import auto_shard, decide
 from distinput.sharding.policies.balanced import PartsOf, is_of_names, makes_reader, names_below
 from distinput.sharding.shard_plan import FileRange, ShardPlan, WorkerPlan, Workers
 
-__all__ = ["shard_plan", "worker_tree"]
-
 _EVEN = 1.05
 """Reading up to so many times the bytes of a worker's own rows is not worth mentioning."""
 

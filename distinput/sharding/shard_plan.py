@@ -10,9 +10,6 @@ from typing import Any, overload
 from distinput.names.words import html
 from distinput.url_secrets import without_secrets
 
-__all__ = ["FileRange", "PlanSummary", "ShardPlan", "WorkerPlan", "Workers", "summary_of", "workers_of"]
-
-
 # ----------------------------------------------------------------------------
 # `ShardPlan`: which worker will read what, and why, known before anything is read.
 # ----------------------------------------------------------------------------

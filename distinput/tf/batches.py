@@ -20,9 +20,6 @@ from distinput.formats.features import Feature
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument
 from distinput.plan.options import Options
 
-__all__ = ["make_batched_features_dataset", "make_csv_dataset", "make_tf_record_dataset"]
-
-
 # ----------------------------------------------------------------------------
 # Batches from files of records in one call: read, shuffled, repeated, batched and parsed.
 # ----------------------------------------------------------------------------

@@ -36,31 +36,6 @@ from distinput.values.leaves import STRING, as_leaf
 from distinput.values.nest import Structure, map_leaves, structure_of
 from distinput.values.spec import TensorSpec
 
-__all__ = [
-    "Counter",
-    "NumpyIterator",
-    "RandomDataset",
-    "SqlDataset",
-    "TFRecordWriter",
-    "at",
-    "auto_shard_dataset",
-    "cardinality",
-    "choose_from_datasets",
-    "from_list",
-    "get_next_as_optional",
-    "get_single_element",
-    "get_structure",
-    "load",
-    "read_manifest",
-    "rebatch_for_worker",
-    "sample_from_datasets",
-    "save",
-    "shard_plan",
-    "snapshot",
-    "write_manifest",
-]
-
-
 # ----------------------------------------------------------------------------
 # Manifests: lists of files that are made once, with their sizes and versions.
 # ----------------------------------------------------------------------------

@@ -19,31 +19,6 @@ from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer
 from distinput.values.leaves import zero
 from distinput.values.spec import TensorSpec
 
-__all__ = [
-    "Reducer",
-    "assert_cardinality",
-    "bucket_by_sequence_length",
-    "copy_to_device",
-    "dense_to_ragged_batch",
-    "dense_to_sparse_batch",
-    "enumerate_dataset",
-    "group_by_reducer",
-    "group_by_window",
-    "ignore_errors",
-    "map_and_batch",
-    "pad_to_cardinality",
-    "parallel_interleave",
-    "parse_example_dataset",
-    "prefetch_to_device",
-    "rejection_resample",
-    "scan",
-    "shuffle_and_repeat",
-    "take_while",
-    "unbatch",
-    "unique",
-]
-
-
 # ----------------------------------------------------------------------------
 # Functions for `apply` that make batches, take them apart, or pad a dataset to a length.
 # ----------------------------------------------------------------------------

@@ -19,19 +19,6 @@ from distinput.values.leaves import STRING, as_dtype, as_leaf, dtype_of, shape_o
 from distinput.values.nest import structure_of
 from distinput.values.spec import TensorSpec, TypeSpec
 
-__all__ = [
-    "Tensor",
-    "constant",
-    "convert_to_tensor",
-    "device",
-    "function",
-    "identity",
-    "range",
-    "reduce_mean",
-    "reduce_sum",
-    "reshape",
-]
-
 # ruff: noqa: ARG001, ARG004, N801 - names and arguments of TensorFlow
 
 

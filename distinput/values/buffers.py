@@ -21,24 +21,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "ALIGNMENT",
-    "FEWEST_BYTES",
-    "LARGE_MOST_BYTES",
-    "MOST_BYTES",
-    "Buffers",
-    "Bytes",
-    "aligned",
-    "alone",
-    "calibrated",
-    "copy_of",
-    "counts_are_exact",
-    "empty",
-    "forget_large",
-    "is_pooled",
-]
-
-
 # ----------------------------------------------------------------------------
 # Reference counts as evidence that nobody else holds an object, which is what decides whether memory is used again.
 #

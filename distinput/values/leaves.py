@@ -15,29 +15,6 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError
 
-__all__ = [
-    "READER",
-    "STRING",
-    "Array",
-    "Dims",
-    "Ints",
-    "TensorShape",
-    "array_of",
-    "as_dtype",
-    "as_leaf",
-    "as_leaves",
-    "as_shape",
-    "dtype_code",
-    "dtype_name",
-    "dtype_of",
-    "exact",
-    "is_ragged",
-    "members_of",
-    "shape_of",
-    "zero",
-]
-
-
 # ----------------------------------------------------------------------------
 # Shapes as specs tell them: tuples, with what `tf.TensorShape` knows besides.
 # ----------------------------------------------------------------------------

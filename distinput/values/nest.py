@@ -14,8 +14,6 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
-__all__ = ["LEAF", "NONE", "Structure", "component", "flatten", "map_leaves", "structure_of", "tuple_of"]
-
 Nest = Any
 Leaf = Any
 

@@ -9,8 +9,6 @@ from typing import Any
 from distinput.names.registry import when_imported
 from distinput.values.nest import Structure
 
-__all__ = ["Nullable", "is_nullable"]
-
 
 class Nullable(dict[str, Any]):
     """A value that may be missing: a dict of the "value" and of "valid", which says whether it is one.

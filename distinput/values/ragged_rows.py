@@ -11,8 +11,6 @@ from distinput.kernels.spans import pad_spans
 from distinput.values.buffers import empty
 from distinput.values.leaves import Array, Ints, as_leaf
 
-__all__ = ["as_ints", "padded_rows", "places_of", "row_numbers", "row_sums", "rows_of_lists", "splits_of"]
-
 _ROWS = (list, tuple, np.ndarray)
 
 

@@ -26,16 +26,6 @@ from distinput.values.ragged_rows import (
 )
 from distinput.values.sparse_tensor import SparseTensor
 
-__all__ = [
-    "RaggedTensor",
-    "arrow_rows",
-    "counts_over",
-    "fixed_size_lists",
-    "lists_of_size",
-    "sums_over",
-    "without_rows",
-]
-
 Values = Any
 """An array [m, ...], or a `RaggedTensor` of m rows."""
 

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["fresh_seed", "key_of", "set_global_seed", "uniform_at", "unrelated", "unseeded", "words_at", "words_of"]
-
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 Words = np.ndarray[Any, np.dtype[np.uint64]]

@@ -8,8 +8,6 @@ import numpy as np
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import Array, as_leaf, zero
 
-__all__ = ["SparseTensor", "sparse_rows"]
-
 _INT64 = np.dtype(np.int64)
 
 

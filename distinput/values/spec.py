@@ -31,27 +31,6 @@ else:
     words = later("distinput.names.words")  # for messages alone
     sparse_tensor = later("distinput.values.sparse_tensor")  # few elements are sparse
 
-__all__ = [
-    "DatasetSpec",
-    "DenseShapeSpec",
-    "ElementsSpec",
-    "LeafSpec",
-    "OptionalSpec",
-    "RaggedTensorSpec",
-    "Shape",
-    "SparseTensorSpec",
-    "Spec",
-    "TensorSpec",
-    "TypeSpec",
-    "array_spec",
-    "dense_shape_spec",
-    "merge_shapes",
-    "merge_specs",
-    "no_rows",
-    "opened",
-    "shape_fits",
-]
-
 
 # ----------------------------------------------------------------------------
 # What all specs can do: say whether values and other specs fit them, and find the spec that fits several.

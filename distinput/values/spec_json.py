@@ -27,20 +27,6 @@ from distinput.values.spec import (
     shape_fits,
 )
 
-__all__ = [
-    "MalformedJson",
-    "dtype_json",
-    "dtype_of_json",
-    "items_of",
-    "json_value",
-    "leaves_of_json",
-    "member",
-    "of_kind",
-    "spec_json",
-    "spec_of_json",
-]
-
-
 # ----------------------------------------------------------------------------
 # JSON that files and messages hold, looked at before it is used.
 #

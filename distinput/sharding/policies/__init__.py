@@ -22,22 +22,6 @@ from distinput.run.run import Run
 from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, own_rows, with_common_order
 from distinput.values.spec import DatasetSpec
 
-__all__ = [
-    "AUTO",
-    "DATA",
-    "FILE",
-    "HINT",
-    "OFF",
-    "POLICIES",
-    "TooFewFilesError",
-    "auto_shard",
-    "decide",
-    "policy_named",
-    "policy_of",
-    "register_policy",
-]
-
-
 # ----------------------------------------------------------------------------
 # DATA: every n-th element; of batches that are cut for replicas, every n-th piece.
 # ----------------------------------------------------------------------------

@@ -30,23 +30,6 @@ from distinput.plan.options import Policy, Share
 from distinput.run.run import Run
 from distinput.values.spec import Spec
 
-__all__ = [
-    "BALANCED",
-    "EVEN",
-    "UNREADABLE",
-    "FileAssignment",
-    "LineAssignment",
-    "PartAssignment",
-    "PartsOf",
-    "assign_files",
-    "assign_names",
-    "deal_in_rounds",
-    "is_of_names",
-    "makes_reader",
-    "names_below",
-    "range_of_worker",
-]
-
 # ----------------------------------------------------------------------------
 # Policy BALANCED: files, or parts of them, assigned to workers by size, so that all read equally much.
 # ----------------------------------------------------------------------------
