@@ -196,12 +196,9 @@ def real_elements(source: Node) -> Iterator[Any]:
 
 def _at_once(node: Node) -> Node:
     """The same elements in any order, without steps that make or hold many of them before the first."""
-    inputs = tuple(map(_at_once, node.inputs))
     if isinstance(node, SameElements) and node.delays:
-        return inputs[0]
-    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-        return node.with_inputs(inputs)
-    return node
+        return _at_once(node.input)
+    return node.with_changed_inputs(_at_once)
 
 
 def _numbers(function: Any) -> set[int]:

@@ -4,7 +4,6 @@
 import json
 import os
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, ClassVar
@@ -310,20 +309,15 @@ def everywhere(node: Node, on_error: str | SkipErrors) -> Node:
     policy = as_policy("with_options", on_error)
     nodes: dict[int, Node] = {}
 
-    def changed(step: Node, of: Callable[[Node], Node]) -> Node:
-        inputs = tuple(map(of, step.inputs))
-        same = all(new is old for new, old in zip(inputs, step.inputs, strict=True))
-        return step if same else step.with_inputs(inputs)
-
     def within(step: Node) -> Node:
         """The step as it should be; one that is there twice stays one."""
         if id(step) not in nodes:
             if isinstance(step, OnError) and step.by_options:
-                nodes[id(step)] = _by_options(_with_on_error(changed(step.input, within), None), policy)
+                nodes[id(step)] = _by_options(_with_on_error(step.input.with_changed_inputs(within), None), policy)
             elif isinstance(step, OnError):
-                nodes[id(step)] = changed(step, lambda below: changed(below, within))
+                nodes[id(step)] = step.with_changed_inputs(lambda below: below.with_changed_inputs(within))
             else:
-                below = changed(step, within)
+                below = step.with_changed_inputs(within)
                 nodes[id(step)] = _by_options(below, policy) if _listens(step) else below
         return nodes[id(step)]
 

@@ -373,7 +373,7 @@ def as_without(
 
 
 def _without(node: Node) -> Node:
-    return _without(node.input) if isinstance(node, OnWorkers) else _over(node, _without)
+    return _without(node.input) if isinstance(node, OnWorkers) else node.with_changed_inputs(_without).same_as(node)
 
 
 def _put_into(node: Node, service: OnWorkers, below: frozenset[int]) -> Node:
@@ -387,7 +387,7 @@ def _put_into(node: Node, service: OnWorkers, below: frozenset[int]) -> Node:
         if count:
             kind = _ServedMap if isinstance(node, FusedMap) else _ServedMapRows
             return kind(node.input, node.functions, ((count, service),), origin=node.origin).same_as(node)
-    return _over(node, lambda source: _put_into(source, service, below))
+    return node.with_changed_inputs(lambda source: _put_into(source, service, below)).same_as(node)
 
 
 def _makers(node: Node) -> Iterator[int]:
@@ -396,13 +396,6 @@ def _makers(node: Node) -> Iterator[int]:
         yield id(step.origin)
         if isinstance(step, Fused):
             yield from [id(part.origin) for part in step.functions.steps]
-
-
-def _over(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The same step over inputs that are changed."""
-    inputs = tuple([change(source) for source in node.inputs])
-    unchanged = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
-    return node if unchanged else node.with_inputs(inputs).same_as(node)
 
 
 # ----------------------------------------------------------------------------

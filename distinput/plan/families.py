@@ -812,10 +812,7 @@ class _Places:
         store = id(step.store) if step.keeps else None  # type: ignore[attr-defined]
         if store in self._kept:
             return self._kept[store]
-        inputs = tuple([self.of(source) for source in step.inputs])
-        made: Node = step
-        if any(new is not old for new, old in zip(inputs, step.inputs, strict=True)):
-            made = step.with_inputs(inputs).same_as(step)
+        made = step.with_changed_inputs(self.of).same_as(step)
         if isinstance(made, Seeded) and made.differs_by_place:
             made = self._numbered(made)
         if store is not None:

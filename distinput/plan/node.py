@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -364,6 +365,11 @@ class Node(ABC):
                 changes[f.name] = tuple(left.pop(0) if isinstance(v, Node) else v for v in value)
         made = dataclasses.replace(self, **changes)
         return made.same_as(self) if all(map(_alike, self.inputs, inputs)) else made
+
+    def with_changed_inputs(self, change: Callable[["Node"], "Node"]) -> Self:
+        """The same step over inputs that are changed, in their order; itself where none of them is another then."""
+        inputs = tuple(map(change, self.inputs))
+        return self if all(map(is_, inputs, self.inputs)) else self.with_inputs(inputs)
 
     def same_as(self, other: "Node") -> Self:
         """Itself, with the spec of a step that gives the same elements, if known, so that no function is called for it."""

@@ -357,6 +357,4 @@ CHANGES: dict[str, Callable[[Node], Node]] = {
 
 def _edited(node: Node, edit: Callable[[Node], Node]) -> Node:
     """The tree with every step edited; the very same tree where nothing changes."""
-    inputs = tuple([_edited(source, edit) for source in node.inputs])
-    same = all(one is other for one, other in zip(inputs, node.inputs, strict=True))
-    return edit(node if same else node.with_inputs(inputs))
+    return edit(node.with_changed_inputs(lambda source: _edited(source, edit)))

@@ -526,16 +526,11 @@ def _first(node: Node, rules: Sequence[Rule], fired: list[str]) -> Node:
         if better is not None:
             fired.append(rule.__name__)
             return better.same_as(node)
-    inputs = tuple([_first(source, rules, fired) for source in node.inputs])
-    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-        return node.with_inputs(inputs).same_as(node)
-    return node
+    return node.with_changed_inputs(lambda source: _first(source, rules, fired)).same_as(node)
 
 
 def _rewritten(node: Node, rules: Sequence[Rule], fired: list[str]) -> Node:
-    inputs = tuple([_rewritten(source, rules, fired) for source in node.inputs])
-    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-        node = node.with_inputs(inputs).same_as(node)
+    node = node.with_changed_inputs(lambda source: _rewritten(source, rules, fired)).same_as(node)
     for rule in rules:
         better = rule(node)
         if better is not None:

@@ -40,10 +40,7 @@ def with_common_order(node: Node) -> Node:
     Workers with more cores than others would put the elements in another order, and what policy DATA gives to each would be
     neither disjoint nor complete. The pipeline is the same to a state, which says how many datasets were open.
     """
-    inputs = tuple([with_common_order(source) for source in node.inputs])
-    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-        node = node.with_inputs(inputs).same_as(node)
-    return node.alike_everywhere()
+    return node.with_changed_inputs(with_common_order).same_as(node).alike_everywhere()
 
 
 # ----------------------------------------------------------------------------
@@ -238,34 +235,25 @@ def _rows(base: Node) -> int | None:
 
 def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
     """A tree split into a base whose rows can be fetched, and the ops on single rows that come after it."""
-    if node.needs == Needs.ONE:
-        apart = _apart(node.inputs[0])
-        if apart is None:
-            return None
-        base, again = apart
-        return base, lambda rows: node.with_inputs((again(rows),))
     if isinstance(node, file_readers.Reader):
         if not node.format.fetches or not node.counts:
             return None
-        return shard_batches.RowReader(
-            node.input, node.format, node.table, name=node.name, origin=node.origin
-        ), _as_it_is
-    if node.by_position:
+        made: Node = shard_batches.RowReader(node.input, node.format, node.table, name=node.name, origin=node.origin)
+        return made, _as_it_is
+    made, again = node, _as_it_is
+    if node.needs == Needs.ONE or node.by_position or isinstance(node, RandomKeys):
         apart = _apart(node.inputs[0])
         if apart is None:
             return None
         base, again = apart
+        if node.needs == Needs.ONE:
+            return base, lambda rows: node.with_inputs((again(rows),))
+        if isinstance(node, RandomKeys):  # the keys of rows that are fetched follow from their positions in the whole
+            base, again = again(base), _as_it_is
         made = node.with_inputs((base,))
         if isinstance(made, Shuffle):
             made = shard_batches.ShuffledRows(**{f.name: getattr(made, f.name) for f in dataclasses.fields(made)})
-        return (made, again) if made.random_access and made.cardinality != UNKNOWN else None
-    if isinstance(node, RandomKeys):  # the keys of rows that are fetched follow from their positions in the whole
-        apart = _apart(node.input)
-        if apart is None:
-            return None
-        base, again = apart
-        node = node.with_inputs((again(base),))
-    return (node, _as_it_is) if node.random_access and node.cardinality != UNKNOWN else None
+    return (made, again) if made.random_access and made.cardinality != UNKNOWN else None
 
 
 def _as_it_is(node: Node) -> Node:

@@ -51,9 +51,7 @@ DATA = Policy(
 
 
 def _at_hints(node: Node, share: Share) -> Node:
-    inputs = tuple([_at_hints(source, share) for source in node.inputs])
-    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-        node = node.with_inputs(inputs)
+    node = node.with_changed_inputs(lambda source: _at_hints(source, share))
     if isinstance(node, Shard) and node.is_hint:
         return Shard(node.input, share.num_workers, share.index, origin=node.origin)
     return node
@@ -211,10 +209,7 @@ def _without_shuffles(node: Node, found: list[Node]) -> Node:
     if node.shuffles:
         found.append(node)
         return _without_shuffles(node.inputs[0], found)
-    inputs = tuple([_without_shuffles(source, found) for source in node.inputs])
-    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-        return node.with_inputs(inputs)
-    return node
+    return node.with_changed_inputs(lambda source: _without_shuffles(source, found))
 
 
 def _check_enough(names: Node, num_workers: int) -> None:
