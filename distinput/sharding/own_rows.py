@@ -240,7 +240,8 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
             return None
         made: Node = shard_batches.RowReader(node.input, node.format, node.table, name=node.name, origin=node.origin)
         return made, _as_it_is
-    made, again = node, _as_it_is
+    again: Callable[[Node], Node] = _as_it_is
+    made = node
     if node.needs == Needs.ONE or node.by_position or isinstance(node, RandomKeys):
         apart = _apart(node.inputs[0])
         if apart is None:
