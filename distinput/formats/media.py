@@ -7,10 +7,10 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,7 @@ _STATES_TIMES = {"matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2", "mpegts"}
 """Containers that say of each packet of video when its frame is shown. In others frames are counted from the first one on."""
 
 _TAILS = ("drop", "pad")
+_NO_FRAME: tuple[int, Any] = -1, None
 
 
 class _Windows(CountedTable):
@@ -126,7 +127,7 @@ class Video(_Windows):
       step: frames from each frame of a window to the next one.
       tail: of the frames behind the last whole window: "drop" leaves them out; "pad" makes a window of them, and of a file
         that is shorter than a window, in which the last frame is repeated.
-      size: (height, width) to which frames are scaled; None: as they are. Files may then differ.
+      resize: (height, width) to which frames are scaled; None: as they are. Files may then differ.
       device: where torchcodec decodes, such as "cuda" or "cpu"; elements are in the memory of the host. None: PyAV decodes.
 
     Raises:
@@ -137,9 +138,9 @@ class Video(_Windows):
       UnimplementedError: the size of frames changes within a window.
 
     >>> import distinput as di
-    >>> videos = di.data.VideoDataset(["a.mp4", "b.mp4"], frames=8, step=2, size=(112, 112))
+    >>> videos = di.data.VideoDataset(["a.mp4", "b.mp4"], frames=8, step=2, resize=(112, 112))
     >>> videos.element_spec["frames"]
-    TensorSpec(shape=(8, 112, 112, 3), dtype='uint8')
+    TensorSpec(shape=(8, 112, 112, 3), dtype=uint8)
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (
@@ -159,15 +160,15 @@ class Video(_Windows):
     stride: int | None = None
     step: int = 1
     tail: str = "drop"
-    size: tuple[int, int] | None = None
+    resize: tuple[int, int] | None = None
     device: str | None = None
 
     def __post_init__(self) -> None:
-        height, width = (1, 1) if self.size is None else self.size
+        height, width = (1, 1) if self.resize is None else self.resize
         numbers = {"frames": self.frames, "stride": self.apart, "step": self.step, "height": height, "width": width}
         self.check_tail(**numbers)
-        if self.size is not None:  # a list, such as one from JSON, is the same
-            object.__setattr__(self, "size", (height, width))
+        if self.resize is not None:  # a list, such as one from JSON, is the same
+            object.__setattr__(self, "resize", (height, width))
 
     @property
     def reach(self) -> int:
@@ -181,7 +182,7 @@ class Video(_Windows):
 
     def spec(self, path: str | None) -> Spec:
         del path
-        height, width = self.size or (None, None)
+        height, width = self.resize or (None, None)
         leaves = {
             "frames": TensorSpec((self.frames, height, width, 3), np.uint8),
             "path": TensorSpec((), bytes),
@@ -219,7 +220,7 @@ class Audio(_Windows):
 
     >>> import distinput as di
     >>> di.data.AudioDataset(["a.flac", "b.wav"], seconds=0.5).element_spec["samples"]
-    TensorSpec(shape=(None, None), dtype='float32')
+    TensorSpec(shape=(None, None), dtype=float32)
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".aiff", ".wma")
@@ -336,10 +337,10 @@ class _Frames(_File):
         numbers = first + made.step * np.arange(made.frames)
         there = numbers < self.index.units
         wanted = numbers[there]
-        frames, times = self.decoder.take(wanted, first + made.apart, made.size)
+        frames, times = self.decoder.take(wanted, first + made.apart, made.resize)
         if len({frame.shape for frame in frames}) > 1:
             raise UnimplementedError(
-                f"{self.path}: at {times[0]:.3f} s: the size of frames changes within a window; state one with size="
+                f"{self.path}: at {times[0]:.3f} s: the size of frames changes within a window; state one with resize="
             )
         frames += frames[-1:] * (made.frames - len(wanted))
         found = {"frames": np.stack(frames), "path": np.array(self.path.encode(), object)}
@@ -428,6 +429,14 @@ class _Seekable:
             return -1
 
 
+class _Packet(NamedTuple):
+    """What a packet says: when its frame is shown, whether decoding may begin there, and how long it lasts."""
+
+    pts: int | None
+    is_key: bool
+    lasts: int
+
+
 class _PyAv:
     """A file that the package `av` decodes, one thread at a time.
 
@@ -445,7 +454,8 @@ class _PyAv:
             raise EngineMissing(f"{kind}: the package av is not installed; `pip install 'distinput[video]'`") from None
         self._av = av
         self._time = 0.0
-        self._kept: dict[int, Any] = {}
+        self._running: Iterator[tuple[int, Any]] = iter(())
+        self._kept: dict[tuple[int, tuple[int, int] | None], Any] = {}
         with self._naming_damage():
             self._open()
             self.index = self._indexed()
@@ -467,7 +477,7 @@ class _PyAv:
 
     def close(self) -> None:
         """Close the file."""
-        self._running: Iterator[tuple[int, Any]] = iter(())
+        self._running = iter(())
         for each in ("_container", "_file"):
             if each in self.__dict__:
                 self.__dict__.pop(each).close()
@@ -476,44 +486,51 @@ class _PyAv:
 
     def _indexed(self) -> _Index:
         """The frames, from the packets where these tell them, or from decoding all."""
-        stream, found, end, begins = self._stream, [], 0.0, None
+        packets = self._packets()
+        rate = int(self._stream.rate) if self.kind == "audio" else 0
+        pts = np.array([packet.pts for packet in packets if packet.pts is not None], np.int64)
+        order = np.argsort(pts, kind="stable")
+        if self._tells_times(packets) and len(pts) == len(packets) and (np.diff(pts[order]) > 0).all():
+            keys = np.flatnonzero(np.array([packet.is_key for packet in packets])[order])
+            lasts = np.array([packet.lasts if self.kind == "audio" else 1 for packet in packets])[order]
+            times = pts[order] * float(self._stream.time_base)
+            return _Index(np.append(0, np.cumsum(lasts)), times, pts[order], np.union1d(0, keys), rate)
+        self._open()
+        moments: list[float] = []
+        units = [0]
+        for number, frame in self._running:
+            is_video = self.kind == "video"
+            stated = frame.time
+            if stated is None:  # as in raw streams
+                stated = number / (self._stream.average_rate or 25) if is_video else units[-1] / rate
+            moments.append(self._at(stated))
+            units.append(units[-1] + (1 if is_video else frame.samples))
+        return _Index(np.array(units), np.array(moments), None, np.zeros(1, np.int64), rate)
+
+    def _packets(self) -> "list[_Packet]":
+        """The packets that become frames, all of the file having been read."""
+        packets: list[_Packet] = []
+        end, begins = 0.0, None
         for packet in self._container.demux():
             at = packet.pts if packet.dts is None else packet.dts
-            if not packet.size or at is None:
-                found += [(None, False, 0)] if packet.size and packet.stream_index == stream.index else []
-                continue
-            end = max(end, self._at((at + (packet.duration or 0)) * packet.time_base))
-            if packet.stream_index == stream.index:
+            if at is not None:
+                end = max(end, self._at((at + (packet.duration or 0)) * packet.time_base))
+            if packet.size and packet.stream_index == self._stream.index:
                 begins = packet.pts if begins is None and packet.is_keyframe else begins
-                found += [] if packet.is_discard else [(packet.pts, packet.is_keyframe, packet.duration)]
+                if not packet.is_discard:  # as an edit list says
+                    packets.append(_Packet(packet.pts, packet.is_keyframe, packet.duration or 0))
         self._check_length(end)
-        rate = int(getattr(stream, "rate", 0) or 0) if self.kind == "audio" else 0
-        if self._tells_times(found):
-            # What is shown before the first frame that needs no other cannot be decoded, as in a recording that was cut.
-            found = [each for each in found if begins is None or each[0] >= begins]
-            order = np.argsort([pts for pts, _, _ in found], kind="stable")
-            pts, keys, sizes = (np.array(each, np.int64)[order] for each in zip(*found, strict=True))
-            if (np.diff(pts) > 0).all():
-                first = np.arange(len(pts) + 1) if self.kind == "video" else np.append(0, np.cumsum(sizes))
-                return _Index(first, pts * float(stream.time_base), pts, np.union1d(0, np.flatnonzero(keys)), rate)
-        self._open()
-        times, sizes = [], []
-        for number, frame in self._running:
-            lasts = 1 / float(self._stream.average_rate or 25) if self.kind == "video" else 0
-            times.append(self._at(frame.time if frame.time is not None else number * lasts))
-            sizes.append(1 if self.kind == "video" else frame.samples)
-        return _Index(
-            np.append(0, np.cumsum(sizes, dtype=np.int64)), np.array(times), None, np.zeros(1, np.int64), rate
-        )
+        if begins is None:
+            return packets
+        # What is shown before the first frame that needs no other cannot be decoded, as in a recording that was cut.
+        return [packet for packet in packets if packet.pts is None or packet.pts >= begins]
 
-    def _tells_times(self, packets: list[tuple[Any, ...]]) -> bool:
+    def _tells_times(self, packets: "list[_Packet]") -> bool:
         """Whether packets tell the frames that they become, and where decoding may begin."""
-        if not packets or any(pts is None for pts, _, _ in packets):
-            return False
         format, codec = self._container.format.name, self._stream.codec_context.name
         if self.kind == "video":
-            return format in _STATES_TIMES
-        exact = self._stream.time_base * self._stream.rate == 1 and all(size for _, _, size in packets)
+            return bool(packets) and format in _STATES_TIMES
+        exact = self._stream.time_base * self._stream.rate == 1 and all(packet.lasts for packet in packets)
         return exact and (format == "flac" or (format == "wav" and codec.startswith("pcm_")))
 
     def _check_length(self, end: float) -> None:
@@ -564,7 +581,7 @@ class _PyAv:
         found = {}
         while self._next <= wanted[-1]:
             self._at(self.index.times[self._next])
-            number, frame = next(self._running, (-1, None))
+            number, frame = next(self._running, _NO_FRAME)
             if number != self._next or frame.is_corrupt:
                 raise DataLossError(f"{self.path}: at {self._time:.3f} s: frame {self._next} is damaged or not there")
             self._next = number + 1
@@ -574,17 +591,20 @@ class _PyAv:
 
     def _seek(self, before: int) -> None:
         """Go to a frame from which on decoding may begin, or to one before it if what comes is not right."""
-        index, key = self.index, int(self.index.keys[before])
-        for place in range(before, max(before - 3, 0), -1) if index.pts is not None else ():
-            self._at(index.times[key])
+        pts, keys = self.index.pts, self.index.keys
+        key = int(keys[before])
+        for place in range(before, max(before - 3, 0), -1):
+            if pts is None:
+                break
+            self._at(self.index.times[key])
             try:
-                self._container.seek(int(index.pts[index.keys[place]]), stream=self._stream)
+                self._container.seek(int(pts[keys[place]]), stream=self._stream)
                 running = self._numbered(counting=False)
-                number, frame = next(running, (len(index.pts), None))
+                number, frame = next(running, _NO_FRAME)
                 if number > key:
                     continue
-                while number < key:  # frames that need those before the place where decoding began
-                    number, frame = next(running, (len(index.pts), None))
+                while 0 <= number < key:  # frames that need those before the place where decoding began
+                    number, frame = next(running, _NO_FRAME)
                 if number == key:
                     self._next, self._running = key, chain([(key, frame)], running)
                     return
@@ -594,15 +614,14 @@ class _PyAv:
 
     def _numbered(self, *, counting: bool) -> Iterator[tuple[int, Any]]:
         """The frames from here on with their numbers, those left out that the index does not have."""
+        pts = self.index.pts if "index" in self.__dict__ else None
         for count, frame in enumerate(self._container.decode(self._stream)):
-            pts = self.index.pts if "index" in self.__dict__ else None
-            if pts is None:
-                if counting:
-                    yield count, frame
-                continue
-            number = int(np.searchsorted(pts, frame.pts)) if frame.pts is not None else len(pts)
-            if number < len(pts) and pts[number] == frame.pts:
-                yield number, frame
+            if pts is not None and frame.pts is not None:
+                number = int(np.searchsorted(pts, frame.pts))
+                if number < len(pts) and pts[number] == frame.pts:
+                    yield number, frame
+            elif pts is None and counting:
+                yield count, frame
 
     @contextmanager
     def _naming_damage(self) -> Iterator[None]:
@@ -621,18 +640,19 @@ def _pixels(frame: Any, size: tuple[int, int] | None) -> np.ndarray[Any, Any]:
     if size is not None:
         height, width = size if turns % 2 == 0 else size[::-1]
         frame = frame.reformat(width=width, height=height, format="rgb24", interpolation="BILINEAR")
-    return np.rot90(frame.to_ndarray(format="rgb24"), turns)
+    pixels: np.ndarray[Any, Any] = np.rot90(frame.to_ndarray(format="rgb24"), turns)
+    return pixels
 
 
 def _sound(frame: Any) -> np.ndarray[Any, Any]:
     """Samples [n, channels] as float32."""
-    values = frame.to_ndarray()
+    values: np.ndarray[Any, Any] = frame.to_ndarray()
     values = values.T if frame.format.is_planar else values.reshape(frame.samples, -1)
     if values.dtype.kind == "f":
         return values.astype(np.float32)
     bits = 8 * values.dtype.itemsize
     middle = 128 if values.dtype.kind == "u" else 0
-    return ((values.astype(np.float64) - middle) / 2.0 ** (bits - 1)).astype(np.float32)
+    return np.asarray((values.astype(np.float64) - middle) / 2.0 ** (bits - 1), np.float32)
 
 
 class _TorchCodec:
@@ -653,16 +673,15 @@ class _TorchCodec:
             ) from error
         self.path, self._resize, self._lock = path, Resize, renewed(Lock())
         self._made: dict[Any, Any] = {}
-        self._make = lambda transforms: VideoDecoder(
-            local_path(path) or open_ranges(path), dimension_order="NHWC", device=device, transforms=transforms
-        )
+        source, options = local_path(path) or open_ranges(path), {"dimension_order": "NHWC", "device": device}
+        self._make: Any = partial(VideoDecoder, source, **options)
         with self._naming_damage():
             count = len(self._decoder(None))
         self.index = _Index(np.arange(count + 1), np.zeros(count), None, np.zeros(1, np.int64))
 
     def _decoder(self, size: tuple[int, int] | None) -> Any:
         if size not in self._made:
-            self._made = {size: self._make(None if size is None else [self._resize(size)])}
+            self._made = {size: self._make(transforms=None if size is None else [self._resize(size)])}
         return self._made[size]
 
     def take(self, wanted: Ints, later: int, size: tuple[int, int] | None) -> tuple[list[Any], np.ndarray[Any, Any]]:

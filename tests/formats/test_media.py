@@ -176,7 +176,7 @@ def test_the_last_window_is_left_out_or_padded(tmp_path: Path) -> None:
 
 def test_frames_are_scaled(tmp_path: Path) -> None:
     paths = [write_video(tmp_path / "a.mp4"), write_video(tmp_path / "b.mp4", size=(32, 16))]
-    made = di.data.VideoDataset(paths, 4, size=(8, 12)).batch(30)
+    made = di.data.VideoDataset(paths, 4, resize=(8, 12)).batch(30)
     assert made.element_spec["frames"].shape.as_list() == [None, 4, 8, 12, 3]
     (batch,) = made
     assert batch["frames"].shape == (24, 4, 8, 12, 3)
@@ -196,7 +196,7 @@ def test_a_size_that_changes_within_a_file(tmp_path: Path) -> None:
     ] * 2
     with pytest.raises(UnimplementedError, match=r"at 0\.160 s: the size of frames changes within a window; state one"):
         di.data.VideoDataset(path, 4).to_list()
-    assert len(di.data.VideoDataset(path, 4, size=(8, 8)).to_list()) == 3
+    assert len(di.data.VideoDataset(path, 4, resize=(8, 8)).to_list()) == 3
 
 
 def test_frames_that_an_edit_list_leaves_out(tmp_path: Path) -> None:
@@ -248,11 +248,11 @@ def test_frames_are_turned_as_players_show_them(tmp_path: Path) -> None:
     turned(path, [0, one, 0, -one, 0, 0, 0, 0, 1 << 30])  # a telephone held upright: a quarter, clockwise
     made = di.data.VideoDataset(path, 2)
     np.testing.assert_array_equal(made[0]["frames"], np.rot90(want[:2], -1, (1, 2)))
-    assert di.data.VideoDataset(path, 2, size=(20, 10))[0]["frames"].shape == (2, 20, 10, 3)
+    assert di.data.VideoDataset(path, 2, resize=(20, 10))[0]["frames"].shape == (2, 20, 10, 3)
 
 
 def test_all_laws_of_formats(tmp_path: Path) -> None:
-    video = Video(3, 2, tail="pad", size=(4, 4))
+    video = Video(3, 2, tail="pad", resize=(4, 4))
     check_format(
         video,
         lambda folder: [
@@ -329,7 +329,7 @@ def test_what_is_neither(tmp_path: Path) -> None:
     for options, says in (
         ({"tail": "wrap"}, "video: tail must be 'drop' or 'pad', got 'wrap'"),
         ({"stride": 0}, "video: stride must be more than 0, got 0"),
-        ({"size": (0, 5)}, "video: height must be more than 0, got 0"),
+        ({"resize": (0, 5)}, "video: height must be more than 0, got 0"),
     ):
         with pytest.raises(InvalidArgumentError, match=says):
             di.data.VideoDataset(path, **options)
@@ -471,7 +471,7 @@ def test_torchcodec_decodes_on_a_device(tmp_path: Path, monkeypatch: pytest.Monk
         np.testing.assert_array_equal(one["frames"], other["frames"])
         np.testing.assert_allclose(one["times"], other["times"])
     assert _Decoder.made == [(path, "cuda:1", None)]
-    next(iter(di.data.VideoDataset(path, 4, size=(16, 32), device="cuda:1")))
+    next(iter(di.data.VideoDataset(path, 4, resize=(16, 32), device="cuda:1")))
     assert _Decoder.made[1:] == [(path, "cuda:1", [("resize", (16, 32))])]
     (tmp_path / "b.mp4").write_bytes(b"")
     with pytest.raises(DataLossError, match=r"b\.mp4: damaged, cut short, or not video: no streams"):

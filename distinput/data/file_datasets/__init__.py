@@ -75,7 +75,7 @@ DATASETS = {
     "VideoDataset": Constructor(
         "video",
         Dataset[dict[str, Any]],
-        "filenames frames stride step tail size * device num_parallel_reads name on_error storage_options filesystem "
+        "filenames frames stride step tail resize * device num_parallel_reads name on_error storage_options filesystem "
         "partitioning",
     ),
 }

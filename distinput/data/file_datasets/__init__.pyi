@@ -139,7 +139,7 @@ class AudioDataset(Dataset[dict[str, Any]]):
 
     >>> import distinput as di
     >>> di.data.AudioDataset(["a.flac", "b.wav"], seconds=0.5).element_spec["samples"]
-    TensorSpec(shape=(None, None), dtype='float32')
+    TensorSpec(shape=(None, None), dtype=float32)
     """
 
     def __init__(
@@ -654,7 +654,7 @@ class VideoDataset(Dataset[dict[str, Any]]):
       step: frames from each frame of a window to the next one.
       tail: of the frames behind the last whole window: "drop" leaves them out; "pad" makes a window of them, and of a file
         that is shorter than a window, in which the last frame is repeated.
-      size: (height, width) to which frames are scaled; None: as they are. Files may then differ.
+      resize: (height, width) to which frames are scaled; None: as they are. Files may then differ.
       device: where torchcodec decodes, such as "cuda" or "cpu"; elements are in the memory of the host. None: PyAV decodes.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
       name: a label.
@@ -673,9 +673,9 @@ class VideoDataset(Dataset[dict[str, Any]]):
       UnimplementedError: the size of frames changes within a window.
 
     >>> import distinput as di
-    >>> videos = di.data.VideoDataset(["a.mp4", "b.mp4"], frames=8, step=2, size=(112, 112))
+    >>> videos = di.data.VideoDataset(["a.mp4", "b.mp4"], frames=8, step=2, resize=(112, 112))
     >>> videos.element_spec["frames"]
-    TensorSpec(shape=(8, 112, 112, 3), dtype='uint8')
+    TensorSpec(shape=(8, 112, 112, 3), dtype=uint8)
     """
 
     def __init__(
@@ -685,7 +685,7 @@ class VideoDataset(Dataset[dict[str, Any]]):
         stride: int | None = None,
         step: int = 1,
         tail: str = 'drop',
-        size: tuple[int, int] | None = None,
+        resize: tuple[int, int] | None = None,
         *,
         device: str | None = None,
         num_parallel_reads: int | None = None,
