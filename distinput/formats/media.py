@@ -30,7 +30,8 @@ __all__ = ["Audio", "Video"]
 
 _DECODERS = 32  # open at a time
 _KEPT_BYTES = 64 << 20
-_LACKING = 1.0  # seconds that a file may be shorter than it says
+_LACKING = 1.0  # seconds that a file may be shorter than it says, and the part of it that it may lack
+_LACKING_PART = 0.05
 _MOST_PIXELS = 1 << 26
 _STATES_DURATION = {"flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2"}
 """Containers whose headers say how long they are, as AVI and WAV do; others are measured by what is there."""
@@ -38,7 +39,6 @@ _STATES_DURATION = {"flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2"}
 _STATES_TIMES = {"matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2", "mpegts"}
 """Containers that say of each packet of video when its frame is shown. In others frames are counted from the first one on."""
 
-_TAILS = ("drop", "pad")
 _NO_FRAME: tuple[int, Any] = -1, None
 
 
@@ -85,9 +85,8 @@ class _Windows(CountedTable):
             except (DistinputError, OSError) as error:  # what comes before it is handed over first
                 damage = error
             if records:
-                most = rows_within(
-                    1, sum(value.nbytes for value in records[0].values() if value is not None), BLOCK_ROWS
-                )
+                nbytes = max(getattr(value, "nbytes", 0) for value in records[0].values())
+                most = rows_within(1, nbytes, BLOCK_ROWS)
                 row, given = row + len(records), given + len(records)
                 yield file.block_of(records), {"row": row}
             if damage is not None:
@@ -102,7 +101,7 @@ class _Windows(CountedTable):
         Raises:
           InvalidArgumentError: one is not right.
         """
-        if self.tail not in _TAILS:
+        if self.tail not in ("drop", "pad"):
             raise InvalidArgumentError(f"{self.name}: tail must be 'drop' or 'pad', got {self.tail!r}")
         for name, number in numbers.items():
             if not number > 0:
@@ -264,18 +263,18 @@ class _File:
 
     def __init__(self, format: Any, path: str, stamp: str) -> None:
         self.format, self.path, self.stamp = format, path, stamp
-        key = (self.kind, getattr(format, "device", None), path, stamp)
-        found = _KEPT.get(key)
-        if found is None:
-            found = self.decoder.index
-            _KEPT.put(key, found, found.nbytes)
-        self.index = found
+        self._version = self.kind, getattr(format, "device", None), path, stamp
+        index = _KEPT.get(self._version)
+        if index is None:
+            index = self.decoder.index
+            _KEPT.put(self._version, index, index.nbytes)
+        self.index = index
 
     @property
     def decoder(self) -> Any:
         """What decodes the file, which may have been closed since it was used last."""
         # A forked process shares the place in an open file with its parent, so it opens files of its own.
-        return _decoder(self.kind, getattr(self.format, "device", None), self.path, self.stamp, os.getpid())
+        return _decoder(*self._version, os.getpid())
 
     def windows(self, units: int, reach: int, apart: int) -> int:
         """How many windows there are.
@@ -312,14 +311,10 @@ class _File:
         if local_path(self.path) is not None:
             check_unchanged(self.path, self.stamp)
         spec = self.format.spec(None)
-        columns = []
-        for name, leaf in zip(sorted(records[0]) if records else (), spec.leaves, strict=bool(records)):
-            values = [record[name] for record in records]
-            columns.append(
-                column_of_arrays([value.item() for value in values] if name == "path" else values, leaf.dtype)
-            )
-        if not records:
-            columns = [column_of_arrays([], leaf.dtype) for leaf in spec.leaves]
+        columns = [
+            column_of_arrays([record[name] for record in records], leaf.dtype)
+            for name, leaf in zip(sorted(spec.nest), spec.leaves, strict=True)
+        ]
         return ColumnBlock(spec.structure, columns, len(records))
 
 
@@ -333,19 +328,18 @@ class _Frames(_File):
         return self.windows(self.index.units, self.format.reach, self.format.apart)
 
     def record(self, row: int) -> dict[str, Any]:
-        made, first = self.format, row * self.format.apart
-        numbers = first + made.step * np.arange(made.frames)
-        there = numbers < self.index.units
-        wanted = numbers[there]
-        frames, times = self.decoder.take(wanted, first + made.apart, made.resize)
+        options, first = self.format, row * self.format.apart
+        numbers = first + options.step * np.arange(options.frames)
+        mask = numbers < self.index.units
+        frames, times = self.decoder.take(numbers[mask], first + options.apart, options.resize)
         if len({frame.shape for frame in frames}) > 1:
             raise UnimplementedError(
                 f"{self.path}: at {times[0]:.3f} s: the size of frames changes within a window; state one with resize="
             )
-        frames += frames[-1:] * (made.frames - len(wanted))
-        found = {"frames": np.stack(frames), "path": np.array(self.path.encode(), object)}
-        found["times"] = np.append(times, np.repeat(times[-1:], made.frames - len(wanted)))
-        return found | ({"mask": there} if made.tail == "pad" else {})
+        lacking = options.frames - len(times)
+        pixels = np.stack(frames + frames[-1:] * lacking)
+        record = {"frames": pixels, "path": self.path.encode(), "times": np.append(times, [times[-1]] * lacking)}
+        return record | ({"mask": mask} if options.tail == "pad" else {})
 
 
 class _Samples(_File):
@@ -372,13 +366,13 @@ class _Samples(_File):
         later = int(np.searchsorted(index.first, first + apart, "right")) - 1
         parts, _ = self.decoder.take(np.arange(begin, end + 1), later, None)
         samples = np.concatenate(parts)[first - index.first[begin] :][: stop - first]
-        found = {
-            "path": np.array(self.path.encode(), object),
+        record = {
+            "path": self.path.encode(),
             "rate": np.int64(index.rate),
             "samples": np.concatenate([samples, np.zeros((reach - len(samples), samples.shape[1]), np.float32)]),
             "start": np.float64(index.times[begin] + (first - index.first[begin]) / index.rate),
         }
-        return found | ({"mask": np.arange(reach) < len(samples)} if self.format.tail == "pad" else {})
+        return record | ({"mask": np.arange(reach) < len(samples)} if self.format.tail == "pad" else {})
 
 
 # ----------------------------------------------------------------------------
@@ -512,9 +506,9 @@ class _PyAv:
         packets: list[_Packet] = []
         end, begins = 0.0, None
         for packet in self._container.demux():
-            at = packet.pts if packet.dts is None else packet.dts
-            if at is not None:
-                end = max(end, self._at((at + (packet.duration or 0)) * packet.time_base))
+            for at in (packet.pts, packet.dts):
+                if at is not None:
+                    end = max(end, self._at((at + (packet.duration or 0)) * packet.time_base))
             if packet.size and packet.stream_index == self._stream.index:
                 begins = packet.pts if begins is None and packet.is_keyframe else begins
                 if not packet.is_discard:  # as an edit list says
@@ -545,7 +539,8 @@ class _PyAv:
                 raise DataLossError(f"{self.path}: cut short: at {end:.3f} s it ends, {size - there} bytes too early")
         elif name in _STATES_DURATION and container.duration is not None:
             says = (container.duration + max(0, container.start_time or 0)) / self._av.time_base
-        if end + _LACKING < says:
+        rate = getattr(self._stream, "average_rate", None)  # packets do not always say how long they last
+        if end + min(_LACKING, _LACKING_PART * says) + (2 / float(rate) if rate else 0) < says:
             raise DataLossError(f"{self.path}: cut short: at {end:.3f} s it ends, and its header says {says:.3f} s")
 
     def _at(self, time: Any) -> float:

@@ -206,6 +206,7 @@ def test_frames_that_an_edit_list_leaves_out(tmp_path: Path) -> None:
     at = content.index(b"elst") + 16  # where in the file it begins to be shown, in units of 1/16000 s
     start = int.from_bytes(content[at : at + 4], "big") + 8 * 640
     content[at : at + 4] = start.to_bytes(4, "big")
+    content[at - 4 : at] = (32 * 40).to_bytes(4, "big")  # for so many milliseconds
     path.write_bytes(content)
     want, _ = whole_video(path)
     np.testing.assert_array_equal(want, whole[8:])
