@@ -32,6 +32,7 @@ _DECODERS = 32  # open at a time
 _KEPT_BYTES = 64 << 20
 _LACKING = 1.0  # seconds that a file may be shorter than it says, and the part of it that it may lack
 _LACKING_PART = 0.05
+_UNSTATED = 0.1  # seconds that the last packets may last without saying so
 _MOST_PIXELS = 1 << 26
 _STATES_DURATION = {"flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2"}
 """Containers whose headers say how long they are, as AVI and WAV do; others are measured by what is there."""
@@ -540,7 +541,7 @@ class _PyAv:
         elif name in _STATES_DURATION and container.duration is not None:
             says = (container.duration + max(0, container.start_time or 0)) / self._av.time_base
         rate = getattr(self._stream, "average_rate", None)  # packets do not always say how long they last
-        if end + min(_LACKING, _LACKING_PART * says) + (2 / float(rate) if rate else 0) < says:
+        if end + max(_UNSTATED, 2 / rate if rate else 0, min(_LACKING, _LACKING_PART * says)) < says:
             raise DataLossError(f"{self.path}: cut short: at {end:.3f} s it ends, and its header says {says:.3f} s")
 
     def _at(self, time: Any) -> float:
