@@ -574,14 +574,14 @@ class _PyAv:
         before = int(np.searchsorted(keys, wanted[0], "right")) - 1
         if not keys[before] <= self._next <= wanted[0]:
             self._seek(before)
-        found = {}
+        found, asked = {}, set(wanted)
         while self._next <= wanted[-1]:
             self._at(self.index.times[self._next])
             number, frame = next(self._running, _NO_FRAME)
             if number != self._next or frame.is_corrupt:
                 raise DataLossError(f"{self.path}: at {self._time:.3f} s: frame {self._next} is damaged or not there")
             self._next = number + 1
-            if number in wanted:
+            if number in asked:
                 found[number] = _pixels(frame, size) if self.kind == "video" else _sound(frame)
         return found
 
@@ -694,6 +694,8 @@ class _TorchCodec:
             try:
                 yield
             except (RuntimeError, ValueError, IndexError) as error:  # of the package
+                if "CUDA" in str(error):  # such as too little memory, which is no fault of the file
+                    raise
                 raise DataLossError(f"{self.path}: {where}damaged, cut short, or not video: {error}") from error
 
 

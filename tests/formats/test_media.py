@@ -451,6 +451,8 @@ class _Decoder:
         return len(self.frames)
 
     def get_frames_at(self, indices: list[int]) -> Any:
+        if self.made[-1][1] == "cuda:9":
+            raise RuntimeError("CUDA out of memory")
         return SimpleNamespace(
             data=_Tensor(self.frames[indices]), pts_seconds=_Tensor([self.times[i] for i in indices])
         )
@@ -474,6 +476,8 @@ def test_torchcodec_decodes_on_a_device(tmp_path: Path, monkeypatch: pytest.Monk
     assert _Decoder.made == [(path, "cuda:1", None)]
     next(iter(di.data.VideoDataset(path, 4, resize=(16, 32), device="cuda:1")))
     assert _Decoder.made[1:] == [(path, "cuda:1", [("resize", (16, 32))])]
+    with pytest.raises(RuntimeError, match="CUDA out of memory"):
+        di.data.VideoDataset(path, 4, device="cuda:9", on_error="skip").to_list()
     (tmp_path / "b.mp4").write_bytes(b"")
     with pytest.raises(DataLossError, match=r"b\.mp4: damaged, cut short, or not video: no streams"):
         len(di.data.VideoDataset(tmp_path / "b.mp4", device="cuda"))
