@@ -206,6 +206,7 @@ PURPOSES = {
     "tables": "pandas and polars",
     "tls": "encrypted connections of a Dask cluster, with certificates of its own",
     "torch": "engine for several processes; feeds of PyTorch",
+    "video": "decodes video and audio",
 }
 """What each extra is for."""
 

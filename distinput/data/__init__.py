@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from distinput.data.dataset import Dataset as Dataset
     from distinput.data.file_datasets import ArrayRecordDataset as ArrayRecordDataset
     from distinput.data.file_datasets import ArrowDataset as ArrowDataset
+    from distinput.data.file_datasets import AudioDataset as AudioDataset
     from distinput.data.file_datasets import FixedLengthRecordDataset as FixedLengthRecordDataset
     from distinput.data.file_datasets import JsonLinesDataset as JsonLinesDataset
     from distinput.data.file_datasets import LitDataDataset as LitDataDataset
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from distinput.data.file_datasets import ParquetDataset as ParquetDataset
     from distinput.data.file_datasets import TextLineDataset as TextLineDataset
     from distinput.data.file_datasets import TFRecordDataset as TFRecordDataset
+    from distinput.data.file_datasets import VideoDataset as VideoDataset
     from distinput.data.file_datasets.csv import CsvDataset as CsvDataset
     from distinput.data.file_datasets.reading import FileDataset as FileDataset
     from distinput.data.file_datasets.samples import ImageFolderDataset as ImageFolderDataset

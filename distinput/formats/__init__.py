@@ -24,6 +24,7 @@ FORMATS: Registry[OpenFormat] = Registry(
     {
         "array_record": "distinput.formats.array_record:ArrayRecords",
         "arrow": "distinput.formats.arrow_ipc:ArrowIpc",
+        "audio": "distinput.formats.media:Audio",
         "csv": "distinput.formats.csv:Csv",
         "csv_tuples": "distinput.formats.csv_tuples:CsvTuples",
         "elements": "distinput.formats.elements:Elements",
@@ -43,6 +44,7 @@ FORMATS: Registry[OpenFormat] = Registry(
         "tar": "distinput.formats.tar:TarSamples",
         "text": "distinput.formats.text:TextLines",
         "tfrecord": "distinput.formats.tfrecord:TFRecords",
+        "video": "distinput.formats.media:Video",
     },
 )
 """The formats by name; `register_format` adds one."""

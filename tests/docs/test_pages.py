@@ -25,6 +25,7 @@ NEEDS = {
     "docs/feeds/tables.md": ("duckdb", "pandas", "polars"),
     "docs/formats/images.md": ("PIL",),
     "docs/formats/table_versions.md": ("deltalake",),
+    "docs/formats/video.md": ("av",),
     "docs/preprocessing_on_machines.md": ("dask", "distributed"),
     "docs/storage.md": ("aiohttp",),
     "docs/tutorials/several_machines.md": ("torch",),

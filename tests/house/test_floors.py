@@ -84,6 +84,7 @@ ALLOWED: dict[tuple[str, str], str] = {
 # Packages from outside and the files that may import them; numpy and the standard library may be used everywhere.
 DOORS: dict[str, tuple[str, ...]] = {
     "array_record": ("distinput/formats/array_record.py",),
+    "av": ("distinput/formats/media.py",),
     "cloudpickle": (
         "distinput/run/segments.py",
         "distinput/run/processes.py",
@@ -164,6 +165,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "distinput/testing/judge/loaders/*",  # the loaders of others, to be judged
     ),
     "tensorflow": ("distinput/testing/judge/loaders/libraries.py",),  # to be judged; nothing else ever imports it
+    "torchcodec": ("distinput/formats/media.py",),
     "torchdata": ("distinput/testing/judge/loaders/*",),
     "webdataset": ("distinput/testing/judge/loaders/*",),
     "opentelemetry": ("distinput/reports/opentelemetry.py",),

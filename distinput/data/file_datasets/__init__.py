@@ -19,6 +19,11 @@ DATASETS = {
         "filenames columns num_parallel_reads nulls trusted "
         "* memory_map on_error storage_options filesystem schema valid partitioning",
     ),
+    "AudioDataset": Constructor(
+        "audio",
+        Dataset[dict[str, Any]],
+        "filenames seconds stride tail * num_parallel_reads name on_error storage_options filesystem partitioning",
+    ),
     "FixedLengthRecordDataset": Constructor(
         "fixed_length",
         Dataset[bytes],
@@ -66,6 +71,12 @@ DATASETS = {
         "text",
         Dataset[bytes],
         "filenames compression_type buffer_size num_parallel_reads name * index on_error storage_options filesystem",
+    ),
+    "VideoDataset": Constructor(
+        "video",
+        Dataset[dict[str, Any]],
+        "filenames frames stride step tail resize * device num_parallel_reads name on_error storage_options filesystem "
+        "partitioning",
     ),
 }
 """Each dataset that is made of a format. Those that take more than a format are classes: see the files beside this one."""

@@ -105,6 +105,58 @@ class ArrowDataset(Dataset[dict[str, Any]]):
         partitioning: Any = 'hive',
     ) -> None: ...
 
+class AudioDataset(Dataset[dict[str, Any]]):
+    """Windows of audio: dicts of samples, how many of them are a second, when the first is heard, and the path of the file.
+
+    `samples` is float32 [samples, channels] between -1 and 1, `rate` int64, `start` float64 in seconds, `path` bytes. With
+    `tail="pad"` there is also `mask`, bool [samples], false for those that only fill up a window. The samples are those that
+    decoding the whole file from its beginning gives, wherever reading begins. Nothing is resampled.
+
+    Windows are counted, and any of them is reached by its number, as those of videos. FLAC and WAV are read at once from any
+    place on. Others, such as MP3, are decoded once to count samples. Since their decoders remember what they heard, windows
+    that do not come in turn are decoded from the beginning of the file.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      seconds: in a window; it has the nearest number of samples.
+      stride: seconds from the beginning of a window to that of the next; None: as many as a window has.
+      tail: of the samples behind the last whole window: "drop" leaves them out; "pad" makes a window of them, and of a file
+        that is shorter than a window, which zeros fill up.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
+
+    Raises:
+      NotFoundError: a file is not there.
+      EngineMissing: the package `av` is not installed.
+      InvalidArgumentError: an option has an invalid value; or a file has no audio.
+      DataLossError: a file is damaged or cut short; the message says at what time.
+
+    >>> import distinput as di
+    >>> di.data.AudioDataset(["a.flac", "b.wav"], seconds=0.5).element_spec["samples"]
+    TensorSpec(shape=(None, None), dtype=float32)
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        seconds: float = 1.0,
+        stride: float | None = None,
+        tail: str = 'drop',
+        *,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+        partitioning: Any = 'hive',
+    ) -> None: ...
+
 class FixedLengthRecordDataset(Dataset[bytes]):
     """Records of `record_bytes` bytes each.
 
@@ -582,4 +634,64 @@ class TextLineDataset(Dataset[bytes]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+    ) -> None: ...
+
+class VideoDataset(Dataset[dict[str, Any]]):
+    """Windows of videos: dicts of the pixels of consecutive frames, when these are shown, and the path of the file.
+
+    `frames` is uint8 [frames, height, width, 3] in RGB, `times` float64 [frames] in seconds as the file says them, `path`
+    bytes. With `tail="pad"` there is also `mask`, bool [frames], false for frames that only fill up a window. The frames are
+    those that decoding the whole file from its beginning gives, wherever reading begins. They are turned as players turn them.
+
+    Windows are counted, and any of them is reached by its number: `global_shuffle` holds nothing in memory, shards and
+    restarts go straight to their place. To count them, a file is read once. It is not decoded if its container tells the times
+    of frames, as MP4, MOV, Matroska, WebM and MPEG-TS do. Others, such as AVI, are decoded from their beginning.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      frames: in a window.
+      stride: frames from the beginning of a window to that of the next; None: as many as a window reaches over.
+      step: frames from each frame of a window to the next one.
+      tail: of the frames behind the last whole window: "drop" leaves them out; "pad" makes a window of them, and of a file
+        that is shorter than a window, in which the last frame is repeated.
+      resize: (height, width) to which frames are scaled; None: as they are. Files may then differ.
+      device: where torchcodec decodes, such as "cuda" or "cpu"; elements are in the memory of the host. None: PyAV decodes.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
+
+    Raises:
+      NotFoundError: a file is not there.
+      EngineMissing: the package that decodes is not installed.
+      InvalidArgumentError: an option has an invalid value; or a file has no video.
+      DataLossError: a file is damaged or cut short; the message says at what time.
+      UnimplementedError: the size of frames changes within a window.
+
+    >>> import distinput as di
+    >>> videos = di.data.VideoDataset(["a.mp4", "b.mp4"], frames=8, step=2, resize=(112, 112))
+    >>> videos.element_spec["frames"]
+    TensorSpec(shape=(8, 112, 112, 3), dtype=uint8)
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        frames: int = 16,
+        stride: int | None = None,
+        step: int = 1,
+        tail: str = 'drop',
+        resize: tuple[int, int] | None = None,
+        *,
+        device: str | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+        partitioning: Any = 'hive',
     ) -> None: ...
