@@ -728,7 +728,7 @@ class Counted(Node):
     def start(self, epoch: int) -> State:
         return self.input.start(epoch)
 
-    def start_at(self, row: int, epoch: int) -> State:
+    def start_at(self, row: int, epoch: int) -> State | None:
         return {}
 
     def stream(self, state: State, run: Run) -> Stream:

@@ -2,7 +2,6 @@
 """Reaching elements by their positions: `dataset[3]`, its keys, and what other libraries call random access."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from operator import index
 from typing import Any, ClassVar, SupportsIndex
 
@@ -10,14 +9,12 @@ import numpy as np
 
 from distinput.columns.block import Block, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.names.words import shown
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import placed
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Counted, Node
 from distinput.run.run import Run
-from distinput.values.spec import Spec
 
 # ----------------------------------------------------------------------------
 # The keys of `dataset[key]` as positions.
@@ -157,7 +154,7 @@ def positions_in(node: Node) -> Positions:
 
 
 @dataclass(frozen=True, eq=False)
-class _Reached(Node):
+class _Reached(Counted):
     """The elements of the input, reached in whatever way is possible.
 
     Args:
@@ -166,29 +163,13 @@ class _Reached(Node):
     """
 
     random_access: ClassVar[bool] = True
-    input: Node
-    number: int
     streams: bool = False
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
-
-    @property
-    def cardinality(self) -> int:
-        return self.number
 
     def batch_sizes(self) -> BatchSizes | None:
         return self.input.batch_sizes()
 
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
     def start_at(self, row: int, epoch: int) -> State | None:
         return self.input.start_at(row, epoch)
-
-    def stream(self, state: State, run: Run) -> Stream:
-        return self.input.open(state, run)
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         if not len(rows):
