@@ -17,9 +17,7 @@ from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.claim import alike
-from distinput.functions.dataset_functions import (
-    next_made,
-)
+from distinput.functions.dataset_functions import next_made
 from distinput.ops.flat_map import MakesDatasets
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader, is_small

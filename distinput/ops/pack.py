@@ -212,10 +212,7 @@ class Pack(Node):
     def __post_init__(self) -> None:
         if at_least("pack", "length", self.length, 1) >= 1 << 31:
             raise InvalidArgumentError(f"pack: length must be below 2**31, got {self.length}")
-        for name, given, known in (
-            ("strategy", self.strategy, _STRATEGIES),
-            ("on_longer", self.on_longer, _LONGER),
-        ):
+        for name, given, known in (("strategy", self.strategy, _STRATEGIES), ("on_longer", self.on_longer, _LONGER)):
             if given not in known:
                 raise InvalidArgumentError(f"pack: {name} must be one of {', '.join(map(repr, known))}, got {given!r}")
         if self.window is not None:

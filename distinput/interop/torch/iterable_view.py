@@ -13,14 +13,7 @@ import torch.utils.data
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
-from distinput.interop.rank_steps import (
-    RankPosition,
-    RankSteps,
-    ShortSteps,
-    StepIterator,
-    StepMark,
-    empty_words,
-)
+from distinput.interop.rank_steps import RankPosition, RankSteps, ShortSteps, StepIterator, StepMark, empty_words
 from distinput.interop.torch.map_view import Convert, converter
 from distinput.interop.torch.mesh_place import MeshPlace, SequenceCut
 from distinput.interop.torch.readers import Ranks, SharedPasses, reader, starts_worker
