@@ -603,12 +603,9 @@ _INTERVAL = np.dtype([("months", np.int32), ("days", np.int32), ("nanoseconds", 
 
 
 def _parts_of_intervals(array: Any) -> dict[str, Any]:
-    raw = array.buffers()[1]
-    values = (
-        np.frombuffer(raw, _INTERVAL, len(array), array.offset * _INTERVAL.itemsize)
-        if len(array)
-        else np.empty(0, _INTERVAL)
-    )
+    values = np.empty(0, _INTERVAL)
+    if len(array):
+        values = np.frombuffer(array.buffers()[1], _INTERVAL, len(array), array.offset * _INTERVAL.itemsize)
     mask = _is_null(array)
     return {part: pa.array(values[part], mask=mask) for part in _INTERVAL.names or ()}
 

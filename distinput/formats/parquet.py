@@ -445,11 +445,10 @@ def null_paths_of(
             if size >= most_bytes:
                 break
             with reading(path, group):
-                batches = (
-                    reader.file.iter_batches(_ROWS_LOOKED_AT, row_groups=[group], columns=unclear)
-                    if reader.remote is None
-                    else reader.row_group(group, unclear).to_batches()
-                )
+                if reader.remote is None:
+                    batches = reader.file.iter_batches(_ROWS_LOOKED_AT, row_groups=[group], columns=unclear)
+                else:
+                    batches = reader.row_group(group, unclear).to_batches()
                 for batch in batches:
                     batch = checked_batch(path, f"row group {group}", batch)
                     found = list(dict.fromkeys([*found, *null_paths(batch, structs=structs, every=every)]))

@@ -136,10 +136,8 @@ class SpanFormat(Format):
                 row = piece.row + found.count
                 if found.count > over:
                     column = Strings(piece.data, starts[over:], sizes[over:])
-                    yield (
-                        ColumnBlock(LEAF, [column], found.count - over),
-                        self.after(piece.byte + found.after - piece.at, row),
-                    )
+                    block = ColumnBlock(LEAF, [column], found.count - over)
+                    yield block, self.after(piece.byte + found.after - piece.at, row)
                 over = max(0, over - found.count)
             check_reached(path, row, wanted["row"], "record")
 

@@ -304,11 +304,9 @@ class TextRecords(CutByBytes):
                     want, begin, data = want - count, begin + after, data[after:]
                     if not want:
                         behind = {"row": row + 1}
-                        return (
-                            behind
-                            if self.compression or "byte" not in at
-                            else {"byte": min(begin, source.offset), **behind}
-                        )
+                        if self.compression or "byte" not in at:
+                            return behind
+                        return {"byte": min(begin, source.offset), **behind}
         except (DistinputError, OSError):
             pass
         return None

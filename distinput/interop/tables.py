@@ -669,11 +669,9 @@ class _Fragment:
         return int(self._opened.count_rows())
 
     def block(self, rows: Ints) -> Block:
-        taken = (
-            self._opened.take(rows.tolist(), columns=self.table.stored)
-            if len(rows)
-            else self.table.schema.empty_table()
-        )
+        taken = self.table.schema.empty_table()
+        if len(rows):
+            taken = self._opened.take(rows.tolist(), columns=self.table.stored)
         (batch,) = taken.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], self.table.schema)]
         return self.table.reading.block(batch, self.table.spec_of(""), rows)
 

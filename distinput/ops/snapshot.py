@@ -547,11 +547,9 @@ class DiskCache(KeptOnDisk):
 
     @cached_property
     def directory(self) -> str:
-        return (
-            join_path(self.filename, Digest(8).add(self.pipeline, self.reached.word).word)
-            if self.shared
-            else self.filename
-        )
+        if not self.shared:
+            return self.filename
+        return join_path(self.filename, Digest(8).add(self.pipeline, self.reached.word).word)
 
     @property
     def most_bytes(self) -> int | None:
@@ -616,9 +614,8 @@ class Snapshot(KeptOnDisk):
     def _word(self) -> str:
         """The name of the folder: that of the pipeline, of `shard_func` and of the format of the files."""
         held = (self.reached.word,) if self.reached.word else ()
-        return (
-            Digest(8).add(self.pipeline, "" if self.shard_func is None else function_word(self.shard_func), *held).word
-        )
+        sharding = "" if self.shard_func is None else function_word(self.shard_func)
+        return Digest(8).add(self.pipeline, sharding, *held).word
 
     @property
     def codec(self) -> str | None:

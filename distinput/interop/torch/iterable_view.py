@@ -37,10 +37,8 @@ def position_in(state: Any, who: str) -> RankPosition:
     Raises:
       StateError: there is no position of a view in it.
     """
-    if (
-        not isinstance(state, dict)
-        or not {"_snapshot", "_dataset_state", "dataset_state", "fetcher_state"} & state.keys()
-    ):
+    of_loader = {"_snapshot", "_dataset_state", "dataset_state", "fetcher_state"}
+    if not isinstance(state, dict) or not of_loader & state.keys():
         return RankPosition.of(state, who)
     snapshot = state.get("_snapshot")
     if not isinstance(snapshot, dict):  # of a loader without workers
