@@ -11,7 +11,7 @@ from collections.abc import Collection
 from types import FunctionType
 from typing import TYPE_CHECKING
 
-from distinput.names.lazy import later, library
+from distinput.names.lazy import later
 
 # ----------------------------------------------------------------------------
 # Whether a folder is this user's own: what is cached in it is believed, or even executed.
@@ -103,7 +103,6 @@ else:
     cache = later("distinput.kernels.cache")  # whose a folder is, is looked at when a kernel is compiled
 
 
-hashlib = library("hashlib")  # for the files of kernels that are looked for
 CacheSlot = tuple[str, list[str]]
 """The prefix of a kernel's file names, which identifies its source, and the folders to search."""
 
@@ -135,6 +134,8 @@ def holds(name: str, folders: list[str]) -> bool:
 
 def _stamp(source: FunctionType, inlined: Collection[FunctionType]) -> str:
     """A hash of the source of a kernel and of all functions it calls; empty if the source cannot be read."""
+    from hashlib import sha256
+
     here = os.path.dirname(__file__)
     functions, files = [source], {os.path.join(here, name) for name in ("compiler.py", "machine.py")}
     for function in functions:
@@ -144,15 +145,17 @@ def _stamp(source: FunctionType, inlined: Collection[FunctionType]) -> str:
             if isinstance(each, FunctionType) and each in inlined and each not in functions:
                 functions.append(each)
     try:
-        return hashlib.sha256("".join(_digest(file) for file in sorted(files)).encode()).hexdigest()[:16]
+        return sha256("".join(_digest(file) for file in sorted(files)).encode()).hexdigest()[:16]
     except OSError:  # imported from an archive
         return ""
 
 
 @functools.cache
 def _digest(file: str) -> str:
+    from hashlib import sha256
+
     with open(file, "rb") as opened:
-        return hashlib.sha256(opened.read()).hexdigest()
+        return sha256(opened.read()).hexdigest()
 
 
 def _folders(beside: str) -> list[str]:

@@ -61,16 +61,15 @@ def _places(source: str) -> dict[str, tuple[str, str]]:
     imported, public = {}, {}
     # A line for each statement.
     for line in block.replace("\n        ", " ").replace("\n    )", "").replace("(", "").splitlines():
-        origin, of_module, names = line.strip().removeprefix("from ").partition(" import ")
+        origin, _, names = line.strip().removeprefix("from ").partition(" import ")
         for each in names.split(","):
             original, known, name = each.strip().partition(" as ")
             imported[original] = origin, original
             if known:
                 public[name] = origin, original
-        if not of_module:
-            name, is_set, original = line.strip().partition(" = ")
-            if is_set:
-                public[name] = imported[original]
+        name, is_set, original = line.strip().partition(" = ")
+        if is_set:
+            public[name] = imported[original]
     return public
 
 
