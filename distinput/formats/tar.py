@@ -103,11 +103,9 @@ def listed(names: Collection[str]) -> str:
 def name_at(data: Any, at: int) -> str:
     """The name of the member whose header is at `at`, in a message."""
     member = read_member(data, at)
-    name = (
-        member.key + b"." + member.extension
-        if member.status == tar.OK
-        else data[at : at + 100].tobytes().split(b"\0")[0]
-    )
+    name = data[at : at + 100].tobytes().split(b"\0")[0]
+    if member.status == tar.OK:
+        name = member.key + b"." + member.extension
     return repr(name.decode(errors="replace"))
 
 

@@ -347,11 +347,7 @@ class Lanes(Protocol):
 
 
 def in_order(
-    parts: Parts,
-    calling: Calling,
-    lanes: Lanes,
-    most: int | None = None,
-    enough: Callable[[], bool] = lambda: False,
+    parts: Parts, calling: Calling, lanes: Lanes, most: int | None = None, enough: Callable[[], bool] = lambda: False
 ) -> Results:
     """Results until the parts have ended, or `enough` returns true and those under way have come.
 

@@ -286,11 +286,10 @@ def _fixed(chunk: Any, feature: Any, name: str) -> Any:
     if values.null_count:
         raise InvalidArgumentError(f"{_WHO}: column {name!r} has nulls in an array; drop these rows")
     for size in reversed(feature.shape):
-        values = (
-            pa.LargeListArray.from_arrays(first, values)
-            if size is None
-            else pa.FixedSizeListArray.from_arrays(values, size)
-        )
+        if size is None:
+            values = pa.LargeListArray.from_arrays(first, values)
+        else:
+            values = pa.FixedSizeListArray.from_arrays(values, size)
     if len(values) != rows:
         raise InvalidArgumentError(f"{_WHO}: column {name!r} holds arrays that have not the shape {feature.shape}")
     return values

@@ -205,7 +205,8 @@ class OnError(SameElements):
         counter.dropped = counter.dropped_before + errors
         foreign = frozenset([id(step) for source in self.subject.inputs for step in walk(source)])
         first: list[str] = []
-        file = None if self.policy.quarantine is None else _file_of(self.policy)
+        path = self.policy.quarantine
+        file = None if path is None else Quarantine(path, self.policy.max_quarantined)
         behind: State | None = None  # an error that was left out since the last block
         for block, after in self.input.open(state["input"], run.skipping(foreign)):
             if type(block) is not Failure:
@@ -286,11 +287,6 @@ def _where(record: dict[str, Any]) -> str:
     return "" if record["file"] is None else f"{record['file']}, row {record['row']}: "
 
 
-def _file_of(policy: SkipErrors) -> Quarantine:
-    assert policy.quarantine is not None
-    return Quarantine(policy.quarantine, policy.max_quarantined)
-
-
 def guarded(step: Node, on_error: str | SkipErrors | None) -> Node:
     """A step that was added to a pipeline, without the elements for which it fails if it, or the pipeline, says so.
 
@@ -325,9 +321,9 @@ def everywhere(node: Node, on_error: str | SkipErrors) -> Node:
 
 
 def _by_options(step: Node, policy: SkipErrors | None) -> Node:
-    return (
-        step if policy is None else OnError(_with_on_error(step, policy), policy, by_options=True, origin=step.origin)
-    )
+    if policy is None:
+        return step
+    return OnError(_with_on_error(step, policy), policy, by_options=True, origin=step.origin)
 
 
 def _with_on_error(step: Node, policy: SkipErrors | None) -> Node:
