@@ -233,8 +233,9 @@ class MemberTable:
         ]
         return _of_key(
             found.key(index),
-            f"{found.path}: sample {row}, {key!r}, has no member {listed(absent)}; leave such samples out with missing='skip', "
-            f"give bytes to take its place with missing={{{absent[0]!r}: b''}}, or leave the member out of members=",
+            f"{found.path}: sample {row}, {key!r}, has no member {listed(absent)}; leave such samples out with missing='skip' "
+            f"of WebDataset, give bytes to take its place with missing={{{absent[0]!r}: b''}}, or leave the member out of "
+            "members=",
         )
 
     def _column(self, found: "_Found", name: str, text: str, rows: int) -> Column:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, ClassVar
 
-from distinput.columns.block import Failure, is_defect_within, trouble_of
+from distinput.columns.block import Failure, fault_of, trouble_of
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import (
@@ -141,6 +141,11 @@ def _short(value: Any) -> Any:
 
 _NEVER = (AbortedError, CancelledError, DeadlineExceededError, MemoryError, StateError, UnavailableError)
 """Errors of the machine, the network or the job: they say nothing about an element, so it must not be left out for them."""
+
+_FAULTS = {
+    "reader": "that is a defect of distinput itself; please report it",
+    "call": "of a function that does not take the components of an element as its arguments",
+}
 
 _LISTED = 3
 """Errors that are listed when there are too many."""
@@ -352,8 +357,9 @@ class IgnoreErrors(SameElements):
     elements end there. `stats()` tells how many elements were dropped, and the last error.
 
     AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
-    is wrong, so that every element would be dropped. So is an error of Python's own, such as IndexError, that a decoder or a
-    parser of this library raises within a function: it is a defect of the library, and says nothing of the element.
+    is wrong, so that every element would be dropped. So is the TypeError of a function that takes another number of arguments
+    than elements have components, and an error of Python's own, such as IndexError, that a decoder or a parser of this library
+    raises within a function: it is a defect of the library, and says nothing of the element.
 
     Shapes and order: unchanged. State: that of the input.
 
@@ -402,10 +408,8 @@ class IgnoreErrors(SameElements):
                 error = block.error
                 if is_mistake(error, self.also):
                     name = type(error).__name__
-                    if is_defect_within(error):
-                        error.add_note(
-                            "ignore_errors drops no error that is a defect of distinput itself; please report it"
-                        )
+                    if fault := fault_of(error):
+                        error.add_note(f"ignore_errors drops no error {_FAULTS[fault]}")
                     else:
                         error.add_note(f"ignore_errors drops no {name} unless it is told to: also={name}")
                     raise error
