@@ -4,7 +4,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from distinput.arrow.record_batches import Text, arrow_schema, record_batch
+import numpy as np
+
+from distinput.arrow.record_batches import Text, arrow_schema, nulls_of, record_batch
 from distinput.data.iterator import DatasetLike
 from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.plan.node import INFINITE
@@ -37,11 +39,20 @@ def arrow_table(dataset: DatasetLike, text: Text, who: str) -> Any:
 
 def pandas_frame(dataset: DatasetLike, text: Text) -> Any:
     """All elements as a pandas DataFrame."""
+    import pyarrow as pa
+
     table = arrow_table(dataset, text, "to_pandas")
     try:
-        return table.to_pandas()
+        import pandas as pd
     except ImportError as error:
         raise EngineMissing("to_pandas: pandas is not installed; `pip install 'distinput[tables]'`") from error
+    frame = table.to_pandas()
+    for name in set(nulls_of(table.schema)).intersection(table.schema.names):
+        kind = table.schema.field(name).type
+        if pa.types.is_integer(kind) or pa.types.is_boolean(kind):  # as floats, large numbers would be others
+            masked = pd.array(np.empty(0, kind.to_pandas_dtype())).dtype
+            frame[name] = masked.__from_arrow__(table[name])
+    return frame
 
 
 def polars_frame(dataset: DatasetLike, text: Text) -> Any:

@@ -14,7 +14,7 @@ from distinput.formats.example_encoding import encode_examples
 from distinput.formats.tfrecord import framed
 from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
-from distinput.writers.writer import CompressedWriter, ShardFile
+from distinput.writers.writer import CompressedWriter, ShardFile, refuse_nulls
 
 __all__ = ["TFRecordsWriter"]
 
@@ -39,6 +39,7 @@ class TFRecordsWriter(CompressedWriter):
     suffix: ClassVar[str] = ".tfrecord"
 
     def check(self, spec: Spec) -> None:
+        refuse_nulls("tfrecord", spec.structure)
         if spec.structure.is_leaf and spec.leaves[0] == TensorSpec((), STRING):
             return
         if spec.structure.kind != "dict" or not all(child.is_leaf for child in spec.structure.children):
