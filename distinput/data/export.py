@@ -4,9 +4,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from distinput.arrow.record_batches import Text, arrow_schema, nulls_of, record_batch
+from distinput.arrow.validity import zero_of
 from distinput.data.iterator import DatasetLike
 from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.plan.node import INFINITE
@@ -43,15 +42,14 @@ def pandas_frame(dataset: DatasetLike, text: Text) -> Any:
 
     table = arrow_table(dataset, text, "to_pandas")
     try:
-        import pandas as pd
+        frame = table.to_pandas()
     except ImportError as error:
         raise EngineMissing("to_pandas: pandas is not installed; `pip install 'distinput[tables]'`") from error
-    frame = table.to_pandas()
     for name in set(nulls_of(table.schema)).intersection(table.schema.names):
-        kind = table.schema.field(name).type
-        if pa.types.is_integer(kind) or pa.types.is_boolean(kind):  # as floats, large numbers would be others
-            masked = pd.array(np.empty(0, kind.to_pandas_dtype())).dtype
-            frame[name] = masked.__from_arrow__(table[name])
+        column = table[name]
+        if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):  # as floats, some would be others
+            whole = column.fill_null(zero_of(column.type)).to_pandas().convert_dtypes()
+            frame[name] = whole.mask(column.is_null().to_pandas())
     return frame
 
 
