@@ -77,8 +77,8 @@ def _check(array: Any) -> None:
     if array.null_count and array.null_count != len(array) - array.is_valid().true_count:
         raise ArrowDamageError(f"{array.null_count} nulls are said to be there, but there are others")
     if types.is_struct(kind):
-        for place in range(kind.num_fields):
-            _check(array.field(place))
+        for part in array.flatten():  # what is below a null is not looked at, and may be anything
+            _check(part)
     elif types.is_fixed_size_list(kind):
         _check(array.values)
     elif types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
@@ -633,17 +633,27 @@ def _missing(kind: Any) -> Any:
     return np.nan if dtype.kind == "f" else np.array("NaT", dtype)
 
 
+def replacement(column: str, fill: Any, kind: Any) -> Any:
+    """What users put in the place of nulls as a pyarrow Scalar of the type of the column.
+
+    Raises:
+      FillError: it is of another type, or would be another number.
+    """
+    what = f"column {column!r} is of type {kind}, and {fill!r} is not"
+    try:
+        made = pa.scalar(fill, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:  # pyarrow's, of a value of users
+        raise FillError(f"{what}: {error}") from None
+    if isinstance(fill, float | np.floating) and not pa.types.is_floating(kind) and made.as_py() != fill:
+        raise FillError(f"{what}: it would become {made.as_py()}")
+    return made
+
+
 def _filled(array: Any, place: _Place) -> Any:
     if place.fill is None:
         place.refuse(array)  # what is in no list may hold anything
         return array.fill_null(False) if types.is_boolean(array.type) else array
-    try:
-        fill = pa.scalar(place.fill, array.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:  # pyarrow's, of a value of users
-        raise FillError(
-            f"column {place.column!r} is of type {array.type}, and {place.fill!r} is not: {error}"
-        ) from None
-    return array.fill_null(fill)
+    return array.fill_null(replacement(place.column, place.fill, array.type))
 
 
 def _numbers(array: Any) -> Array:

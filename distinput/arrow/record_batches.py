@@ -189,13 +189,15 @@ def _type_of(structure: Structure, leaves: Any, name: str, text: bool, paths: li
         return _leaf_type(next(leaves), name, text)
     names, children = _fields(structure, f"column {name!r}")
     told = is_nullable(structure)
+    inside: list[str] = []
     by_name = {
-        key: _type_of(child, leaves, name if told else f"{name}.{key}", text, paths)
+        key: _type_of(child, leaves, name if told else f"{name}.{key}", text, inside)
         for key, child in zip(names, children, strict=True)
     }
-    if told and (depth := _depth(by_name["value"], by_name["valid"])) is not None:
-        paths.append(name + "[]" * depth)
-        return by_name["value"]
+    if told and (made := _told_type(by_name["value"], by_name["valid"], name, inside)) is not None:
+        kind, paths[len(paths) :] = made
+        return kind
+    paths += inside
     return pa.struct([(key, by_name[key]) for key in _in_order(structure, names)])
 
 
@@ -214,16 +216,81 @@ def _leaf_type(leaf: LeafSpec, name: str, text: bool) -> Any:
     return kind
 
 
-def _depth(value: Any, valid: Any) -> int | None:
-    """In how many lists the values are that a mark of this type is about; None: a struct keeps both."""
-    if _is_both(value):
-        return None  # `_array_of` could not tell it from the struct
-    depth = 0
-    while types.is_large_list(valid) or types.is_fixed_size_list(valid):
-        if not (types.is_large_list(value) or types.is_fixed_size_list(value)):
+def _told_type(value: Any, valid: Any, name: str, paths: list[str]) -> tuple[Any, list[str]] | None:
+    """The type of values that a mark of this type is about, and the paths of nulls with it; None: a struct keeps both.
+
+    A mark of items makes rows of a struct of lists, which alone may be null one by one.
+    """
+    if types.is_boolean(valid):
+        return None if _is_both(value) else (value, [*paths, name])  # `_array_of` could not tell it from the struct
+    if types.is_struct(value):
+        value = _rows_type(value, name, paths := list(paths))
+    if not (_is_list(value) and _is_list(valid)):
+        return None
+    made = _told_type(value.value_type, valid.value_type, name, paths)
+    if made is None:
+        return None
+    kind, paths = made
+    return _list_like(value, kind), [*paths[:-1], paths[-1] + "[]"]
+
+
+def _is_list(kind: Any) -> bool:
+    return kind is not None and bool(types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _list_like(kind: Any, items: Any) -> Any:
+    return pa.list_(items, kind.list_size) if pa.types.is_fixed_size_list(kind) else pa.large_list(items)
+
+
+def _rows_type(kind: Any, name: str, paths: list[str]) -> Any:
+    """Lists of structs in the place of a struct of lists; None if its lists cannot be equally long."""
+    fields, outer = [], None
+    for field in kind:
+        place, lists = f"{name}.{field.name}", field.type
+        if pa.types.is_struct(lists):
+            lists = _rows_type(lists, place, paths)
+        else:
+            paths[:] = [
+                path[:-2]
+                if path.startswith(place) and path.endswith("[]") and set(path[len(place) :]) == {"[", "]"}
+                else path
+                for path in paths
+            ]
+        if not _is_list(lists) or (outer is not None and _list_like(lists, pa.null()) != outer):
             return None
-        value, valid, depth = value.value_type, valid.value_type, depth + 1
-    return depth if types.is_boolean(valid) else None
+        outer = _list_like(lists, pa.null())
+        fields.append((field.name, lists.value_type))
+    return None if outer is None else _list_like(outer, pa.struct(fields))
+
+
+def _lists_type(kind: Any, structure: Structure) -> Any:
+    """The struct of lists of which `_rows_type` has made this type, where the structure is no leaf."""
+    if not _is_list(kind):
+        return kind
+    inner = _lists_type(kind.value_type, structure)
+    children = dict(zip(*_fields(structure, ""), strict=True))
+    fields = []
+    for field in inner:
+        child, lists = children[field.name], _list_like(kind, field.type)
+        whole = child.is_leaf or (is_nullable(child) and not _is_both(field.type))
+        fields.append((field.name, lists if whole else _lists_type(lists, child)))
+    return pa.struct(fields)
+
+
+def _rows_of(array: Any, name: str) -> Any:
+    """Lists of structs in the place of an array of structs of lists."""
+    parts = [
+        _rows_of(part, f"{name}.{field.name}") if pa.types.is_struct(field.type) else part
+        for field, part in zip(array.type, array.flatten(), strict=True)
+    ]
+    sizes = parts[0].value_lengths().cast("int64")
+    if any(not part.value_lengths().cast("int64").equals(sizes) for part in parts[1:]):
+        raise InvalidArgumentError(f"to_arrow: column {name!r}: its lists differ in length, so they are no rows")
+    items = pa.StructArray.from_arrays([part.flatten() for part in parts], [field.name for field in array.type])
+    if pa.types.is_fixed_size_list(parts[0].type):
+        return pa.FixedSizeListArray.from_arrays(items, parts[0].type.list_size)
+    offsets = np.append(0, np.cumsum(sizes.to_numpy(zero_copy_only=False)))
+    return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), items)
 
 
 def _is_both(kind: Any) -> bool:
@@ -248,7 +315,9 @@ def _array_of(structure: Structure, leaves: Any, kind: Any, name: str, size: int
         mark, child = structure.children
         assert mark.is_leaf  # of a type that says of each value whether it is there
         valid = column_to_arrow(next(leaves))
-        return _with_nulls(_array_of(child, leaves, kind, name, size), valid, name)
+        rows = not child.is_leaf and not is_nullable(child)
+        inner = _lists_type(kind, child) if rows else kind
+        return _with_nulls(_array_of(child, leaves, inner, name, size), valid, name)
     names, children = _fields(structure, f"column {name!r}")
     arrays = {
         key: _array_of(child, leaves, kind.field(key).type, f"{name}.{key}", size)
@@ -265,6 +334,8 @@ def _with_nulls(array: Any, valid: Any, name: str) -> Any:
         if valid.true_count == len(valid):
             return array
         return compute.if_else(valid, array, pa.scalar(None, array.type))
+    if types.is_struct(array.type):
+        array = _rows_of(array, name)
     items = array.flatten()
     if len(array) and not array.value_lengths().cast("int64").equals(valid.value_lengths().cast("int64")):
         raise InvalidArgumentError(

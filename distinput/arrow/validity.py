@@ -19,6 +19,7 @@ from distinput.arrow.arrow import (
     in_place,
     is_held,
     is_list,
+    replacement,
     with_offsets,
     without_rows,
 )
@@ -57,9 +58,10 @@ def as_marks(valid: Any) -> tuple[tuple[str, str], ...] | None:
     >>> as_marks({"x": "known"}), as_marks(["x", "s.a"]), as_marks(None), as_marks("x")
     ((('x', 'known'),), (('x', ''), ('s.a', '')), (), None)
     """
-    if valid is None or isinstance(valid, Mapping):
-        return tuple((valid or {}).items())
-    return tuple((path, "") for path in valid) if isinstance(valid, list | tuple) else None
+    if isinstance(valid, list | tuple):
+        valid = dict.fromkeys(valid, "")
+    marks = tuple((valid or {}).items()) if valid is None or isinstance(valid, Mapping) else None
+    return marks if marks is None or all(isinstance(word, str) for mark in marks for word in mark) else None
 
 
 def default_marks(paths: Iterable[str], schema: Any) -> tuple[tuple[str, str], ...]:
@@ -258,7 +260,7 @@ def _without_nulls(
         elif types.is_interval(kind):
             array = _zeros_at_nulls(array, array, False)
         elif value is not None:
-            array = array.fill_null(pa.scalar(value, kind))
+            array = array.fill_null(replacement(_owner(path), value, kind))
     return array, []
 
 
@@ -287,7 +289,7 @@ def _plain(array: Any) -> Any:
         return _plain(array.dictionary.take(array.indices))
     nulls = array.is_null() if array.null_count else None
     if types.is_struct(array.type) and array.type.num_fields:
-        parts = [_plain(array.field(place)) for place in range(array.type.num_fields)]
+        parts = [_plain(part) for part in array.flatten()]
         return pa.StructArray.from_arrays(parts, [field.name for field in array.type], mask=nulls)
     if types.is_fixed_size_list(array.type) and array.type.list_size:
         size = array.type.list_size

@@ -1504,6 +1504,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     def to_pandas(self, text: bool | Collection[str] = False) -> Any:
         """All elements as a pandas DataFrame, a row each; columns as for `to_arrow`.
 
+        A `Nullable` of whole numbers or truth values is of pandas' `Int64`, `boolean` and so on, where a null is `<NA>`.
+
         Args:
           text: columns whose byte strings are UTF-8 and become `str`; others are bytes.
 

@@ -4,7 +4,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from distinput.arrow.record_batches import Text, arrow_schema, record_batch
+from distinput.arrow.record_batches import Text, arrow_schema, nulls_of, record_batch
+from distinput.arrow.validity import zero_of
 from distinput.data.iterator import DatasetLike
 from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.plan.node import INFINITE
@@ -37,11 +38,19 @@ def arrow_table(dataset: DatasetLike, text: Text, who: str) -> Any:
 
 def pandas_frame(dataset: DatasetLike, text: Text) -> Any:
     """All elements as a pandas DataFrame."""
+    import pyarrow as pa
+
     table = arrow_table(dataset, text, "to_pandas")
     try:
-        return table.to_pandas()
+        frame = table.to_pandas()
     except ImportError as error:
         raise EngineMissing("to_pandas: pandas is not installed; `pip install 'distinput[tables]'`") from error
+    for name in set(nulls_of(table.schema)).intersection(table.schema.names):
+        column = table[name]
+        if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):  # as floats, some would be others
+            whole = column.fill_null(zero_of(column.type)).to_pandas().convert_dtypes()
+            frame[name] = whole.mask(column.is_null().to_pandas())
+    return frame
 
 
 def polars_frame(dataset: DatasetLike, text: Text) -> Any:

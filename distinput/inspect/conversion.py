@@ -17,6 +17,8 @@ from distinput.inspect.examples import declaration, features_of
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
 from distinput.ops.identity import AssertCardinality
+from distinput.values.nullable import Nullable
+from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec
 from distinput.writers.manifest import WrittenFiles
 
@@ -167,6 +169,10 @@ class _Casts:
 
 
 def _as_dtype(name: str, column: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(column, Nullable):
+        return Nullable(column, value=_as_dtype(name, column["value"], dtype))
+    if isinstance(column, RaggedTensor):
+        return column.with_flat_values(_as_dtype(name, column.flat_values, dtype))
     made = column.astype(dtype)
     changed = np.ravel(column)[np.ravel(made != column)]
     if dtype.kind in "iu" and len(changed):
@@ -181,15 +187,19 @@ def _cast(dataset: Dataset[Any], casts: Mapping[str, Any]) -> Dataset[Any]:
     spec = dataset.node.spec
     if spec.structure.kind != "dict":
         raise InvalidArgumentError("convert: records have no columns to cast")
-    leaves = dict(zip([str(key) for key in spec.structure.keys], spec.leaves, strict=True))
+    columns = {str(name): spec.nest[name] for name in spec.structure.keys}
     for name, dtype in casts.items():
-        if name not in leaves:
-            raise InvalidArgumentError(f"convert: there is no column {name!r}; the columns are {', '.join(leaves)}")
-        leaf = leaves[name]
+        if name not in columns:
+            raise InvalidArgumentError(f"convert: there is no column {name!r}; the columns are {', '.join(columns)}")
+        leaf = columns[name]["value"] if isinstance(columns[name], Nullable) else columns[name]
         if not isinstance(leaf, TensorSpec) or leaf.ragged_rank or leaf.dtype.kind not in "biuf":
             raise InvalidArgumentError(f"convert: only columns of numbers can be cast, and {name!r} is {leaf}")
-        if np.dtype(dtype).kind not in "iuf":
-            raise InvalidArgumentError(f"convert: columns are cast to integers or floats, got {dtype} for {name!r}")
+        try:
+            wanted = np.dtype(dtype).kind
+        except TypeError:
+            wanted = ""
+        if wanted not in ("i", "u", "f") or dtype is None:
+            raise InvalidArgumentError(f"convert: columns are cast to integers or floats, got {dtype!r} for {name!r}")
     return dataset.map_rows(_Casts(tuple((name, str(np.dtype(dtype))) for name, dtype in casts.items())))
 
 

@@ -18,6 +18,7 @@ from distinput.inspect.columns import times_of
 from distinput.inspect.files import Files, open_files
 from distinput.kernels.protobuf import MalformedError
 from distinput.url_secrets import without_secrets
+from distinput.values.nullable import Nullable
 
 # ----------------------------------------------------------------------------
 # What records of bytes are: `tf.train.Example` messages, `tf.train.SequenceExample` messages, or anything else.
@@ -231,11 +232,23 @@ def records_of(files: Files, path: str, records: str | None = None, most_rows: i
     decode = decoder(kind) if kind in KINDS else None
     for row, value in enumerate(_elements(files, path, most_rows)):
         try:
-            yield Record(printed, row, value if decode is None else decode(value))
+            yield Record(printed, row, _told(value) if decode is None else decode(value))
         except InvalidArgumentError as error:
             raise DataLossError(
                 f"{path}: record {row} is no {kind}: {error}; look at the bytes with records='bytes'"
             ) from None
+
+
+def _told(value: Any) -> Any:
+    """An element as a row of a table would be: None where a `Nullable` is none, also among the values of a list."""
+    if isinstance(value, Nullable):
+        valid, inside = value["valid"], _told(value["value"])
+        if not isinstance(valid, np.ndarray):
+            return inside if valid else None
+        if isinstance(inside, np.ndarray) and inside.shape == valid.shape and valid.ndim == 1:
+            return [item if there else None for item, there in zip(inside, valid, strict=True)]
+        return {"value": inside, "valid": valid}
+    return {name: _told(part) for name, part in value.items()} if type(value) is dict else value
 
 
 def _elements(files: Files, path: str, most_rows: int) -> Iterator[Any]:

@@ -59,11 +59,13 @@ class RowDicts:
       rank: dimensions of the first list in it where a single element is handed out; a batch has one more.
       form: of what is in it: "leaf"; "told", the form of the value, and the dimensions of the mark; or "dict" or "rows", and
         the forms of the parts by name.
+      cls: of the dict, if that is no plain one.
     """
 
     name: str
     rank: int
     form: Any
+    cls: type | None = None
 
     def __call__(self, items: dict[str, Any]) -> Any:
         first: Any = items
@@ -137,17 +139,19 @@ class _OfText(Restructured):
         spec, left, places = self.input.spec, dict.fromkeys(self.columns or ()), []
         leaves = enumerate(spec.leaves)
 
-        def walk(at: Structure, path: tuple[str, ...]) -> Structure:
+        def walk(at: Structure, names: Names) -> Structure:
             if at.kind == "leaf":
-                (place, leaf), name = next(leaves), ".".join(path)
-                if not isinstance(leaf, TensorSpec) or leaf.dtype != STRING or (self.columns and name not in left):
+                place, leaf = next(leaves)
+                name = next((name for name in names if name in left), None)
+                if not isinstance(leaf, TensorSpec) or leaf.dtype != STRING or (self.columns and name is None):
                     return at
-                left.pop(name, None)
+                if name is not None:
+                    del left[name]
                 places.append(place)
                 return replace(at, mapping=mapping)
-            return _with_children(at, path, walk)
+            return _with_children(at, names, walk)
 
-        made = walk(spec.structure, ())
+        made = walk(spec.structure, ("",))
         if left:
             raise InvalidArgumentError(
                 f"{self.op}: {next(iter(left))!r} is no component of text; elements are {spec.nest}"
@@ -298,13 +302,13 @@ class AsRows(Restructured):
         spec, left = self.input.spec, dict.fromkeys(self.columns)
         leaves = iter(spec.leaves)
 
-        def walk(at: Structure, path: tuple[str, ...]) -> Structure:
+        def walk(at: Structure, names: Names) -> Structure:
             if at.kind == "leaf":
                 next(leaves)
                 return at
-            name = ".".join(path)
-            if at.kind != "dict" or name not in left:
-                return _with_children(at, path, walk)
+            name = next((name for name in names if name in left), None)
+            if at.kind != "dict" or name is None:
+                return _with_children(at, names, walk)
             own = [next(leaves) for _ in range(at.num_leaves)]
             nest = at.build(own)
             lists = nest["value"] if is_nullable(at) else nest
@@ -314,48 +318,57 @@ class AsRows(Restructured):
             first = next(iter(lists.values()))
             while isinstance(first, dict):
                 first = next(iter(first.values()))
-            return replace(at, mapping=RowDicts(name, len(first.shape), _form_of(at, iter(own), path, left, 0)))
+            form = _form_of(at, iter(own), names, left, 0)
+            cls = getattr(at.mapping, "cls", None)
+            return replace(at, mapping=RowDicts(name, len(first.shape), form, cls))
 
-        made = walk(spec.structure, ())
+        made = walk(spec.structure, ("",))
         if left:
             raise InvalidArgumentError(f"as_rows: {next(iter(left))!r} is no dict of lists; elements are {spec.nest}")
         return replace(spec, structure=made)
 
 
 def _names(op: str, columns: Any) -> tuple[str, ...] | None:
-    if isinstance(columns, str | bytes):
+    if columns is None:
+        return None
+    if isinstance(columns, str | bytes) or not all(isinstance(name, str) for name in columns):
         raise InvalidArgumentError(f"{op}: columns must be a list of names, got {columns!r}")
-    return None if columns is None else tuple(columns)
+    return tuple(columns)
 
 
-def _with_children(
-    at: Structure, path: tuple[str, ...], walk: Callable[[Structure, tuple[str, ...]], Structure]
-) -> Structure:
+Names = tuple[str, ...]
+"""How columns may be called: a part of the value of a `Nullable` also as if it were a part of what is above."""
+
+
+def _names_below(at: Structure, key: Any, names: Names) -> Names:
+    below = tuple([f"{name}.{key}".removeprefix(".") for name in names])
+    return (*below, *names) if key == "value" and is_nullable(at) else below
+
+
+def _with_children(at: Structure, names: Names, walk: Callable[[Structure, Names], Structure]) -> Structure:
     keys = at.keys or range(len(at.children))
     pairs = zip(keys, at.children, strict=True)
-    return replace(at, children=tuple([walk(child, (*path, str(key))) for key, child in pairs]))
+    return replace(at, children=tuple([walk(child, _names_below(at, key, names)) for key, child in pairs]))
 
 
 def _form_of(
-    at: Structure, leaves: Iterator[Any], path: tuple[str, ...], left: dict[str, None], level: int, rows: bool = False
+    at: Structure, leaves: Iterator[Any], names: Names, left: dict[str, None], level: int, rows: bool = False
 ) -> Any:
     """What `RowDicts` makes of a part, whose lists are at this level: see `RowDicts._made`."""
-    name = ".".join(path)
-    rows = rows or name in left
     if at.kind == "leaf":
         next(leaves)
         return ("leaf",)
     own = [next(leaves) for _ in range(at.num_leaves)]
     again = iter(own)
-    left.pop(name, None)
+    named = [name for name in names if name in left]
+    rows = rows or bool(named)
+    for name in named:
+        del left[name]
     if is_nullable(at):
-        parts = {}
-        for key, child in zip(at.keys, at.children, strict=True):
-            inner = path if key == "value" else (*path, key)
-            parts[key] = _form_of(child, again, inner, left, level, rows and key == "value")
-        mark = own[0]
-        return ("told", parts["value"], len(mark.shape) - level)
+        next(again)
+        told = len(own[0].shape) - level  # a mark of items makes the rows itself
+        return ("told", _form_of(at.children[1], again, names, left, level + told, rows and not told), told)
     parts = {}
     for key, child in zip(at.keys, at.children, strict=True):
-        parts[key] = _form_of(child, again, (*path, str(key)), left, level + rows)
+        parts[key] = _form_of(child, again, _names_below(at, key, names), left, level + rows)
     return ("rows" if rows else "dict", tuple([(key, parts[key]) for key in at.order or at.keys]))

@@ -19,6 +19,7 @@ from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import OneForOne
 from distinput.plan.node import Needs
 from distinput.run.run import Run, note_element
+from distinput.values.nullable import Nullable
 from distinput.values.spec import Spec
 
 _UNITS = 1 << 40
@@ -123,12 +124,25 @@ class BalanceRows(OneForOne):
 
 def _named(given: str | Sequence[str], batch: Any) -> Any:
     """The numbers that components of a batch hold; [rows, names] where there are several names."""
-    names = [given] if isinstance(given, str) else given
-    for name in names:
-        if not isinstance(batch, dict) or name not in batch:
-            has = f"it has {', '.join(map(repr, batch))}" if isinstance(batch, dict) else "elements are no dicts"
-            raise InvalidArgumentError(f"InputOptions(balance_replicas): there is no component {name!r}; {has}")
-    return batch[names[0]] if len(names) == 1 else np.stack([batch[name] for name in names], 1)
+    found = [_component(batch, name, name) for name in ([given] if isinstance(given, str) else given)]
+    return found[0] if len(found) == 1 else np.stack(found, 1)
+
+
+def _component(part: Any, rest: str, name: str) -> Any:
+    """What is at a name, with dots in it for parts of inner dicts."""
+    who = "InputOptions(balance_replicas)"
+    keys = list(part) if isinstance(part, dict) else []
+    key = rest if rest in keys else next((key for key in keys if rest.startswith(f"{key}.")), None)
+    if key is None:
+        has = f"it has {', '.join(map(repr, keys))}" if isinstance(part, dict) else "elements are no dicts"
+        raise InvalidArgumentError(f"{who}: there is no component {name!r}; {has}")
+    if key != rest:
+        return _component(part[key], rest[len(key) + 1 :], name)
+    if isinstance(part[key], Nullable):
+        raise InvalidArgumentError(
+            f"{who}: component {name!r} may be null; name '{name}.value', which is 0 for nulls of tables"
+        )
+    return part[key]
 
 
 def _even_out(costs: Ints, owners: Ints, pieces: int) -> None:

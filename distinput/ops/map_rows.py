@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from distinput.arrow.adopt import owned
 from distinput.columns.block import Block, ColumnBlock, Failure, block_rows, of_all, sound_parts
-from distinput.columns.column import Column, Dense, Ints, Strings
+from distinput.columns.column import Column, Dense, Ints, StackError, Strings
 from distinput.columns.ragged import Arrays, Ragged, ragged_tensor, rows_column
 from distinput.columns.rows import Stream, passing_over, stackable
 from distinput.columns.state import State
@@ -196,7 +196,13 @@ class _Stacked(Node):
             if type(block) is Failure:
                 yield block, after
             elif block.size:  # rows that are not there cannot be put together
-                yield _stackable(block, self.input.spec).stack(block.size), after
+                try:
+                    many = _stackable(block, self.input.spec).stack(block.size)
+                except (
+                    StackError
+                ):  # the function is given a list of rows that differ in shape, and an array of a single one
+                    many = block.rows(0, 1).stack(1)
+                yield many, after
 
 
 def _stackable(block: Block, spec: Spec) -> Block:

@@ -82,10 +82,10 @@ class Select(Restructured):
         """
         parts: dict[Any, list[tuple[str, str]]] = {}
         for rest, name in wanted:
-            if not rest:  # all of it
+            if rest == "":  # all of it
                 return at, list(range(first, first + at.num_leaves))
             keys = at.keys if at.kind == "dict" else ()
-            key = rest if rest in keys else next((key for key in keys if rest.startswith(f"{key}.")), None)
+            key = rest if rest in keys else next((key for key in keys if f"{rest}".startswith(f"{key}.")), None)
             if key is None and is_nullable(at):
                 parts.setdefault("value", []).append((rest, name))
                 parts.setdefault("valid", []).append(("", name))
@@ -94,8 +94,8 @@ class Select(Restructured):
                     f"select: elements have no component {name!r}; they have {', '.join(map(str, keys or [str(at)]))}"
                 )
             else:
-                parts.setdefault(key, []).append((rest[len(key) + 1 :], name))
-        if at.mapping is not None and not is_nullable(at) and at.makes_anew:
+                parts.setdefault(key, []).append((f"{rest}"[len(f"{key}.") :], name))
+        if at.is_rows:
             raise InvalidArgumentError(
                 f"select: {wanted[0][1]!r} is a part of what as_rows makes; select it before as_rows"
             )

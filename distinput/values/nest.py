@@ -59,11 +59,15 @@ class Structure:
         """True for a plain tuple of leaves of which nothing else is made, at least one."""
         return self.kind == "tuple" and bool(self.children) and all(child.is_plain_leaf for child in self.children)
 
+    @property
+    def is_rows(self) -> bool:
+        """Whether a list of dicts is made of this dict of lists, by `as_rows`."""
+        return self.kind == "dict" and self.mapping is not None and not isinstance(self.mapping, _Mapping)
+
     @cached_property
     def makes_rows(self) -> bool:
-        """Whether a list of dicts is made of a dict of lists, by `as_rows`."""
-        own = self.kind == "dict" and self.mapping is not None and not isinstance(self.mapping, _Mapping)
-        return own or any(child.makes_rows for child in self.children)
+        """Whether a list of dicts is made of a dict of lists in it, by `as_rows`."""
+        return self.is_rows or any(child.makes_rows for child in self.children)
 
     @cached_property
     def makes_anew(self) -> bool:

@@ -17,7 +17,7 @@ from distinput.files.paths import local_path
 from distinput.files.sink import Sink
 from distinput.files.source import naming
 from distinput.values.spec import Spec, TensorSpec
-from distinput.writers.writer import ShardFile, Writer
+from distinput.writers.writer import ShardFile, Writer, refuse_nulls
 
 _CHUNK = 1 << 20
 
@@ -35,6 +35,7 @@ class NpyWriter(Writer):
     suffix: ClassVar[str] = ".npy"
 
     def check(self, spec: Spec) -> None:
+        refuse_nulls("npy", spec.structure)
         leaf = spec.leaves[0] if spec.structure.is_leaf else None
         if (
             not isinstance(leaf, TensorSpec)

@@ -14,7 +14,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
-from distinput.writers.writer import CompressedWriter, ShardFile
+from distinput.writers.writer import CompressedWriter, ShardFile, refuse_nulls
 
 _KEY = "__key__"
 _URL = "__url__"
@@ -48,6 +48,7 @@ class TarWriter(CompressedWriter):
         return {"when_empty": members} | super().reading(spec)
 
     def check(self, spec: Spec) -> None:
+        refuse_nulls("tar", spec.structure)
         keys = spec.structure.keys
         if spec.structure.kind != "dict" or not all(child.is_leaf for child in spec.structure.children):
             raise InvalidArgumentError(

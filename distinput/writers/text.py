@@ -9,7 +9,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
-from distinput.writers.writer import CompressedWriter, ShardFile
+from distinput.writers.writer import CompressedWriter, ShardFile, refuse_nulls
 
 
 @dataclass(frozen=True, init=False)
@@ -29,6 +29,7 @@ class TextWriter(CompressedWriter):
     suffix: ClassVar[str] = ".txt"
 
     def check(self, spec: Spec) -> None:
+        refuse_nulls("text", spec.structure)
         if not spec.structure.is_leaf or spec.leaves[0] != TensorSpec((), STRING):
             raise InvalidArgumentError(
                 f"write: a line of text is one byte string, got elements like {spec.nest}; map them to one, or write another "

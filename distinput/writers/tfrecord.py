@@ -14,7 +14,7 @@ from distinput.formats.example_encoding import encode_examples
 from distinput.formats.tfrecord import framed
 from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
-from distinput.writers.writer import CompressedWriter, ShardFile
+from distinput.writers.writer import CompressedWriter, ShardFile, refuse_nulls
 
 _EXACT = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool", "float16", "float32")
 """Numbers that the int64 and float32 lists of an Example hold exactly."""
@@ -37,6 +37,7 @@ class TFRecordsWriter(CompressedWriter):
     suffix: ClassVar[str] = ".tfrecord"
 
     def check(self, spec: Spec) -> None:
+        refuse_nulls("tfrecord", spec.structure)
         if spec.structure.is_leaf and spec.leaves[0] == TensorSpec((), STRING):
             return
         if spec.structure.kind != "dict" or not all(child.is_leaf for child in spec.structure.children):

@@ -116,16 +116,28 @@ def column_paths(writer: str, structure: Structure, *, nulls: bool = False) -> l
         return ["value"]
     for child, path in zip(structure.children, structure.keys or range(len(structure.children)), strict=True):
         if not child.is_leaf and not (nulls and is_nullable(child) and child.num_leaves == 2):
-            if is_nullable(child):
-                raise InvalidArgumentError(
-                    f"write: {writer} has no place for the nulls of {component(f'[{path!r}]')}; give the reader "
-                    f"nulls={{{path!r}: value}}, or write Parquet or Arrow files"
-                )
+            refuse_nulls(writer, structure)
             raise InvalidArgumentError(
                 f"write: {writer} takes elements of one level, and {component(f'[{path!r}]')} has more below it; map them to a "
                 "flat dict"
             )
     return [str(key) for key in structure.keys] or [str(place) for place in range(len(structure.children))]
+
+
+def refuse_nulls(writer: str, structure: Structure) -> None:
+    """Refuse elements that are a `Nullable`, or have one among their parts.
+
+    Raises:
+      InvalidArgumentError: they are.
+    """
+    parts = dict(zip(structure.keys or range(len(structure.children)), structure.children, strict=True))
+    found = [key for key, child in parts.items() if is_nullable(child)]
+    if found or is_nullable(structure):
+        what, name = (component(f"[{found[0]!r}]"), found[0]) if found else ("the elements", "x")
+        raise InvalidArgumentError(
+            f"write: {writer} has no place for the nulls of {what}; give the reader nulls={{{name!r}: value}} (convert "
+            f"--null {name}=value), or write Parquet or Arrow files"
+        )
 
 
 def whole_file_codec(compression: str | None) -> str | None:

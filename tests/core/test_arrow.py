@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import distinput as di
 from distinput.arrow.arrow import (
     ArrowDamageError,
     FillError,
@@ -249,6 +250,15 @@ def test_dictionaries_have_nulls_among_indices_and_entries(index: Any) -> None:
     with pytest.raises(NullsError) as caught:
         to_column(array, "x")
     assert (caught.value.row, caught.value.count) == (1, 2)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_null_struct_may_hold_indices_of_a_dictionary_without_entries(deep: bool) -> None:
+    kind = pa.struct([("x", pa.dictionary(pa.int8(), pa.string())), ("y", pa.int8())])
+    array = pa.array([[None], None], pa.list_(kind)) if deep else pa.array([None, None], kind)
+    ds = di.data.Dataset.from_arrow(pa.table({"a": array}))
+    assert ds.to_arrow()["a"].to_pylist() == array.to_pylist()
+    assert ds.global_shuffle(seed=1).to_arrow()["a"].null_count == array.null_count
 
 
 def test_fields_of_structs_have_replacements_of_their_own() -> None:

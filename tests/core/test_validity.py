@@ -427,3 +427,36 @@ def test_nulls_of_odd_types_are_told_in_place(array: Any, expected: list[Any], t
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     assert di.data.ArrowDataset(path).to_arrow()["x"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("value, why", [(1.5, "it would become 1"), ("x", "Could not convert"), (2**70, "too large")])
+@pytest.mark.parametrize("valid", [None, ["x"]])
+def test_what_replaces_nulls_is_a_value_of_the_column(value: Any, why: str, valid: Any, tmp_path: Path) -> None:
+    table = pa.table({"x": pa.array([1, None]), "l": pa.array([[1, None], []])})
+    pq.write_table(table, str(tmp_path / "a.parquet"))
+    (tmp_path / "a.csv").write_text("x,y\n1,1\n,2\n")
+    (tmp_path / "a.jsonl").write_text('{"x":1}\n{"x":null}\n')
+    made: list[Any] = [
+        lambda nulls: Dataset.from_arrow(table.select(["x"]), nulls=nulls, valid=valid),
+        lambda nulls: di.data.ParquetDataset(str(tmp_path / "a.parquet"), columns=["x"], nulls=nulls, valid=valid),
+    ]
+    if valid is None:
+        made.append(lambda nulls: di.data.CsvDataset(str(tmp_path / "a.csv"), columns=["x"], nulls=nulls))
+        made.append(lambda nulls: di.data.JsonLinesDataset(str(tmp_path / "a.jsonl"), nulls=nulls))
+    for make in made:
+        with pytest.raises(di.errors.InvalidArgumentError, match=f"nulls: column 'x' is of type int64, and .*{why}"):
+            make({"x": value}).to_list()
+        assert [row["x"]["value"] if valid else row["x"] for row in make({"x": 2.0}).to_list()] == [1, 2]
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"column 'l' is of type int64, and 0\.5 is not"):
+        Dataset.from_arrow(table, nulls={"x": 0, "l": 0.5}).to_list()
+
+
+@pytest.mark.parametrize("valid", [[5], {"x": 5}, {5: "x"}])
+def test_names_of_marks_are_text(valid: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1, None]}), str(tmp_path / "a.parquet"))
+    for make in (
+        lambda: Dataset.from_arrow(pa.table({"x": [1, None]}), valid=valid),
+        lambda: di.data.ParquetDataset(str(tmp_path / "a.parquet"), valid=valid),
+    ):
+        with pytest.raises(di.errors.InvalidArgumentError, match=r"valid must be a dict .* or a list of columns, got"):
+            make().to_list()

@@ -55,6 +55,15 @@ def test_frames() -> None:
         assert Dataset.from_arrow(back).to_list() == small().to_list()
 
 
+def test_frames_keep_numbers_beside_nulls() -> None:
+    table = pa.table({"x": [2**62 + 1, None], "b": [None, True], "u": pa.array([7, 8], pa.uint8()), "k": [1, 2]})
+    frame = di.data.Dataset.from_arrow(table, valid=["x", "b", "u"]).to_pandas()
+    assert [str(kind) for kind in frame.dtypes] == ["Int64", "boolean", "UInt8", "int64"]
+    assert int(frame["x"][0]) == 2**62 + 1
+    assert frame.isna().to_numpy().tolist() == [[False, True, False, False], [True, False, False, False]]
+    assert di.data.Dataset.from_arrow(frame).to_arrow().to_pylist() == table.to_pylist()
+
+
 @pytest.mark.parametrize("name", ["to_arrow", "to_pandas", "to_polars"])
 def test_an_infinite_dataset_is_refused_but_as_a_stream(name: str) -> None:
     endless = small().repeat()

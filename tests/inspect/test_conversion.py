@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,9 +73,42 @@ def test_columns_are_cast(tmp_path: Path) -> None:
         ({"x": "int64"}, "column 'x' has 0.1, which is no int64"),
         ({"y": "int64"}, "there is no column 'y'; the columns are n, x"),
         ({"n": "S3"}, "cast to integers or floats"),
+        ({"n": "none"}, "cast to integers or floats, got 'none' for 'n'"),
     ]:
         with pytest.raises(InvalidArgumentError, match=said):
             convert(str(tmp_path / "a.csv"), str(tmp_path / "c"), "arrow", casts=casts)
+
+
+def test_columns_are_cast_beside_others_of_any_kind(tmp_path: Path) -> None:
+    table = pa.table({"x": [1.5, None], "i": [300, None], "s": [{"a": 1}, {"a": None}], "l": [[1], [2, 3]]})
+    pq.write_table(table, str(tmp_path / "a.parquet"))
+    casts = {"x": "float32", "i": "int16", "l": "float32"}
+    convert(str(tmp_path / "a.parquet"), str(tmp_path / "b"), "parquet", casts=casts)
+    made = pq.read_table(str(tmp_path / "b" / "part-00000.parquet"))
+    assert [str(made.schema.field(name).type) for name in "xi"] == ["float", "int16"]
+    assert str(made.schema.field("l").type.value_type) == "float"
+    assert made.drop_columns(["x"]).to_pylist() == table.drop_columns(["x"]).to_pylist()
+    for casts, said in [({"s": "int8"}, "only columns of numbers"), ({"i": "int8"}, "column 'i' has 300")]:
+        with pytest.raises(InvalidArgumentError, match=said):
+            convert(str(tmp_path / "a.parquet"), str(tmp_path / "c"), "parquet", casts=casts)
+
+
+@pytest.mark.parametrize("to", ["tfrecord", "text", "npy", "tar"])
+def test_nulls_are_refused_where_they_have_no_place(to: str, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"i": [300, None]}), str(tmp_path / "a.parquet"))
+    for value in (None, "i") if to != "tar" else (None,):
+        with pytest.raises(InvalidArgumentError, match=f"{to} has no place for the nulls of .* --null .=value"):
+            convert(str(tmp_path / "a.parquet"), str(tmp_path / "b"), to, value=value)
+
+
+def test_elements_are_compared_and_shown_with_their_nulls(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"i": [1, None], "l": [[1, None], None], "n": [1, 2]}), str(tmp_path / "a.parquet"))
+    convert(str(tmp_path / "a.parquet"), str(tmp_path / "b"), "elements")
+    assert [record.value for record in head(str(tmp_path / "b"))] == [
+        {"i": 1, "l": [1, None], "n": 1},
+        {"i": None, "l": None, "n": 2},
+    ]
+    assert first_difference(open_files(str(tmp_path / "b")), open_files(str(tmp_path / "a.parquet"))) is None
 
 
 def test_arrays_come_back(tmp_path: Path) -> None:
@@ -188,5 +222,5 @@ def test_nulls_of_all_files_stay_nulls_between_tables(tmp_path: Path) -> None:
     assert names == ["x.valid", "x.value", "f"]
     convert(str(tmp_path / "1.parquet"), str(tmp_path / "csv"), "csv")
     assert (tmp_path / "csv" / "part-00000.csv").read_text() == '"x","f"\n1,\n,nan\n'
-    with pytest.raises(di.errors.InvalidArgumentError, match="a TFRecord is bytes, or a dict of features"):
+    with pytest.raises(di.errors.InvalidArgumentError, match="tfrecord has no place for the nulls"):
         convert(str(tmp_path / "1.parquet"), str(tmp_path / "tfrecord"), "tfrecord")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -35,6 +36,16 @@ NESTED = {
     "k": pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int64(), 2)),
     "w": pa.array([[0, None], [2, 3], [None, None]], pa.list_(pa.timestamp("ms"), 2)),
     "j": pa.array([[0, None], [2, 3], [None, None]], pa.list_(pa.int8(), 2)),
+    "o": pa.array([[{"a": 1, "t": [1, None]}, None, {"a": None, "t": None}], None, []]),
+    "oo": pa.array([[[{"a": 1}, None], None], None, [[], [{"a": None}]]]),
+    "p": pa.array(
+        [
+            [{"s": {"a": 1}, "q": [{"c": 1, "l": [[1], None]}, None], "f": 0.5}, None],
+            None,
+            [{"s": None, "q": None, "f": None}, {"s": {"a": None}, "q": [{"c": None, "l": None}], "f": 1.5}],
+        ]
+    ),
+    "r": pa.array([[{"a": 1}, None], [None, {"a": None}], [None, None]], pa.list_(pa.struct([("a", pa.int64())]), 2)),
 }
 
 
@@ -53,12 +64,14 @@ def _same(a: Any, b: Any) -> None:
     assert isinstance(b, Nullable) == isinstance(a, Nullable)
     if isinstance(b, Nullable):
         _same(a["valid"], b["valid"])
-        if np.ndim(b["valid"]) or b["valid"]:
+        if isinstance(b["valid"], list) or b["valid"]:
             _same(a["value"], b["value"])
     elif isinstance(b, dict):
         assert list(a) == list(b)
         for key in b:
             _same(a[key], b[key])
+    elif isinstance(b, list):
+        same(a, b)
     else:
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
@@ -107,6 +120,35 @@ def test_nulls_come_back(name: str, format: str, tmp_path: Path) -> None:
         for key, value in want.items():
             if value is None:
                 assert row[key] in ((None, "") if format == "csv" else (None,))
+
+
+@pytest.mark.parametrize("name", ["o", "oo", "p", "r"])
+def test_null_items_of_lists_of_objects_are_null_again(name: str) -> None:
+    table = pa.table({name: NESTED[name]})
+    ds = Dataset.from_arrow(table)
+    found = ds.ragged_batch(2).unbatch().to_arrow()
+    rows = json.loads(json.dumps(found.to_pylist()).replace("NaN", "null"))
+    assert rows == table.to_pylist()
+    assert pa.types.is_struct(_innermost(found.schema.field(name).type))
+    same(Dataset.from_arrow(found).to_list(), ds.to_list())
+    missing = ds.filter(pc.field(name).is_null()).to_list()
+    assert len(missing) == table[name].null_count
+
+
+def _innermost(kind: Any) -> Any:
+    return _innermost(kind.value_type) if hasattr(kind, "value_type") else kind
+
+
+def test_lists_of_a_struct_that_differ_in_length_are_no_rows() -> None:
+    def made(i: Any) -> dict[str, Any]:
+        return {"o": Nullable(value={"a": [1, 2], "b": [3] * int(i)}, valid=[True, True])}
+
+    lists = di.TensorSpec([None], "int32")
+    spec = {"o": Nullable(value={"a": lists, "b": lists}, valid=di.TensorSpec([None], bool))}
+    ds = Dataset.range(2, 4).map(made, output_signature=spec)
+    assert ds.take(1).to_arrow().to_pylist() == [{"o": [{"a": 1, "b": 3}, {"a": 2, "b": 3}]}]
+    with pytest.raises(InvalidArgumentError, match="column 'o': its lists differ in length, so they are no rows"):
+        ds.to_arrow()
 
 
 def test_text_alone_is_refused_by_csv(tmp_path: Path) -> None:

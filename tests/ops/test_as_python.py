@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import distinput as di
@@ -108,6 +109,39 @@ def test_lists_of_several_lengths_are_no_rows() -> None:
     same = di.data.Dataset.from_tensor_slices({"s": {"a": [[1, 2]]}}).as_rows(["s"])
     with pytest.raises(InvalidArgumentError, match=r"select: 's.a' is a part of what as_rows makes"):
         same.select(["s.a"]).to_list()
+
+
+NULLS = [
+    {"o": [{"r": "u", "s": {"n": 1}, "q": [{"c": 1}, None]}, None], "t": "a", "st": {"m": [{"b": "x"}], "k": 1}},
+    {"o": None, "t": None, "st": None},
+    {"o": [None, {"r": None, "s": None, "q": None}], "t": "", "st": {"m": None, "k": None}},
+    {"o": [{"r": "v", "s": {"n": None}, "q": [{"c": None}]}], "t": "é", "st": {"m": [None, {"b": None}], "k": 2}},
+]
+
+
+def test_rows_have_none_where_objects_of_a_list_are_null() -> None:
+    ds = di.data.Dataset.from_arrow(pa.Table.from_pylist(NULLS))
+    rows = ds.as_rows(["o", "o.q", "st.m"]).as_text()
+    for found, wanted in zip(rows, NULLS, strict=True):
+        assert found["o"] == wanted["o"]
+        if wanted["st"]:
+            assert found["st"]["value"]["m"] == wanted["st"]["m"]
+    assert [row["o"] for row in ds.select(["o"]).as_rows(["o", "o.q"]).as_text()] == [row["o"] for row in NULLS]
+    assert rows.select(["o", "t"]).to_arrow(text=["t"]).to_pylist()[1:3:2] == [{"o": None, "t": None}]
+    assert [row is None for row in rows.to_arrow()["o"].to_pylist()] == [False, True, False, False]
+    (batch,) = rows.select(["o"]).ragged_batch(4)
+    assert batch["o"] == [row["o"] for row in NULLS]
+
+
+def test_names_look_through_values_that_may_be_null() -> None:
+    ds = di.data.Dataset.from_arrow(pa.Table.from_pylist(NULLS))
+    for name in ("t", "t.value"):
+        assert [row["t"]["value"] for row in ds.as_text([name])] == ["a", "", "", "é"]
+    assert ds.as_uint8(["t"]).to_list()[3]["t"]["value"] == [195, 169]
+    assert ds.as_rows(["st.value.m"]).as_text(["st.m.b"]).to_list()[0]["st"]["value"]["m"] == [{"b": "x"}]
+    for call in (ds.as_text, ds.as_rows, ds.as_uint8):
+        with pytest.raises(InvalidArgumentError, match=r"columns must be a list of names, got \[5\]"):
+            call([5])
 
 
 def _numbers(value: Any) -> Any:

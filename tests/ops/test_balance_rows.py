@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import distinput as di
@@ -173,3 +174,14 @@ def test_costs_of_a_named_component_are_those_of_a_function_of_it() -> None:
     assert found[0] == found[1]
     with pytest.raises(InvalidArgumentError, match="there is no component 'm'; it has 'n'"):
         list(strategy.experimental_distribute_dataset(ds, InputOptions(balance_replicas="m")))
+
+
+def test_names_may_be_of_inner_dicts_and_of_what_may_be_null() -> None:
+    costs = [9, None, 1, 9]
+    ds = di.data.Dataset.from_arrow(pa.table({"n": costs, "m": [{"a": cost or 0} for cost in costs]})).batch(4)
+    strategy = mirrored(2)
+    for name in ("m.a", "n.value", ["m.a", "n.value"]):
+        (step,) = strategy.experimental_distribute_dataset(ds, InputOptions(balance_replicas=name))
+        assert sorted(int(part["m"]["a"].sum()) for part in strategy.experimental_local_results(step)) == [9, 10]
+    with pytest.raises(InvalidArgumentError, match=r"component 'n' may be null; name 'n\.value'"):
+        list(strategy.experimental_distribute_dataset(ds, InputOptions(balance_replicas="n")))

@@ -92,3 +92,10 @@ def test_a_restart_behind_an_error_knows_what_is_returned_by_the_elements_withou
     iterator = iter(make())
     assert next(iterator) == 12
     assert make().restore(iterator.state()).__next__() == 6
+
+
+def test_the_spec_is_found_where_rows_differ_in_several_dimensions() -> None:
+    rows = di.data.Dataset.from_tensor_slices(di.RaggedTensor.from_list([[1], [], [2, 3]])).padded_batch(1)
+    sums = rows.map_rows(lambda many: np.array([float(each.sum()) for each in many]))
+    assert sums.element_spec == di.TensorSpec([], "float64")
+    assert sums.batch(3).to_list() == [[1.0, 0.0, 5.0]]

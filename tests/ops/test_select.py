@@ -34,6 +34,7 @@ def test_it_keeps_the_laws() -> None:
         (ROWS, "x", InvalidArgumentError, "columns must be a list of names, got 'x'"),
         (ROWS, [], InvalidArgumentError, "at least one name, each once"),
         (ROWS, ["x", "x"], InvalidArgumentError, "at least one name, each once"),
+        (ROWS, [5], InvalidArgumentError, "elements have no component 5"),
         (di.data.Dataset.range(3), ["x"], TypeError, "elements must be dicts, got TensorSpec"),
     ],
 )
@@ -53,6 +54,10 @@ def test_parts_of_inner_dicts_are_chosen_by_names_with_dots() -> None:
     for wrong, there in (("n.c", "a, b"), ("x.c", "."), ("n.b.c", ".")):
         with pytest.raises(InvalidArgumentError, match=f"no component '{wrong}'; they have {there}"):
             ROWS.select([wrong])
+
+
+def test_keys_may_be_numbers() -> None:
+    assert di.data.Dataset.from_tensor_slices({0: [1], 5: [2]}).select([0]).to_list() == [{0: 1}]
 
 
 def test_parts_of_columns_that_tell_nulls_keep_their_marks() -> None:

@@ -42,9 +42,10 @@ class InputOptions:
         `experimental_distribute_dataset`.
       balance_replicas: a function from a global batch to a number for each row, such as its tokens, or to several, [rows,
         modules], such as tokens of text and of images; the components of a tuple are its arguments. Or the name of a component
-        that holds the numbers, or a list of names, one for each module. The rows of the batch are dealt to the replicas so that
-        the costs of each module are even, and the numbers of rows differ by at most one. Every row is still in the same step,
-        once. Implies `balanced_split`: every worker reads all global batches. Only for `experimental_distribute_dataset`.
+        that holds the numbers ("outer.inner" in an inner dict), or a list of names, one for each module. The rows of the batch
+        are dealt to the replicas so that the costs of each module are even, and the numbers of rows differ by at most one.
+        Every row is still in the same step, once. Implies `balanced_split`: every worker reads all global batches. Only for
+        `experimental_distribute_dataset`.
 
     Raises:
       TypeError: an unknown name; `balance_replicas` is neither a function nor names.

@@ -2,6 +2,7 @@
 """`IterableView`: a dataset for PyTorch's DataLoader, divided among ranks and loader workers."""
 
 import os
+import pickle
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
@@ -160,6 +161,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         self._latest = ViewIterator(self, steps, worker, self._iterated)
         self._iterated += 1
         if worker is not None:
+            self._check_sendable()
             if not worker.number and worker.count > 1 and not steps.divides:
                 warnings.warn(
                     f"each of the {worker.count} workers of this DataLoader reads everything, since its own steps of this "
@@ -170,6 +172,20 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
                 )
             self._latest.begin()  # at once, as all workers of the DataLoader do
         return self._latest
+
+    def _check_sendable(self) -> None:
+        """Refuse steps that a loader worker cannot send: PyTorch drops them, and the program would wait for ever.
+
+        Raises:
+          TypeError: the class of a nest cannot be pickled.
+        """
+        try:
+            pickle.dumps(self._dataset.node.spec.structure)
+        except Exception as error:  # noqa: BLE001 - classes may raise anything
+            raise TypeError(
+                f"{_WHO}: loader workers send steps by pickle, and these cannot be sent: {error}; define the class of a "
+                "namedtuple, dataclass or mapping at the top of a module, or use num_workers=0"
+            ) from None
 
     def _begin(self, iterator: "ViewIterator", loaded: RankPosition | None) -> tuple[RankPosition, int]:
         """Where an iterator begins, and which pass over the view it is, counted from 1.

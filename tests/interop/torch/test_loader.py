@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Loader` without loader workers; those with real ones are in test_recipes.py."""
+"""`Loader`, mostly without loader workers; more of them are in test_recipes.py."""
 
 import json
+from collections import namedtuple
 from typing import Any
 
 import pytest
@@ -101,3 +102,11 @@ def test_the_length_of_its_dataset_is_the_number_of_records() -> None:
         len(Loader(Dataset.range(5).filter(lambda x: x > 2).batch(2)).dataset)
     with pytest.raises(TypeError, match="the number of records is infinite"):
         len(Loader(Dataset.range(5).batch(2).repeat()).dataset)
+
+
+def test_steps_that_a_worker_cannot_send_are_refused() -> None:
+    Pair = namedtuple("Pair", "a b")  # noqa: PYI024 - of a function, so that no other process finds it
+    ds = di.data.Dataset.range(4).map(lambda i: Pair(i, i)).batch(2)
+    assert [step.a.tolist() for step in Loader(ds)] == [[0, 1], [2, 3]]
+    with pytest.raises(TypeError, match=r"loader workers send steps by pickle, and these cannot be sent: .*Pair"):
+        list(Loader(ds, num_workers=1))
