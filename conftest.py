@@ -21,9 +21,9 @@ if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", "")
 # Packages that distinput works without. `make test` installs them, but for LitData, Ray and TensorFlow; `make test-core` none.
 # fmt: off
 _OPTIONAL = [
-    "PIL", "accelerate", "aiohttp", "array_record", "av", "cloudpickle", "cryptography", "dask", "datasets",
-    "deltalake", "distributed", "duckdb", "flask_cors", "flax", "google_crc32c", "grain", "jax", "keras", "lance", "lightning",
-    "litdata", "loky", "ml_dtypes", "moto", "mpi4py", "obstore", "opentelemetry", "orbax", "pandas", "polars", "pyiceberg",
+    "PIL", "accelerate", "aiohttp", "array_record", "av", "cloudpickle", "cryptography", "dask", "datasets", "deltalake",
+    "distributed", "duckdb", "flask_cors", "flax", "google_crc32c", "grain", "jax", "keras", "lance", "lightning", "litdata",
+    "loky", "megatron", "ml_dtypes", "moto", "mpi4py", "obstore", "opentelemetry", "orbax", "pandas", "polars", "pyiceberg",
     "ray", "rich", "simplejpeg", "tensorflow", "torch", "torchdata", "tqdm", "transformers", "webdataset", "z3", "zensical",
 ]
 # fmt: on

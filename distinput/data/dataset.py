@@ -1576,8 +1576,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         Args:
           directory: the folder, local or a URL; it may hold other files.
-          format: "arrow", "csv", "jsonl", "npy", "parquet", "tar", "text", "tfrecord", or "elements", which holds every
-            structure and dtype.
+          format: "arrow", "csv", "jsonl", "megatron", "npy", "parquet", "tar", "text", "tfrecord", or "elements", which holds
+            every structure and dtype.
           shards: so many files. If the elements are counted, each holds a range of them, else they take turns.
           shard_bytes: begin a new file at so many bytes; 256 MiB if nothing is said.
           shard_rows: so many elements a file.

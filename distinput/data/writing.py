@@ -39,7 +39,7 @@ from distinput.values.spec import Spec
 from distinput.values.spec_json import spec_json
 from distinput.writers import WRITERS
 from distinput.writers.elements import ElementsWriter, codec_of
-from distinput.writers.manifest import MANIFEST, Journal, WrittenFile, WrittenFiles, read_written
+from distinput.writers.manifest import MANIFEST, Journal, WrittenFile, WrittenFiles, read_written, with_beside
 from distinput.writers.open_file import Cut, KeptFiles, OpenFile, Pieces, file_numbers
 from distinput.writers.stage import Stage, WriteJob, merging, parts_of, publish, remove_data, tidy
 from distinput.writers.writer import Writer
@@ -316,15 +316,15 @@ class Writing:
             stage.clear()
             return None
         if old is not None and old.run == journal.run:  # it was published, but the writer did not come to tidy up
-            remove_data(stage.directory, set(journal.replaces) - {file.name for file in old.files})
+            remove_data(stage.directory, set(journal.replaces) - {file.name for file in with_beside(old.files)})
             stage.clear()
             return None
         same = (journal.key, journal.reached) == (self.key, self.reached)
         same = same and difference(self.dataset.node, journal.pipeline) is None
         if same and all(map(stage.has, journal.files)):
             return journal
-        kept = {file.name for file in old.files} if old is not None else set()
-        for file in journal.files if journal.done else ():
+        kept = {file.name for file in with_beside(old.files)} if old is not None else set()
+        for file in with_beside(journal.files) if journal.done else ():
             if file.name not in kept:
                 remove_file(join_path(stage.directory, file.name))
         stage.clear()
@@ -345,7 +345,9 @@ class Writing:
             self._check_names()
             stage.run = request.job.run or stage.run
             journal = Journal(self.key, stage.run, pipeline=self.pipeline, reached=self.reached, order=order)
-            journal = replace(journal, replaces=tuple([file.name for file in self.old.files] if self.old else ()))
+            journal = replace(
+                journal, replaces=tuple([file.name for file in with_beside(self.old.files if self.old else ())])
+            )
             block_pass = BlockPass(self.dataset)
         stage.run = journal.run
         per_file: list[int] = []
@@ -422,10 +424,11 @@ class Writing:
     def _check_names(self) -> None:
         """Refuse a folder with files that would be overwritten, or taken for files of the dataset."""
         request = self.request
-        known = {file.name for file in self.old.files} if self.old is not None else set()
+        known = {file.name for file in with_beside(self.old.files)} if self.old is not None else set()
         start = request.job.prefix(request.prefix) + "-"
+        endings = (request.writer.ending, request.writer.beside or request.writer.ending)
         for name in names_in(request.directory):
-            if name.startswith(start) and name.endswith(request.writer.ending) and name not in known:
+            if name.startswith(start) and name.endswith(endings) and name not in known:
                 raise FailedPreconditionError(
                     f"{request.who}: {join_path(request.directory, name)} is there already, and no {MANIFEST} names it; remove "
                     "it, or give another prefix= or an empty folder"

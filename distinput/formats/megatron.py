@@ -2,7 +2,7 @@
 """Indexed datasets of Megatron: tokens in a file `.bin`, and beside it an index `.idx` of sequences and documents."""
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ from distinput.values.spec import Spec, TensorSpec
 
 _MAGIC = b"MMIDIDX\0\0"
 _VERSION = 1
-_CODES: dict[str, int] = {
+DTYPES: dict[str, int] = {
     "uint8": 1,
     "int8": 2,
     "int16": 3,
@@ -196,7 +196,7 @@ def _parsed(path: str, beside: str, stamp: str, documents: bool, multimodal: boo
     _, version, code, sequences, entries = _HEAD.unpack_from(content)
     if version != _VERSION:
         raise UnimplementedError(f"{beside}: is of version {version}, and only version {_VERSION} is known")
-    names = {number: name for name, number in _CODES.items()}
+    names = {number: name for name, number in DTYPES.items()}
     if code not in names:
         raise _damaged(beside, f"byte 17: {code} stands for no dtype; known are {', '.join(map(str, names))}")
     dtype = np.dtype(names[code])
@@ -294,8 +294,8 @@ def write_megatron(
     if not path.endswith(_DATA):
         raise InvalidArgumentError(f"write_megatron: the name of the tokens must end in {_DATA}, got {path!r}")
     kind = np.dtype(dtype)
-    if kind.name not in _CODES:
-        raise InvalidArgumentError(f"write_megatron: dtype must be one of {', '.join(_CODES)}, got {kind.name}")
+    if kind.name not in DTYPES:
+        raise InvalidArgumentError(f"write_megatron: dtype must be one of {', '.join(DTYPES)}, got {kind.name}")
     sizes: list[int] = []
     modes: list[int] = []
     bounds = [0]
@@ -303,7 +303,7 @@ def write_megatron(
         for element in sequences:
             for given in element if documents else (element,):
                 sequence, mode = given if multimodal else (given, 0)
-                found = _as_tokens(len(sizes), sequence, kind)
+                found = as_tokens(f"write_megatron: sequence {len(sizes)}", sequence, kind)
                 if not -128 <= mode <= 127 or mode != int(mode):
                     raise InvalidArgumentError(
                         f"write_megatron: sequence {len(sizes)}: its mode must be an int8, got {mode}"
@@ -312,42 +312,48 @@ def write_megatron(
                 sizes.append(len(found))
                 modes.append(int(mode))
             bounds.append(len(sizes))
-        counts = np.array(sizes, np.int64)
-        index.write(_HEAD.pack(_MAGIC, _VERSION, _CODES[kind.name], len(sizes), len(bounds)))
-        index.write(counts.astype("<i4").tobytes())
-        index.write(((np.cumsum(counts) - counts) * kind.itemsize).astype("<i8").tobytes())
-        index.write(np.array(bounds, "<i8").tobytes())
-        if multimodal:
-            index.write(np.array(modes, np.int8).tobytes())
+        index.write(index_bytes(kind, np.array(sizes, np.int64), np.array(bounds), modes if multimodal else None))
         # An older index must never stand beside these tokens, not even if this process ends here.
         remove_file(index.path)
         tokens.close()
     return len(sizes)
 
 
-def _as_tokens(number: int, sequence: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def index_bytes(dtype: np.dtype[Any], sizes: Ints, bounds: Ints, modes: Sequence[int] | None = None) -> bytes:
+    """An index of sequences that lie one after the other.
+
+    Args:
+      dtype: of the tokens.
+      sizes: [n] tokens in each sequence.
+      bounds: [documents + 1] the sequences where documents begin and end.
+      modes: of the sequences; None: they have none.
+    """
+    head = _HEAD.pack(_MAGIC, _VERSION, DTYPES[dtype.name], len(sizes), len(bounds))
+    starts = (np.cumsum(sizes) - sizes) * dtype.itemsize
+    parts = (sizes.astype("<i4"), starts.astype("<i8"), bounds.astype("<i8"), np.array(modes or [], np.int8))
+    return head + b"".join(part.tobytes() for part in parts)
+
+
+def as_tokens(which: str, sequence: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """A sequence as it is stored.
 
     Args:
-      number: of the sequence.
+      which: sequence it is, for messages.
       sequence: an array [length].
       dtype: of the tokens.
     """
     array = np.asarray(sequence)
     if array.ndim != 1 or (len(array) and array.dtype.kind not in "iuf"):
         raise InvalidArgumentError(
-            f"write_megatron: sequence {number} must be an array of numbers [length], got {array.dtype}{list(array.shape)}"
+            f"{which} must be an array of numbers [length], got {array.dtype}{list(array.shape)}"
         )
     if len(array) > np.iinfo(np.int32).max:
         raise InvalidArgumentError(
-            f"write_megatron: sequence {number} has {len(array)} tokens, and an index counts to {np.iinfo(np.int32).max}; "
-            "divide it"
+            f"{which} has {len(array)} tokens, and an index counts to {np.iinfo(np.int32).max}; divide it"
         )
     with np.errstate(invalid="ignore", over="ignore"):
         cast = array.astype(dtype.newbyteorder("<"))
     wrong = (cast != array) & ~((cast != cast) & (array != array))
     if wrong.any():
-        raise InvalidArgumentError(
-            f"write_megatron: sequence {number} holds {array[wrong][0]}, which is no {dtype.name}; say dtype="
-        )
+        raise InvalidArgumentError(f"{which} holds {array[wrong][0]}, which is no {dtype.name}; say dtype=")
     return cast

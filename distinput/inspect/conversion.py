@@ -25,7 +25,7 @@ from distinput.writers.manifest import WrittenFiles
 _WITH_NULLS = ("arrow", "csv", "jsonl", "parquet")
 """Formats that hold nulls."""
 
-_OF_ONE_VALUE = ("npy", "text")
+_OF_ONE_VALUE = ("megatron", "npy", "text")
 """Formats whose elements have no parts."""
 
 
@@ -69,8 +69,8 @@ def convert(
       records: what records of bytes are: "example", "sequence_example" or "bytes"; None: the first ones are looked at.
       scan: how many messages of the first file to decode, to find their features; what only later ones have is left out.
         None: all of all files.
-      value: the column that becomes the record itself, for text, npy and TFRecord files of bytes; for text and npy, the only
-        one there is if None.
+      value: the column that becomes the record itself, for text, npy, megatron and TFRecord files of bytes; without it the
+        only one there is, if the format is one of the first three.
       casts: dtypes of columns to change, such as `{"x": "float32"}`: numbers in text are float64, which no Example holds.
         Floats are rounded; an integer that does not fit is an error.
       progress: is told how many records are written, again and again.

@@ -21,6 +21,7 @@ WRITERS: "Registry[OpenWriter]" = Registry(
         "csv": "distinput.writers.csv:CsvWriter",
         "elements": "distinput.writers.elements:ElementsWriter",
         "jsonl": "distinput.writers.jsonl:JsonlWriter",
+        "megatron": "distinput.writers.tokens:MegatronWriter",
         "npy": "distinput.writers.npy:NpyWriter",
         "parquet": "distinput.writers.parquet:ParquetWriter",
         "tar": "distinput.writers.tar:TarWriter",

@@ -4,7 +4,8 @@
 import json
 import os
 import re
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,16 @@ from distinput.url_secrets import printed_without_secrets
 from distinput.values.spec_json import MalformedJson, items_of, json_value, member
 from distinput.writers import WRITERS
 
-__all__ = ["MANIFEST", "OPTIONS_GIVEN", "Journal", "WrittenFile", "WrittenFiles", "read_written", "verify_files"]
+__all__ = [
+    "MANIFEST",
+    "OPTIONS_GIVEN",
+    "Journal",
+    "WrittenFile",
+    "WrittenFiles",
+    "read_written",
+    "verify_files",
+    "with_beside",
+]
 
 
 # ----------------------------------------------------------------------------
@@ -39,6 +49,7 @@ OPTIONS_GIVEN: dict[str, frozenset[str]] = {
     "csv": frozenset({"schema", "header", "delimiter", "null_values", "valid"}) | _COMPRESSED,
     "elements": frozenset({"layout"}),
     "jsonl": frozenset({"schema", "valid"}) | _COMPRESSED,
+    "megatron": frozenset(),
     "npy": frozenset(),
     "parquet": frozenset(),
     "tar": frozenset({"when_empty"}) | _COMPRESSED,
@@ -58,12 +69,14 @@ class WrittenFile:
       rows: elements in it.
       bytes: its size.
       crc32: the checksum of its bytes.
+      beside: its second file, such as an index, of formats that have one; that file has no rows.
     """
 
     name: str
     rows: int
     bytes: int
     crc32: int
+    beside: "WrittenFile | None" = None
 
     @staticmethod
     def of_json(value: Any) -> "WrittenFile":
@@ -72,11 +85,29 @@ class WrittenFile:
         Raises:
           MalformedJson: it is none, or its name leads out of the folder.
         """
-        rows, size, crc32 = [member(value, key, int) for key in ("rows", "bytes", "crc32")]
-        for number in (rows, size, crc32):
-            if not 0 <= number < 1 << 62:
-                raise MalformedJson(f"{number!r:.60} is no count")
-        return WrittenFile(plain_name(member(value, "name")), rows, size, crc32)
+        made = _alone(value)
+        return made if value.get("beside") is None else replace(made, beside=_alone(value["beside"]))
+
+
+def _alone(value: Any) -> WrittenFile:
+    """A file from JSON, without the one beside it."""
+    rows, size, crc32 = [member(value, key, int) for key in ("rows", "bytes", "crc32")]
+    for number in (rows, size, crc32):
+        if not 0 <= number < 1 << 62:
+            raise MalformedJson(f"{number!r:.60} is no count")
+    return WrittenFile(plain_name(member(value, "name")), rows, size, crc32)
+
+
+def with_beside(files: Iterable[WrittenFile]) -> list[WrittenFile]:
+    """Files, each followed by the one beside it."""
+    return [each for file in files for each in (file, file.beside) if each is not None]
+
+
+def _as_json(made: Any) -> dict[str, Any]:
+    """The fields of a dataclass, and of those in it; files that stand alone do not say so."""
+    return asdict(
+        made, dict_factory=lambda items: {key: value for key, value in items if (key, value) != ("beside", None)}
+    )
 
 
 @printed_without_secrets
@@ -121,11 +152,11 @@ class WrittenFiles:
     @property
     def bytes(self) -> int:
         """The size of all files."""
-        return sum(file.bytes for file in self.files)
+        return sum(file.bytes for file in with_beside(self.files))
 
     @property
     def paths(self) -> list[str]:
-        """The files, in order."""
+        """The files with the elements, in order."""
         return [join_path(self.directory, file.name) for file in self.files]
 
     def table(self) -> FileTable:
@@ -143,7 +174,8 @@ class WrittenFiles:
           NotFoundError: a file is gone.
           DataLossError: a file has another size.
         """
-        for path, file in zip(self.paths, self.files, strict=True):
+        for file in with_beside(self.files):
+            path = join_path(self.directory, file.name)
             found = size_of(path)
             if found != file.bytes:
                 raise DataLossError(
@@ -172,7 +204,7 @@ class WrittenFiles:
 
     def save(self, *, durable: bool = True) -> None:
         """Write the manifest; it takes the place of an older one at once."""
-        made = {"distinput_written": _VERSION, **asdict(self), "rows": self.rows}
+        made = {"distinput_written": _VERSION, **_as_json(self), "rows": self.rows}
         del made["directory"], made["complete"]
         with Sink(join_path(self.directory, MANIFEST), durable=durable, own=True) as sink:
             sink.write(json.dumps(made, indent=1).encode())
@@ -214,16 +246,17 @@ def read_written(directory: str) -> WrittenFiles | None:
     except MalformedJson as error:
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error}") from error
     manifest = WrittenFiles(directory, files=files, pieces=pieces, **given)
+    every = with_beside(files)
     fits = all(type(count) is int and count > 0 for count in pieces) and sum(pieces) == (len(files) if pieces else 0)
     fits &= isinstance(manifest.format, str) and isinstance(manifest.options, dict) and isinstance(manifest.more, dict)
     fits &= all(isinstance(word, str) for word in (manifest.run, manifest.order)) and isinstance(
         manifest.job, str | None
     )
     fits &= manifest.pipeline is None or is_fingerprint(manifest.pipeline)
-    if not fits or manifest.rows != rows or len({file.name for file in files}) != len(files):
+    if not fits or manifest.rows != rows or len({file.name for file in every}) != len(every):
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: its parts contradict each other")
     _check_options(path, manifest)
-    check_inside(directory, [file.name for file in files])
+    check_inside(directory, [file.name for file in every])
     return manifest
 
 
@@ -264,8 +297,8 @@ def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
     if manifest is None:
         raise NotFoundError(f"{join_path(directory, MANIFEST)}; there is no complete dataset in this folder")
     manifest.check_sizes()
-    for path, file in zip(manifest.paths, manifest.files, strict=True):
-        found = 0
+    for file in with_beside(manifest.files):
+        path, found = join_path(manifest.directory, file.name), 0
         with naming(path), open_binary(path) as source:
             while data := source.read(_CHUNK):
                 found = crc32(np.frombuffer(data, np.uint8), found)
@@ -324,7 +357,7 @@ class Journal:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
-        return {"version": _VERSION, **asdict(self)}
+        return {"version": _VERSION, **_as_json(self)}
 
     @staticmethod
     def of_json(found: Any) -> "Journal | None":

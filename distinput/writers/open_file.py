@@ -97,6 +97,7 @@ class OpenFile:
 
     def __init__(self, stage: Stage, writer: Writer, spec: Spec, name: str, first: int) -> None:
         self.name, self.rows = name, 0
+        self._stage, self._writer = stage, writer
         self._blocks: list[Block] = []
         self._waiting = self._waiting_rows = 0
         self._sink = Sink(stage.path(name), writer.compression, checksum=True, own=True)
@@ -123,13 +124,18 @@ class OpenFile:
             self._put()
 
     def end(self) -> WrittenFile:
-        """Complete the file and give it its name."""
+        """Complete the file, and the one beside it, and give them their names."""
         if self._blocks:
             self._put()
         self._file.finish()
         self._sink.close()
-        assert self._sink.crc32 is not None
-        return WrittenFile(self.name, self.rows, self._sink.size, self._sink.crc32)
+        beside = None
+        if self._writer.beside:
+            name = self.name.removesuffix(self._writer.ending) + self._writer.beside
+            with Sink(self._stage.path(name), checksum=True, own=True) as sink:
+                sink.write(self._file.beside())
+            beside = _written(name, 0, sink)
+        return _written(self.name, self.rows, self._sink, beside)
 
     def discard(self) -> None:
         """Leave nothing of it; may be called again, and does nothing after `end`."""
@@ -141,6 +147,11 @@ class OpenFile:
         blocks, self._blocks = self._blocks, []
         self._waiting = self._waiting_rows = 0
         self._file.write(concat_blocks(blocks))
+
+
+def _written(name: str, rows: int, sink: Sink, beside: WrittenFile | None = None) -> WrittenFile:
+    assert sink.crc32 is not None
+    return WrittenFile(name, rows, sink.size, sink.crc32, beside)
 
 
 # ----------------------------------------------------------------------------

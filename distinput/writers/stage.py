@@ -19,7 +19,7 @@ from distinput.files.paths import UNFINISHED, local_path
 from distinput.files.sink import Sink
 from distinput.formats.indexed import ENDING
 from distinput.plan.check import at_least
-from distinput.writers.manifest import Journal, WrittenFile, WrittenFiles
+from distinput.writers.manifest import Journal, WrittenFile, WrittenFiles, with_beside
 
 # ----------------------------------------------------------------------------
 # A stage: the hidden folder in which files are written, until all of them are complete and get their names together.
@@ -114,17 +114,21 @@ class Stage:
                 sink.write(json.dumps(journal).encode())
 
     def has(self, file: WrittenFile) -> bool:
-        """True if a complete file is here, or was published already."""
-        for folder in (self.folder, self.directory):
-            with contextlib.suppress(OSError):
-                status = os.lstat(os.path.join(folder, file.name))
-                if stat.S_ISREG(status.st_mode) and status.st_size == file.bytes:
-                    return True
-        return False
+        """True if a complete file, and the one beside it, are here, or were published already."""
+
+        def complete(name: str, size: int) -> bool:
+            for folder in (self.folder, self.directory):
+                with contextlib.suppress(OSError):
+                    status = os.lstat(os.path.join(folder, name))
+                    if stat.S_ISREG(status.st_mode) and status.st_size == size:
+                        return True
+            return False
+
+        return all(complete(each.name, each.bytes) for each in with_beside([file]))
 
     def clear(self, all_but: Sequence[WrittenFile] | None = None) -> None:
         """Remove all that a writer left here, or all but these files and the journal that names them."""
-        kept = {_LOCK} if all_but is None else {_LOCK, _JOURNAL, *[file.name for file in all_but]}
+        kept = {_LOCK} if all_but is None else {_LOCK, _JOURNAL, *[file.name for file in with_beside(all_but)]}
         for name in os.listdir(self.folder) if self.local else ():
             if name not in kept:
                 with contextlib.suppress(FileNotFoundError):
@@ -136,7 +140,7 @@ class Stage:
         Raises:
           FailedPreconditionError: a file is gone.
         """
-        for file in files if self.local else ():
+        for file in with_beside(files) if self.local else ():
             try:
                 os.replace(os.path.join(self.folder, file.name), os.path.join(self.directory, file.name))
             except FileNotFoundError:  # it was published before
@@ -193,8 +197,8 @@ def publish(
 
 def remove_old(made: WrittenFiles, old: WrittenFiles | None) -> None:
     """Remove the files of an older dataset that are not those of the one in its place."""
-    kept = {file.name for file in made.files}
-    remove_data(made.directory, {file.name for file in old.files} - kept if old is not None else set())
+    kept = {file.name for file in with_beside(made.files)}
+    remove_data(made.directory, {file.name for file in with_beside(old.files)} - kept if old is not None else set())
 
 
 def remove_data(directory: str, names: Collection[str]) -> None:

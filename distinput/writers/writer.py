@@ -30,6 +30,10 @@ class ShardFile(ABC):
     def finish(self) -> None:  # noqa: B027 - most files need nothing more
         """Write what comes after the last element."""
 
+    def beside(self) -> bytes:
+        """What is in the file beside this one, which is finished; for writers that have `beside`."""
+        raise NotImplementedError
+
     def discard(self) -> None:  # noqa: B027 - most files need nothing
         """Forget what is not written; the sink is closed, or will be."""
 
@@ -42,6 +46,8 @@ class Writer(ABC):
     """That of the format that reads the files."""
     suffix: ClassVar[str]
     """What names of files end in."""
+    beside: ClassVar[str] = ""
+    """What the name of a second file ends in instead, such as an index, that is written beside each; "": there is none."""
 
     @property
     def compression(self) -> Compression:

@@ -16,16 +16,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import distinput as di
 from distinput.files.sink import Sink
 from distinput.writers import open_file
-from distinput.writers.manifest import MANIFEST, read_written
+from distinput.writers.manifest import MANIFEST, read_written, with_beside
 
 OLD, NEW = list(range(7)), list(range(100, 112))
 _LEFT = [number for number in range(100, 114) if number not in (103, 110)]
 IN_TURNS = dict(zip(_LEFT, [NEW[place % 3 * 4 + place // 3] for place in range(12)], strict=True))
 """What is written in turns, so that the files have the new elements one after the other."""
-_REPLACE = ("write", "write_in_turns", "workers")
+_REPLACE = ("write", "write_beside", "write_in_turns", "workers")
 _KEEP = ("cache", "snapshot", "snapshot_by_function")
 _STEPS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.listdir", "os.scandir")
 _MEMORY = Path("/dev/shm")
@@ -40,6 +42,11 @@ def dataset(first: int, count: int) -> Any:
 def write(folder: str) -> None:
     """Replace a dataset by one of several files."""
     dataset(100, 12).write(folder, "elements", shard_rows=5, overwrite=True)
+
+
+def write_beside(folder: str) -> None:
+    """Replace files that have another one beside each."""
+    dataset(100, 12).map(lambda x: x[None]).write(folder, "megatron", shard_rows=5, overwrite=True)
 
 
 def write_in_turns(folder: str) -> None:
@@ -88,13 +95,25 @@ def kept(folder: str) -> list[int]:
 
 WRITERS: dict[str, Callable[[str], None]] = {
     made.__name__: made
-    for made in (write, write_in_turns, workers, save, save_by_function, cache, snapshot, snapshot_by_function)
+    for made in (
+        write,
+        write_beside,
+        write_in_turns,
+        workers,
+        save,
+        save_by_function,
+        cache,
+        snapshot,
+        snapshot_by_function,
+    )
 }
 
 
 def prepare(name: str, folder: str) -> None:
     """What is there before."""
-    if name in _REPLACE:  # files of other names are another dataset, which is not replaced
+    if name == "write_beside":
+        dataset(0, 7).map(lambda x: x[None]).write(folder, "megatron", overwrite=True)
+    elif name in _REPLACE:  # files of other names are another dataset, which is not replaced
         dataset(0, 7).write(folder, "elements", overwrite=True)
     elif name not in _KEEP:
         dataset(0, 7).save(folder)
@@ -159,14 +178,19 @@ def _small_files() -> None:
     open_file.SHARD_BYTES = open_file.SHARD_BYTES = 1
 
 
+def elements(folder: str) -> list[int]:
+    """What is in the files of a folder."""
+    return np.ravel(di.data.FileDataset(folder).to_list()).tolist()  # type: ignore[no-any-return]
+
+
 def check(name: str, folder: str) -> None:
     """The old dataset or the new one is there, and a writer that is not killed comes to its end."""
     if name not in _KEEP:
-        found = di.data.Dataset.load(folder).to_list()
+        found = elements(folder)
         assert found in (OLD, NEW), found
         di.io.verify_files(folder)
         WRITERS[name](folder)
-        assert di.data.Dataset.load(folder).to_list() == NEW
+        assert elements(folder) == NEW
     else:
         WRITERS[name](folder)
         WRITERS[name](folder)
@@ -177,7 +201,7 @@ def check(name: str, folder: str) -> None:
         mine = ["mine.txt"]
     found_files = read_written(folder)
     assert found_files is not None
-    wanted = sorted([MANIFEST, *mine, *[file.name for file in found_files.files]])
+    wanted = sorted([MANIFEST, *mine, *[file.name for file in with_beside(found_files.files)]])
     assert sorted(os.listdir(folder)) == wanted, f"{sorted(os.listdir(folder))}, expected {wanted}"
     di.io.verify_files(folder)
 

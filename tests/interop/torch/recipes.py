@@ -38,11 +38,13 @@ NEEDS = {
     "Accelerate on several ranks": "accelerate",
     "Lightning": "lightning",
     "Lightning on several ranks": "lightning",
+    "Megatron-Core": "megatron",
     "Trainer of Hugging Face": "transformers",
     "Trainer on several ranks": "transformers",
 }
 OF_RANKS = (
     "DistributedDataParallel",
+    "Megatron-Core",
     "Lightning on several ranks",
     "Accelerate on several ranks",
     "Trainer on several ranks",
