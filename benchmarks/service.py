@@ -44,7 +44,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
         _batches("small batches", SMALL, scaled(20_000, scale, 40), 2.0),
         _batches("batches of 64 KiB", KILOBYTES_64, scaled(4000, scale, 20), None, {"seconds": 250e-6}),
         _batches("batches of 1 MiB", MEBIBYTE, scaled(400, scale, 6), 1.2),
-        _sleeping(scaled(4800, scale, 64)),
+        _sleeping(scaled(4800, scale, 64), scaled(MANY, scale, 3)),
         _killed(scaled(24, scale, 8)),
     ]
     return [*found, _images(folder, scaled(800, scale, 16))] if importlib.util.find_spec("simplejpeg") else found
@@ -107,20 +107,20 @@ def _ours(function: Callable[[Any], Any], count: int, workers: int) -> Work:
     return delivering(lambda: dataset, plain=np.atleast_1d, checksum=in_any_order)
 
 
-def _sleeping(count: int) -> Case:
+def _sleeping(count: int, workers: int) -> Case:
     def bare() -> Work:
         def once() -> None:
-            with ThreadPoolExecutor(MANY) as pool:
+            with ThreadPoolExecutor(workers) as pool:
                 list(pool.map(sleeping, range(count)))
 
         return Work(once)
 
     return Case(
-        f"sleeping, {MANY} workers",
+        f"sleeping, {workers} workers",
         {"element": count},
         [
-            Contender("distinput on Dask", "ours", lambda: _ours(sleeping, count, MANY)),
-            Contender(f"{MANY} threads that sleep", "limit", bare, reach=0.9),
+            Contender("distinput on Dask", "ours", lambda: _ours(sleeping, count, workers)),
+            Contender(f"{workers} threads that sleep", "limit", bare, reach=0.9),
         ],
     )
 

@@ -12,6 +12,7 @@ from benchmarks import run
 from benchmarks.harness import missing_packages, timed
 from benchmarks.run import BENCHMARKS, main
 from tests.benchmarks import played
+from tests.depth import DEEP
 
 TINY = 0.001
 
@@ -55,8 +56,9 @@ def test_contenders_deliver_the_same(name: str, tmp_path: Path) -> None:
             work = contender.load()
             if work.check is not None:
                 sums[contender.name] = work.check()
-            assert timed(work, 0.0).seconds > 0
-            assert all(value >= 0 for value in work.facts().values())
+            if DEEP or contender is case.ours:
+                assert timed(work, 0.0).seconds > 0
+                assert all(value >= 0 for value in work.facts().values())
         assert len(set(sums.values())) == 1, (case.name, sums)
 
 
