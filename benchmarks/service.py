@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
         _batches("small batches", SMALL, scaled(20_000, scale, 40), 2.0),
         _batches("batches of 64 KiB", KILOBYTES_64, scaled(4000, scale, 20), None, {"seconds": 250e-6}),
         _batches("batches of 1 MiB", MEBIBYTE, scaled(400, scale, 6), 1.2),
-        _sleeping(scaled(4800, scale, 64), scaled(MANY, scale, 3)),
+        _sleeping(scaled(4800, scale, 64), scaled(MANY, scale, 2)),
         _killed(scaled(24, scale, 8)),
     ]
     return [*found, _images(folder, scaled(800, scale, 16))] if importlib.util.find_spec("simplejpeg") else found
@@ -102,8 +103,7 @@ def _input(count: int) -> Any:
 
 
 def _ours(function: Callable[[Any], Any], count: int, workers: int) -> Work:
-    address, *_ = _started("distinput", str(workers))
-    dataset = _input(count).map(function).on_workers(address)
+    dataset = _input(count).map(function).on_workers(_cluster(workers))
     return delivering(lambda: dataset, plain=np.atleast_1d, checksum=in_any_order)
 
 
@@ -127,7 +127,7 @@ def _sleeping(count: int, workers: int) -> Case:
 
 def _killed(count: int) -> Case:
     def ours(*, kill: bool) -> Work:
-        address, *_ = _started("distinput", "2")
+        address = _cluster(2)
         dataset = _input(count).map(sleeping_long).on_workers(address)
         spent: dict[bool, list[float]] = {False: [], True: []}
 
@@ -177,7 +177,7 @@ def _images(folder: Path, count: int) -> Case:
         "JPEG images",
         {"image": count},
         [
-            Contender("distinput on Dask", "ours", lambda: made(lambda: _started("distinput", "2")[0])),
+            Contender("distinput on Dask", "ours", lambda: made(lambda: _cluster(2))),
             Contender("distinput, 2 threads", "limit", lambda: made(lambda: "threads:2"), reach=0.9),
         ],
     )
@@ -202,6 +202,12 @@ def _theirs(size: int, count: int) -> Work:
 
 
 _RUNNING: list[Any] = []
+
+
+@cache
+def _cluster(workers: int) -> str:
+    """The address of a cluster of ours, which all contenders of a process use."""
+    return _started("distinput", str(workers))[0]
 
 
 def _started(*words: str) -> list[str]:

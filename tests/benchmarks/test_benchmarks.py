@@ -28,6 +28,7 @@ MARKS: dict[str, tuple[pytest.MarkDecorator, ...]] = {
     "images": (needs("simplejpeg", "PIL"),),
     # Its processes wait at their end for a kernel that is being compiled.
     "import_time": (pytest.mark.slow,),
+    "lockstep": (pytest.mark.loads("torch"),),
     "padded_batch": (needs("google_crc32c"),),
     "ragged_batch": (needs("google_crc32c"),),
     "remote": (needs("obstore"),),
