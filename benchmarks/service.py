@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
         _batches("small batches", SMALL, scaled(20_000, scale, 40), 2.0),
         _batches("batches of 64 KiB", KILOBYTES_64, scaled(4000, scale, 20), None, {"seconds": 250e-6}),
         _batches("batches of 1 MiB", MEBIBYTE, scaled(400, scale, 6), 1.2),
-        _sleeping(scaled(4800, scale, 64)),
+        _sleeping(scaled(4800, scale, 64), scaled(MANY, scale, 2)),
         _killed(scaled(24, scale, 8)),
     ]
     return [*found, _images(folder, scaled(800, scale, 16))] if importlib.util.find_spec("simplejpeg") else found
@@ -102,32 +103,31 @@ def _input(count: int) -> Any:
 
 
 def _ours(function: Callable[[Any], Any], count: int, workers: int) -> Work:
-    address, *_ = _started("distinput", str(workers))
-    dataset = _input(count).map(function).on_workers(address)
+    dataset = _input(count).map(function).on_workers(_cluster(workers))
     return delivering(lambda: dataset, plain=np.atleast_1d, checksum=in_any_order)
 
 
-def _sleeping(count: int) -> Case:
+def _sleeping(count: int, workers: int) -> Case:
     def bare() -> Work:
         def once() -> None:
-            with ThreadPoolExecutor(MANY) as pool:
+            with ThreadPoolExecutor(workers) as pool:
                 list(pool.map(sleeping, range(count)))
 
         return Work(once)
 
     return Case(
-        f"sleeping, {MANY} workers",
+        f"sleeping, {workers} workers",
         {"element": count},
         [
-            Contender("distinput on Dask", "ours", lambda: _ours(sleeping, count, MANY)),
-            Contender(f"{MANY} threads that sleep", "limit", bare, reach=0.9),
+            Contender("distinput on Dask", "ours", lambda: _ours(sleeping, count, workers)),
+            Contender(f"{workers} threads that sleep", "limit", bare, reach=0.9),
         ],
     )
 
 
 def _killed(count: int) -> Case:
     def ours(*, kill: bool) -> Work:
-        address, *_ = _started("distinput", "2")
+        address = _cluster(2)
         dataset = _input(count).map(sleeping_long).on_workers(address)
         spent: dict[bool, list[float]] = {False: [], True: []}
 
@@ -177,7 +177,7 @@ def _images(folder: Path, count: int) -> Case:
         "JPEG images",
         {"image": count},
         [
-            Contender("distinput on Dask", "ours", lambda: made(lambda: _started("distinput", "2")[0])),
+            Contender("distinput on Dask", "ours", lambda: made(lambda: _cluster(2))),
             Contender("distinput, 2 threads", "limit", lambda: made(lambda: "threads:2"), reach=0.9),
         ],
     )
@@ -201,7 +201,13 @@ def _theirs(size: int, count: int) -> Work:
 # ---- processes of both
 
 
-_RUNNING: list[Any] = []
+_RUNNING: list[subprocess.Popen[str]] = []
+
+
+@cache
+def _cluster(workers: int) -> str:
+    """The address of a cluster of ours, which all contenders of a process use."""
+    return _started("distinput", str(workers))[0]
 
 
 def _started(*words: str) -> list[str]:
@@ -217,6 +223,14 @@ def _started(*words: str) -> list[str]:
     _RUNNING.append(process)  # with its input
     assert process.stdout is not None
     return process.stdout.readline().split()
+
+
+def end() -> None:
+    """End these processes before this one does: a scheduler that has nothing to do looks around fifty times a second."""
+    _cluster.cache_clear()
+    while _RUNNING:
+        with _RUNNING.pop():
+            """Its input is closed, and it is waited for."""
 
 
 def _run(kind: str, argument: str = "") -> None:

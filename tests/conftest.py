@@ -18,8 +18,10 @@ from tests.nursery import FORKED
 # No deadline: on a shared machine a single example may wait for a core. The bounds keep the whole suite to minutes.
 _SHARED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 # The same commit always gives the same answer in CI; new examples are looked for by people, with "dev" and "thorough".
-settings.register_profile("ci", max_examples=25, derandomize=True, **_SHARED)
-settings.register_profile("dev", max_examples=25, **_SHARED)
+settings.register_profile("ci", max_examples=16, derandomize=True, **_SHARED)
+settings.register_profile("dev", max_examples=16, **_SHARED)
+# `make test-core` looks for what is wrong where packages are missing; the searches are those of `make test`.
+settings.register_profile("core", max_examples=6, derandomize=True, **_SHARED)
 settings.register_profile("thorough", max_examples=2000, **_SHARED)
 settings.register_profile("debug", max_examples=10, verbosity=Verbosity.verbose, **_SHARED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))

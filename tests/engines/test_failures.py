@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.depth import sampled
+from tests.depth import cases, sampled
 from tests.engines.processes import Outcome, mpiexec, run
 from tests.engines.test_laws import write_files
 
@@ -71,9 +71,9 @@ def latest(outcome: Outcome, when: float, victim: int, kinds: str, limit: float,
 
 
 KILLS = [
-    pytest.param("torch", 2, range(4), id="torch-2"),
-    pytest.param("torch", 3, range(4, 10), id="torch-3"),
-    pytest.param("jax", 2, range(20, 22), id="jax-2"),
+    pytest.param("torch", 2, range(cases(2, 4)), id="torch-2"),
+    pytest.param("torch", 3, range(4, cases(6, 10)), id="torch-3"),
+    pytest.param("jax", 2, range(20, cases(21, 22)), id="jax-2"),
     pytest.param("jax", 3, range(22, 23), id="jax-3"),
 ]
 
@@ -103,7 +103,7 @@ def test_on_jax_the_end_of_the_first_worker_is_the_end_of_all(tmp_path: Path, re
         record_property("fault", outcome.answers[1]["at"] - when)
 
 
-@pytest.mark.parametrize("size, seeds", [(2, range(30, 32)), (3, range(32, 34))])
+@pytest.mark.parametrize("size, seeds", [(2, range(30, cases(31, 32))), (3, range(32, cases(33, 34)))])
 @pytest.mark.needs_engine("mpi")
 def test_with_mpi_a_killed_worker_ends_the_job(
     size: int, seeds: range, tmp_path: Path, record_property: Record

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.depth import sampled
 from tests.engines.processes import run
 
 pytestmark = pytest.mark.needs_engine("torch")
@@ -17,7 +18,7 @@ def epochs(given: dict[str, Any]) -> tuple[list[list[int]], str]:
     return outcome.results[0], outcome.output
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", sampled(["fork"], ["spawn"]))  # those that are spawned: below
 def test_workers_that_live_for_an_epoch_share_an_order_that_is_another_in_every_epoch(method: str) -> None:
     found, said = epochs({"workers": 2, "method": method, "count": 3})
     assert [sorted(epoch) for epoch in found] == [ALL] * 3

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from tests.depth import sampled
 from tests.engines.processes import ENGINES, missing
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +74,7 @@ def test_a_strategy_of_one_process_learns_what_no_strategy_does(
 
 
 @pytest.mark.loads("jax")
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", sampled([2], [1, 3]))
 def test_compiled_replicas_learn_what_no_strategy_does(
     count: int, learned: tuple[float, list[Any]], tmp_path: Path
 ) -> None:

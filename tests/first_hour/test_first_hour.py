@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from tests.depth import DEEP
 from tests.docs.pages import snippets
 
 ROOT = Path(__file__).parents[2]
@@ -209,6 +210,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.needs("torch")
+@pytest.mark.loads("torch")
 def test_data_of_ones_own_on_two_processes_breaks_and_is_mended(shell: Shell) -> None:
     """As the start page, the tutorial of several machines, troubleshooting and the page of reports say."""
     for number, count in enumerate((120, 240, 360)):
@@ -234,7 +236,8 @@ def test_data_of_ones_own_on_two_processes_breaks_and_is_mended(shell: Shell) ->
 
     (shell.folder / "sales-1.jsonl").write_text(whole, encoding="utf-8")
     shell("index", "sales-*.jsonl")
-    assert shell("job.py", program=torchrun).out == "720 rows\n"
+    if DEEP:  # that it can be read is seen below
+        assert shell("job.py", program=torchrun).out == "720 rows\n"
     told = json.loads(shell("bench", "job.py:batches", "--html", "report.html", "--json").out)
     assert (told["elements"], told["ended"]) == (23, True)
     assert "di-verdict" in (shell.folder / "report.html").read_text(encoding="utf-8")

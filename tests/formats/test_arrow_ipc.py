@@ -291,7 +291,7 @@ def test_a_flipped_bit_is_an_error_or_other_values(tmp_path: Path, stream: bool)
     write_arrow(
         str(path), {"i": np.arange(6), "s": [b"%d" % i for i in range(6)], "l": [[1], []] * 3}, 3, stream=stream
     )
-    for damaged in islice(flipped(path.read_bytes()), 0, None, cases(7, 1)):  # tests of `hostile` damage more
+    for damaged in islice(flipped(path.read_bytes()), 0, None, cases(23, 1)):  # tests of `hostile` damage more
         path.write_bytes(damaged)
         _, error = records_until_error(ArrowIpc(), path)
         if error is not None:

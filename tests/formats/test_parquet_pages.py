@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
@@ -17,6 +17,7 @@ from distinput.files.source import read_spans, stamp_of
 from distinput.formats import parquet_pages
 from distinput.formats.parquet import Parquet, write_parquet
 from distinput.formats.parquet_pages import pages_of
+from tests.depth import cases
 from tests.formats.reading import flipped, plain
 
 ROWS = 600
@@ -85,6 +86,7 @@ def test_rows_are_those_of_whole_row_groups(kind: str, where: str, tmp_path: Pat
     whole = [plain(element) for block, _ in reader.read(path) for element in block.elements()]
     assert len(whole) == ROWS
 
+    @settings(max_examples=cases(8, 2000))
     @given(st.lists(st.integers(0, ROWS - 1), max_size=12))
     def check(rows: list[int]) -> None:
         found = reader.fetch(path, np.array(rows, np.int64))
@@ -148,7 +150,7 @@ def test_damage_is_an_error_or_changes_nothing_else(tmp_path: Path) -> None:
     rows = np.array([1, 40, 63])
     want = [plain(element) for element in Parquet().fetch(str(path), rows).elements()]
     errors: list[str] = []
-    for damaged in (each + content[footer:] for each in islice(flipped(content[:footer]), 0, None, 13)):
+    for damaged in (each + content[footer:] for each in islice(flipped(content[:footer]), 0, None, cases(41, 1))):
         path.write_bytes(damaged)
         try:
             found = [plain(element) for element in Parquet().fetch(str(path), rows).elements()]

@@ -197,7 +197,7 @@ ANY_STEPS: dict[str, Feature] = {**OPTIONAL, "again": RaggedFeature("int64", val
 HOSTILE = [*cut_short(A), *flipped(A)]
 
 
-@settings(max_examples=cases(60, 1000), deadline=None)
+@settings(max_examples=cases(25, 1000), deadline=None)
 @given(
     st.lists(st.sampled_from([A, B, C, A + B, A[:26]]) | st.sampled_from(HOSTILE) | st.binary(max_size=60), max_size=4)
 )

@@ -15,6 +15,7 @@ import distinput as di
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.interop.huggingface import described, divides
 from distinput.sharding.policies import auto_shard
+from tests.depth import crossed
 
 datasets = pytest.importorskip("datasets")
 from datasets.distributed import split_dataset_by_node  # noqa: E402 - it may be missing
@@ -121,12 +122,12 @@ OF_THE_WHOLE: dict[str, list[Change]] = {
         lambda s: split_dataset_by_node(s, 1, 2).batch(4),
     ],
 }
-OPERATIONS = [
-    pytest.param(change, apart, id=f"{name}-{place}")
+OPERATIONS = {
+    f"{name}-{place}{'' if apart else ' of the whole'}": (change, apart)
     for apart, table in ((True, OF_ROWS), (False, OF_THE_WHOLE))
     for name, changes in table.items()
     for place, change in enumerate(changes)
-]
+}
 NO_OPERATIONS = {"column_names", "dataset_size", "description", "download_checksums", "download_size", "epoch"} | {
     *("citation", "features", "homepage", "info", "iter", "license", "n_shards", "num_columns", "num_shards"),
     *("push_to_hub", "size_in_bytes", "split", "state_dict", "supervised_keys", "version", "builder_name"),
@@ -166,10 +167,10 @@ def test_every_operation_of_the_package_is_here() -> None:
     assert methods - makers - NO_OPERATIONS - {*OF_ROWS, *OF_THE_WHOLE} == set()
 
 
-@pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS)
-@pytest.mark.parametrize("change, apart", OPERATIONS)
-def test_the_rows_are_those_of_a_loop_and_restarts_are_exact(change: Change, apart: bool, make: Any) -> None:
-    stream = changed(change, make)
+@pytest.mark.parametrize("operation, kind", crossed(OPERATIONS, STREAMS, together=1))
+def test_the_rows_are_those_of_a_loop_and_restarts_are_exact(operation: str, kind: str) -> None:
+    change, apart = OPERATIONS[operation]
+    stream = changed(change, STREAMS[kind])
     expected = [plain(row) for row in stream]
     assert divides(stream) is apart
     features = (
@@ -187,10 +188,10 @@ def test_the_rows_are_those_of_a_loop_and_restarts_are_exact(change: Change, apa
         assert taken + [plain(row) for row in given.restore(state)] == expected
 
 
-@pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS)
-@pytest.mark.parametrize("change, apart", OPERATIONS)
-def test_workers_get_every_row_once(change: Change, apart: bool, make: Any) -> None:
-    stream = changed(change, make)
+@pytest.mark.parametrize("operation, kind", crossed(OPERATIONS, STREAMS, together=1))
+def test_workers_get_every_row_once(operation: str, kind: str) -> None:
+    change, apart = OPERATIONS[operation]
+    stream = changed(change, STREAMS[kind])
     expected = sorted(json.dumps(plain(row)) for row in stream)
     if not expected:
         return

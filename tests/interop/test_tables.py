@@ -31,6 +31,7 @@ from distinput.errors import (
 from distinput.interop.tables import from_delta, from_iceberg, from_lance
 from distinput.sharding.policies import auto_shard
 from distinput.testing import check_dataset
+from tests.depth import DEEP
 
 Rows = list[dict[str, Any]]
 
@@ -310,7 +311,8 @@ def test_each_version_of_a_delta_table(grown: str, version: int) -> None:
     )
     assert found == by_x(delta_rows(grown, version))
     assert len(dataset) == len(found)
-    check_dataset(lambda: from_delta(grown, version, columns=["p", "x"]))
+    if DEEP or version in (1, 3):  # with a column more, and with rows that were changed
+        check_dataset(lambda: from_delta(grown, version, columns=["p", "x"]))
 
 
 def test_an_opened_table_keeps_its_version(grown: str) -> None:
@@ -613,7 +615,8 @@ def test_each_version_of_a_lance_table(tmp_path: Path) -> None:
         dataset = from_lance(at, version)
         assert [{**row, "v": list(row["v"])} for row in dataset.to_list()] == expected
         assert [int(dataset[place]["x"]) for place in range(len(dataset))] == [row["x"] for row in expected]
-        check_dataset(lambda version=version: from_lance(at, version))
+        if DEEP or version == 4:  # without deleted rows, with a column more, of two fragments
+            check_dataset(lambda version=version: from_lance(at, version))
     assert from_lance(lance.dataset(at, 1), columns=["x"]).take(1).to_list() == [{"x": 0}]
     with pytest.raises(InvalidArgumentError, match="the table has no column 'z'; its columns are x, v"):
         from_lance(at, columns=["z"])

@@ -22,7 +22,7 @@ from distinput.writers.manifest import WrittenFiles
 from tests.depth import cases
 from tests.laws.forging import forged
 
-TIMES = cases(60, 400)
+TIMES = cases(25, 400)
 PRECIOUS = b"precious\n"
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import distinput as di
 from distinput.values.spec import RaggedTensorSpec, Spec
+from tests.depth import crossed
 
 Dataset = di.data.Dataset
 RANGE = Dataset.range
@@ -135,8 +136,7 @@ def kinds(element: Any, spec: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("then", THEN)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source, then", crossed(SOURCES, THEN, together=1))
 def test_the_data_never_decide(source: str, then: str) -> None:
     seen = set()
     for lengths in LENGTHS.values():
@@ -147,8 +147,7 @@ def test_the_data_never_decide(source: str, then: str) -> None:
     assert len(seen) == 1
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("how", ["save", "snapshot", "cache", "processes"])
+@pytest.mark.parametrize("source, how", crossed(SOURCES, ["save", "snapshot", "cache", "processes"], together=1))
 def test_nor_does_the_way(source: str, how: str, tmp_path: Path) -> None:
     seen = set()
     for place, lengths in enumerate(LENGTHS.values()):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.testing import check_strategy
+from tests.depth import sampled
 from tests.distribute.workers import on_workers
 
 Aggregation = di.VariableAggregation
@@ -49,12 +50,8 @@ def on_devices(count: int, *, compile: bool) -> Callable[[Program], list[Any]]:
 
 
 D = di.distribute
-TPU = {
-    "TPU 1": on_devices(1, compile=True),
-    "TPU 3": on_devices(3, compile=True),
-    "TPU 8": on_devices(8, compile=True),
-    "TPU 3 eager": on_devices(3, compile=False),
-}
+TPU = {f"TPU {n}": on_devices(n, compile=True) for n in sampled([3], [1, 8])}
+TPU |= {"TPU 3 eager": on_devices(3, compile=False)}
 STRATEGIES: dict[str, Callable[[Program], list[Any]]] = {
     "default": alone(D.get_strategy),
     "one device": alone(lambda: D.OneDeviceStrategy("CPU:0")),

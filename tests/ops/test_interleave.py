@@ -17,7 +17,7 @@ from distinput.ops.interleave import _Cycle, _Pace
 from distinput.ops.reader import Reader
 from distinput.run.run import Run
 from distinput.testing import check_restart
-from tests.depth import cases
+from tests.depth import cases, crossed
 from tests.ops.iterating import until_error
 
 Dataset = di.data.Dataset
@@ -253,11 +253,16 @@ def _harmed_files(folder: Path, harm: str, kind: str, even: bool) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("harm", ["none", "damaged", "gone", "empty", "a folder"])
-@pytest.mark.parametrize("even", [False, True])
-@pytest.mark.parametrize("kind", ["tfrecord", "text", "fixed"])
-@pytest.mark.parametrize("parallel", [1, 2, 4, AUTOTUNE])
-@pytest.mark.parametrize("on_error", [None, "skip", "by options"])
+@pytest.mark.parametrize(
+    "harm, even, kind, parallel, on_error",
+    crossed(
+        ["none", "damaged", "gone", "empty", "a folder"],
+        [False, True],
+        ["tfrecord", "text", "fixed"],
+        [1, 2, 4, AUTOTUNE],
+        [None, "skip", "by options"],
+    ),
+)
 def test_files_that_are_alike_are_read_as_each_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, even: bool, kind: str, parallel: int, on_error: Any
 ) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 import distinput as di
 from distinput.plan.node import allow_depth
+from tests.depth import cases
 
 Dataset = di.data.Dataset
-_FLOORS = 150 if sys.version_info[:2] == (3, 12) else 700
+_FLOORS = 150 if sys.version_info[:2] == (3, 12) else cases(350, 700)
 """Python 3.12 ends at some 1,500 calls of Python by C, whatever its limit of recursion is; each floor makes several."""
 
 

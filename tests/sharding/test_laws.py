@@ -13,6 +13,7 @@ from distinput.sharding.own_rows import with_common_order
 from distinput.sharding.policies import auto_shard
 from distinput.testing.elements import matches
 from distinput.testing.pipelines import pipelines
+from tests.depth import cases
 
 # Ops after which a worker with its own part of the records delivers other elements than one with all of them.
 OF_THE_WHOLE = {
@@ -34,7 +35,7 @@ def same_bag(given_elements: list[Any], expected: list[Any]) -> bool:
 
 
 @given(pipeline=pipelines(), num_workers=st.integers(1, 5))
-@settings(max_examples=60)
+@settings(max_examples=cases(20, 1000))
 def test_data_deals_elements_in_turn(pipeline: Any, num_workers: int) -> None:
     if not pipeline.exact:
         return
@@ -51,7 +52,7 @@ def test_data_deals_elements_in_turn(pipeline: Any, num_workers: int) -> None:
 
 
 @given(pipeline=pipelines(), num_workers=st.integers(1, 5))
-@settings(max_examples=60)
+@settings(max_examples=cases(20, 1000))
 def test_balanced_gives_each_record_to_one_worker(pipeline: Any, num_workers: int) -> None:
     if not pipeline.exact or OF_THE_WHOLE & {name for name, _ in pipeline.recipe}:
         return

@@ -20,6 +20,7 @@ from distinput.ops.shard_batches import OwnRows
 from distinput.plan.node import Node, walk
 from distinput.sharding.own_rows import own_rows, own_steps, rebatch_for
 from distinput.sharding.policies import auto_shard
+from tests.depth import cases
 from tests.sharding.counting import bytes_read, put
 
 DATA = di.data.experimental.AutoShardPolicy.DATA
@@ -110,7 +111,7 @@ steps_of_batches = st.lists(st.tuples(st.sampled_from(sorted(OPS_OF_BATCHES)), s
     cut=st.booleans(),
     at=st.integers(0, 12),
 )
-@settings(max_examples=200)
+@settings(max_examples=cases(50, 2000))
 def test_the_same_records_in_the_same_steps(
     kind: str,
     counts: list[int],

@@ -24,6 +24,7 @@ from distinput.sharding.own_rows import rebatch_for
 from distinput.sharding.policies import auto_shard
 from distinput.testing.pipelines import pipelines
 from distinput.values.nest import structure_of
+from tests.depth import cases
 from tests.sharding.counting import bytes_read, put
 
 POLICIES = [
@@ -110,7 +111,7 @@ class Opened:
     replicas=st.integers(1, 3),
     policy=st.sampled_from(POLICIES),
 )
-@settings(max_examples=150)
+@settings(max_examples=cases(40, 2000))
 def test_predicted_files_rows_and_steps_are_those_of_a_run(
     kind: str,
     counts: list[int],
@@ -227,7 +228,7 @@ def test_reasons_are_codes_and_sentences(tmp_path: Path) -> None:
     replicas=st.integers(1, 3),
     policy=st.sampled_from(POLICIES),
 )
-@settings(max_examples=60)
+@settings(max_examples=cases(25, 1000))
 def test_predicted_bytes_are_those_of_a_run(
     kind: str,
     counts: list[int],

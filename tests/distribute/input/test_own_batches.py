@@ -16,6 +16,7 @@ import distinput as di
 from distinput.distribute import InputOptions
 from distinput.distribute.input.sources import CutBatches, OwnBatches, OwnPiecesSource
 from distinput.errors import AbortedError
+from tests.depth import cases
 from tests.distribute.workers import by_step, on_workers, rows_of, with_policy
 from tests.sharding.counting import bytes_read, put
 
@@ -77,7 +78,7 @@ def pipeline(n: int, before: Steps, batch: int, drop: bool, after: Steps) -> Any
     st.integers(0, 30), rows_steps, st.integers(1, 9), st.booleans(), batch_steps,
     st.integers(2, 4), st.integers(1, 3), st.booleans(), st.integers(0, 9), st.integers(1, 4), st.integers(1, 2), st.booleans(),
 )  # fmt: skip
-@settings(max_examples=60)
+@settings(max_examples=cases(20, 1000))
 def test_steps_and_states_are_those_of_going_through_all_batches(
     n: int, before: Steps, batch: int, drop: bool, after: Steps,
     workers: int, replicas: int, balanced: bool, at: int, others: int, more: int, back: bool,

@@ -22,6 +22,7 @@ from distinput.distribute.seats import SeatLost, Seats, open_seats
 from distinput.distribute.seats.dask import start_scheduler
 from distinput.errors import UnavailableError
 from distinput.testing import check_seats
+from tests.depth import sampled
 
 pytestmark = pytest.mark.needs_engine("dask")
 
@@ -197,7 +198,7 @@ def certificates(folder: Path) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encrypted", [False, True])
+@pytest.mark.parametrize("encrypted", sampled([True], [False]))
 def test_a_running_client_is_taken_over_with_its_nannies_and_certificates(encrypted: bool, tmp_path: Path) -> None:
     from distributed import Client
     from distributed import LocalCluster as DaskCluster

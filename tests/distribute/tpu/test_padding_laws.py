@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.distribute.tpu.arguments import RunArguments
 from distinput.distribute.tpu.row_padding import padded_results
+from tests.depth import cases
 from tests.distribute.tpu.programs import context
 
 DEVICES = jax.devices()[:2]
@@ -138,7 +139,7 @@ numbers = itertools.count()
 
 
 @pytest.mark.filterwarnings("ignore:run. step has been compiled 16 times:UserWarning")
-@settings(max_examples=40)
+@settings(max_examples=cases(15, 1000))
 @given(functions(), st.integers(0, ROWS - 1))
 def test_a_proof_is_right(function: Callable[[Any, Any], Any], fewer: int) -> None:
     given_rows = parts([ROWS, fewer])

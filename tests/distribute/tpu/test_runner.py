@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
+from tests.depth import cases, crossed
 from tests.distribute.tpu import programs
 from tests.distribute.tpu.programs import ALL, PADDED, REPLICAS, context, parts_of, plain, same
 
@@ -28,8 +29,11 @@ def strategies() -> tuple[Any, Any, Any]:
     return compiled, eager, di.distribute.MirroredStrategy([f"CPU:{i}" for i in range(REPLICAS)])
 
 
-@pytest.mark.parametrize("rows", [FULL, [4, 4, 4, 4, 4, 4, 3, 1], [4, 4, 4, 2, 0, 0, 0, 0], [3] * REPLICAS], ids=str)
-@pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function, rows",
+    crossed(ALL, [FULL, [4, 4, 4, 4, 4, 4, 3, 1], [4, 4, 4, 2, 0, 0, 0, 0], [3] * REPLICAS], together=1),
+    ids=lambda given: getattr(given, "__name__", str(given)),
+)
 @pytest.mark.filterwarnings("ignore:Mean of empty slice:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
 def test_a_compiled_run_gives_what_numpy_gives(strategies: Any, function: Callable[..., Any], rows: list[int]) -> None:
     compiled, eager, mirrored = strategies
@@ -39,7 +43,7 @@ def test_a_compiled_run_gives_what_numpy_gives(strategies: Any, function: Callab
         same(plain(eager, eager.run(function, (values,))), expected)
 
 
-@settings(max_examples=15)
+@settings(max_examples=cases(10, 300))
 @given(st.sampled_from(ALL), st.lists(st.integers(1, 5), min_size=REPLICAS, max_size=REPLICAS), st.booleans())
 def test_any_numbers_of_rows_give_what_numpy_gives(
     strategies: Any, function: Callable[..., Any], rows: list[int], whole: bool

@@ -9,8 +9,6 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 import torch
-import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint.stateful import Stateful
 
 import distinput as di
 from tests.docs.pages import snippets
@@ -30,6 +28,9 @@ def saved_loader() -> Any:
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 @pytest.mark.parametrize("taken", range(5))
 def test_another_number_of_data_ranks_goes_on(taken: int, tmp_path: Path) -> None:
+    import torch.distributed.checkpoint as dcp  # takes half a second, in each process that collects tests
+    from torch.distributed.checkpoint.stateful import Stateful
+
     kind, whole = saved_loader(), [batch.tolist() for number in range(2) for batch in DATASET.iter_pass(number)]
     loader = kind(DATASET, rank=1, world_size=2)
     assert isinstance(loader, Stateful)

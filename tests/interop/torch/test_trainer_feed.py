@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Trainer of Hugging Face over datasets of this library, on the CPU; several ranks are in test_recipes.py."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
-pytest.importorskip("accelerate", reason="accelerate is not installed")
-
 import torch
-from transformers import Trainer, TrainingArguments
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.interop.torch import Loader, TrainerFeed
 from distinput.interop.torch.trainer_feed import _EvaluationSteps
 
+pytestmark = pytest.mark.needs("transformers", "accelerate")
 X = np.arange(21, dtype=np.float32)
 RECORDS = di.data.Dataset.from_tensor_slices({"x": X, "labels": 3 * X})
 LOSS, ERROR = float(((X - 0.5) ** 2).mean()), float(np.abs(X - 0.5).mean())
@@ -37,18 +33,25 @@ class Model(torch.nn.Module):
         return {"loss": (made - labels).square().mean(), "logits": made}
 
 
-class Fed(TrainerFeed, Trainer):  # type: ignore[misc]
-    pass
+@cache
+def fed_trainer() -> Any:
+    from transformers import Trainer  # takes a second, in each process that collects tests
+
+    return type("Fed", (TrainerFeed, Trainer), {})
 
 
 def metrics(found: Any) -> dict[str, float]:
     return {"error": float(np.abs(found.predictions - found.label_ids).mean()), "records": len(found.label_ids)}
 
 
-def fed(folder: Path, train: Any = None, evaluated: Any = None, kind: Any = Fed, **options: Any) -> Any:
+def fed(folder: Path, train: Any = None, evaluated: Any = None, kind: Any = None, **options: Any) -> Any:
+    from transformers import TrainingArguments
+
     quiet = {"report_to": [], "use_cpu": True, "disable_tqdm": True, "logging_strategy": "no", "save_strategy": "no"}
     arguments = TrainingArguments(str(folder), **{**quiet, "num_train_epochs": 2, **options})
-    return kind(Model(), arguments, train_dataset=train, eval_dataset=evaluated, compute_metrics=metrics)
+    return (kind or fed_trainer())(
+        Model(), arguments, train_dataset=train, eval_dataset=evaluated, compute_metrics=metrics
+    )
 
 
 def records_in(found: Any, name: str) -> Any:
@@ -73,7 +76,7 @@ def test_an_evaluation_is_of_every_record_once(batch: int, known: bool, tmp_path
 
 
 def test_a_prediction_step_of_a_subclass_is_called(tmp_path: Path) -> None:
-    class Own(Fed):
+    class Own(fed_trainer()):  # type: ignore[misc]
         def prediction_step(self, model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
             with torch.no_grad():
                 made = model(**inputs)
