@@ -394,7 +394,7 @@ def _nest_of(kind: Any, name: str) -> Any:
     if types.is_struct(kind):
         nest = {field.name: _nest_of(field.type, f"{name}.{field.name}") for field in _fields_of(kind, name)}
         return Nullable(nest) if is_in_place(kind) else nest
-    if _is_text(kind) or types.is_decimal(kind) or types.is_null(kind):
+    if is_text(kind) or types.is_decimal(kind) or types.is_null(kind):
         return TensorSpec((), object)
     if types.is_map(kind):
         return _lists_of(_nest_of(pa.struct(fields_of_map(kind)), name), None, kind, name)
@@ -478,7 +478,8 @@ def _dtype_of(kind: Any) -> np.dtype[Any] | None:
 
 
 @lru_cache(maxsize=1024)
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether values are text or bytes, however they are stored."""
     return bool(
         types.is_string(kind)
         or types.is_binary(kind)
@@ -562,14 +563,14 @@ def _is_null(array: Any) -> Mask:
 def _to_columns(array: Any, place: _Place) -> Any:
     """A column, or a dict of them for a struct."""
     kind = array.type
-    if _dtype_of(kind) is not None or _is_text(kind):
+    if _dtype_of(kind) is not None or is_text(kind):
         array = without_views(array)
         if array.null_count and place.fill is None and (missing := _missing(kind)) is not None:
             values = _numbers(array).copy()
             values[_is_null(array)] = missing
             return Dense(values)
         filled = _filled(array, place) if array.null_count else array
-        return _strings(filled) if _is_text(kind) else Dense(_numbers(filled))
+        return _strings(filled) if is_text(kind) else Dense(_numbers(filled))
     if isinstance(kind, pa.BaseExtensionType):
         shape = _tensor_shape(kind)
         return _to_columns(array.storage, place) if shape is None else _tensors(array, shape, place)
@@ -602,12 +603,9 @@ _INTERVAL = np.dtype([("months", np.int32), ("days", np.int32), ("nanoseconds", 
 
 
 def _parts_of_intervals(array: Any) -> dict[str, Any]:
-    raw = array.buffers()[1]
-    values = (
-        np.frombuffer(raw, _INTERVAL, len(array), array.offset * _INTERVAL.itemsize)
-        if len(array)
-        else np.empty(0, _INTERVAL)
-    )
+    values = np.empty(0, _INTERVAL)
+    if len(array):
+        values = np.frombuffer(array.buffers()[1], _INTERVAL, len(array), array.offset * _INTERVAL.itemsize)
     mask = _is_null(array)
     return {part: pa.array(values[part], mask=mask) for part in _INTERVAL.names or ()}
 

@@ -115,9 +115,8 @@ def check_expression(op: str, expression: Any, spec: Spec, fields: frozenset[str
         except InvalidArgumentError as error:
             what = str(error).removeprefix("to_arrow: ")
         except (pa.ArrowException, TypeError, KeyError) as error:
-            unmatched = _MISSING.match(
-                str(error)
-            )  # pyarrow writes the whole schema behind the name, a column on each line
+            # Pyarrow writes the whole schema behind the name, a column on each line.
+            unmatched = _MISSING.match(str(error))
             what = f"there is no column {unmatched[1]!r}" if unmatched else str(error)
     if what is not None:
         raise InvalidArgumentError(

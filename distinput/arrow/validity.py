@@ -190,9 +190,9 @@ def _items(array: Any) -> tuple[Any, Any]:
     kind, valid = array.type, array.is_valid().to_numpy(zero_copy_only=False)
     if types.is_fixed_size_list(kind):
         items = array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size)
-        return (
-            items.take(pa.array(np.flatnonzero(np.repeat(valid, kind.list_size)))) if array.null_count else items
-        ), None
+        if array.null_count:
+            items = items.take(pa.array(np.flatnonzero(np.repeat(valid, kind.list_size))))
+        return items, None
     starts = array.offsets.to_numpy().astype(np.int64) if len(array) else np.zeros(1, np.int64)
     sizes = np.where(valid, np.diff(starts), 0)
     offsets = np.append(0, np.cumsum(sizes))

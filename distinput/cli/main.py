@@ -62,7 +62,11 @@ def _part(command: Command, part: str) -> Callable[[Any], Any]:
 def _run(command: Command, words: list[str]) -> int:
     given = parser_of(command).parse_args(words)
     try:
-        with copied_pipes(given):
+        with copied_pipes(given) as pipes:
+            if pipes and command.name == "index":
+                raise InvalidArgumentError(
+                    f"{pipes[0]}: an index is kept beside a file, and a pipe is none; name a file"
+                )
             return int(_part(command, "command")(given))
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -123,8 +127,8 @@ _STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 
 
 @contextmanager
-def copied_pipes(given: argparse.Namespace) -> Iterator[None]:
-    """Put copies in the place of pipes, for as long as the `with` lasts.
+def copied_pipes(given: argparse.Namespace) -> Iterator[list[str]]:
+    """Put copies in the place of pipes, for as long as the `with` lasts, which has the words of the pipes.
 
     Raises:
       InvalidArgumentError: standard input is named, but is a terminal.
@@ -133,7 +137,7 @@ def copied_pipes(given: argparse.Namespace) -> Iterator[None]:
     words_of = {name: words for name in _OF_FILES if isinstance(words := getattr(given, name, None), list)}
     pipes = [word for words in words_of.values() for word in words if _is_pipe(word)]
     if not pipes:
-        yield
+        yield []
         return
     with tempfile.TemporaryDirectory(prefix="distinput-pipes-") as folder:
         copies = {
@@ -143,7 +147,7 @@ def copied_pipes(given: argparse.Namespace) -> Iterator[None]:
             _copy(word, path)
         for name, words in words_of.items():
             setattr(given, name, [copies.get(word, word) for word in words])
-        yield
+        yield pipes
 
 
 def _is_pipe(word: str) -> bool:

@@ -72,19 +72,6 @@ def contradicts(found: Cluster, seen: Sighting, environ: Environ) -> bool:
     return False
 
 
-RESOLVERS: dict[str, type[ClusterResolver]] = {
-    "jax": JaxClusterResolver,
-    "kubernetes": KubernetesClusterResolver,
-    "open_mpi": OpenMPIClusterResolver,
-    "pmi": PMIClusterResolver,
-    "pmix": PMIxClusterResolver,
-    "simple": SimpleClusterResolver,
-    "slurm": SlurmClusterResolver,
-    "tf_config": TFConfigClusterResolver,
-    "torchrun": TorchrunClusterResolver,
-    "union": UnionResolver,
-}
-
 # The sources in order: variables set by hand, then the launcher nearest to the process.
 SOURCES: tuple[type[TFConfigClusterResolver] | type[LaunchedClusterResolver], ...] = (
     TFConfigClusterResolver,
@@ -96,6 +83,10 @@ SOURCES: tuple[type[TFConfigClusterResolver] | type[LaunchedClusterResolver], ..
     SlurmClusterResolver,
     KubernetesClusterResolver,
 )
+
+RESOLVERS: dict[str, type[ClusterResolver]] = {
+    each.source: each for each in sorted((*SOURCES, SimpleClusterResolver, UnionResolver), key=lambda each: each.source)
+}
 
 _NOBODY = Sighting("explicit")
 

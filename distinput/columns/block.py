@@ -2,6 +2,7 @@
 """Blocks: many consecutive elements, one column for each leaf; failures in the place of elements; and sizes of blocks."""
 
 import errno
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -362,6 +363,7 @@ class Failure(Block):
         trace = error.__traceback__
         if trace is not None and trace.tb_frame.f_code.co_flags & CO_GENERATOR:
             # A stream that goes on. `traceback.clear_frames`, which unittest calls, would end it.
+            fault_of(error)  # which the whole traceback tells
             error.__traceback__ = trace.tb_next
 
     def columnar(self) -> Never:
@@ -401,22 +403,31 @@ _BENEATH = frozenset(sys.stdlib_module_names) | {"PIL", "numba", "numpy", "pyarr
 """Modules that readers call."""
 
 
-def is_defect_within(error: BaseException) -> bool:
-    """Whether an error is a defect of a reader or decoder of ours that a function of the user's called.
+_ARITY = re.compile(
+    r"\b(takes|missing|expected)\b.{0,40}\b(\d+|no|one)\b.{0,40}\barguments?\b|\bgot an unexpected keyword argument\b"
+)
+"""What Python and NumPy say of a call with another number of arguments."""
+
+
+def fault_of(error: BaseException) -> str:
+    """What is wrong instead of an element: "reader" of ours, which has a defect; "call" with other arguments; or nothing.
 
     Told by the last function of Python that was called, apart from those of packages that readers are made of. Where an error
     is about to lose its traceback, on the way from another process, this is asked before and kept with it.
     """
-    if hasattr(error, "_distinput_within"):
-        return bool(error._distinput_within)
-    found, trace = False, error.__traceback__
+    if hasattr(error, "_distinput_fault"):
+        return str(error._distinput_fault)
+    module = last = ""
+    trace = error.__traceback__
     while trace is not None and is_defect(error):
         module = str(trace.tb_frame.f_globals.get("__name__"))
         if module.partition(".")[0] not in _BENEATH:
-            found = module.startswith(_READERS)
+            last = module
         trace = trace.tb_next
-    error._distinput_within = found  # type: ignore[attr-defined]
-    return found
+    called = isinstance(error, TypeError) and module.startswith("distinput.") and _ARITY.search(str(error))
+    fault = "reader" if last.startswith(_READERS) else "call" if called else ""
+    error._distinput_fault = fault  # type: ignore[attr-defined]
+    return fault
 
 
 def note_open_files(error: BaseException) -> None:

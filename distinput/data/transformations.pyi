@@ -531,8 +531,9 @@ class Transformations(Generic[T_co]):
         elements end there. `stats()` tells how many elements were dropped, and the last error.
 
         AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
-        is wrong, so that every element would be dropped. So is an error of Python's own, such as IndexError, that a decoder or a
-        parser of this library raises within a function: it is a defect of the library, and says nothing of the element.
+        is wrong, so that every element would be dropped. So is the TypeError of a function that takes another number of arguments
+        than elements have components, and an error of Python's own, such as IndexError, that a decoder or a parser of this library
+        raises within a function: it is a defect of the library, and says nothing of the element.
 
         Shapes and order: unchanged. State: that of the input.
 

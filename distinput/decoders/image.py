@@ -453,9 +453,8 @@ def _of_16_bits(image: Any, data: bytes, channels: int, dtype: Any) -> Any:
         low = _opened(data)
         if low.tile:
             codec, extents, offset, rawmode = low.tile[0][:4]
-            low.tile = [
-                (codec, extents, offset, rawmode.replace(";16B", ";16L"))
-            ]  # which takes the other byte of the two
+            # Which takes the other byte of the two.
+            low.tile = [(codec, extents, offset, rawmode.replace(";16B", ";16L"))]
         wide = _array(image, "PNG").astype(np.uint16) << 8 | _array(low, "PNG")
     colors = wide[..., : 1 if wide.shape[-1] < 3 else 3]
     depth, alpha = channels or wide.shape[-1], wide[..., colors.shape[-1] :]

@@ -15,10 +15,6 @@ import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.kernels.checksums import masked_crc32c
-from distinput.names.lazy import library
-
-bz2 = library("bz2")  # not in every build of Python
-pa = library("pyarrow")
 
 # ----------------------------------------------------------------------------
 # Decoders and encoders of zlib, bzip2, and what pyarrow has: ZSTD and LZ4.
@@ -113,7 +109,7 @@ class Bz2Decoder:
     """
 
     def __init__(self, read: Read) -> None:
-        self._read, self._stream = read, bz2.BZ2Decompressor()
+        self._read, self._stream = read, _bz2().BZ2Decompressor()
         self._begun = False
 
     @property
@@ -126,7 +122,7 @@ class Bz2Decoder:
                 data = self._stream.unused_data or self._read(_READ_BYTES)
                 if not data:
                     return b""
-                self._stream = bz2.BZ2Decompressor()
+                self._stream = _bz2().BZ2Decompressor()
             else:
                 data = self._read(_READ_BYTES) if self._stream.needs_input else b""
                 if self._stream.needs_input and not data:
@@ -150,6 +146,8 @@ class ArrowDecoder:
     waiting: ClassVar[int] = 0  # pyarrow does not tell
 
     def __init__(self, codec: str, read: Read) -> None:
+        import pyarrow as pa
+
         file = SimpleNamespace(read=read, closed=False, close=lambda: None)
         self._stream: Any = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec)
 
@@ -185,7 +183,7 @@ class ZlibEncoder:
 
 class _Bz2Encoder:
     def __init__(self, level: int) -> None:
-        self._stream = bz2.BZ2Compressor(level)
+        self._stream = _bz2().BZ2Compressor(level)
 
     def encode(self, data: bytes | memoryview) -> bytes:
         made: bytes = self._stream.compress(data)
@@ -204,6 +202,12 @@ def bz2_encoder(level: int) -> Encoder:
     return _Bz2Encoder(9 if level == -1 else level)
 
 
+def _bz2() -> Any:
+    import bz2  # not in every build of Python
+
+    return bz2
+
+
 class ArrowEncoder:
     """Compresses each piece of data as a frame of its own.
 
@@ -213,6 +217,8 @@ class ArrowEncoder:
     """
 
     def __init__(self, codec: str, level: int) -> None:
+        import pyarrow as pa
+
         self._codec: Any = pa.Codec(codec, compression_level=None if level == -1 else level)
 
     def encode(self, data: bytes | memoryview) -> bytes:
@@ -339,6 +345,8 @@ class SnappyEncoder:
 
 
 def _codec() -> Any:
+    import pyarrow as pa
+
     return pa.Codec("snappy")
 
 

@@ -111,10 +111,18 @@ class MultipartUpload:
                 yield part
 
 
-_LASTING = re.compile("builder error|scheme is not allowed|invalid peer certificate|CaUsedAsEndEntity", re.IGNORECASE)
+_LASTING = re.compile(
+    "builder error|scheme is not allowed|invalid peer certificate|CaUsedAsEndEntity"
+    r"|returned non-2xx status code: 4(?!08|25|29)\d\d",
+    re.IGNORECASE,
+)
 """What obstore says of requests that fail again however often they are made; its errors have no classes for it."""
 
 _OBJECT_STORE_AT_A_TIME = 10  # requests for parts of one file, as many as obstore makes
+
+
+_MACHINE_OF_THE_CLOUD = "169.254.169.254"
+"""Where machines of a cloud ask for credentials; no other machine has anything there."""
 
 
 class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
@@ -335,6 +343,11 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
             lasting, public = _LASTING.search(str(error)), of_url(error, url)
             number = errno.EINVAL if lasting else errno.EIO
             what = f"{type(error).__name__}: {error}" if public is error else str(public)
+            if _MACHINE_OF_THE_CLOUD in str(error):
+                what = (
+                    "no credentials were found, nor given by the cloud of this machine; set them as the store documents, or "
+                    "give storage_options={'skip_signature': True} for what is public: " + what
+                )
             raise OSError(number, what, without_secrets(url)) from public
 
 

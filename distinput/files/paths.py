@@ -341,11 +341,8 @@ def _found(pattern: str, folders: bool) -> list[str]:
     if any(map(has_magic, names)):
         return [path for name in names for path in _matches(name, folders)]
     # Files of a store are listed once, not asked for one by one.
-    listed = (
-        None
-        if local_path(pattern) is not None or len(names) < _LISTED
-        else set(_matches(_BRACES.sub("*", pattern), folders))
-    )
+    one_by_one = local_path(pattern) is not None or len(names) < _LISTED
+    listed = None if one_by_one else set(_matches(_BRACES.sub("*", pattern), folders))
     missing = [name for name in names if (not _matches(name, folders) if listed is None else name not in listed)]
     if missing:
         raise NoMatchError(f"No files matched pattern: {missing[0]}, one of {len(missing)} missing of {pattern}")

@@ -153,9 +153,8 @@ async def _part(system: Any, session: Any, free: Any, url: str, start: int, stop
                 f"{url}: its server sends the whole file when asked for a part; copy the file to this machine"
             )
         data = await answer.read()
-        size = (
-            _checked(url, answer.headers.get("Content-Range"), start, stop, len(data)) if answer.status == 206 else None
-        )
+        told = answer.headers.get("Content-Range")
+        size = _checked(url, told, start, stop, len(data)) if answer.status == 206 else None
         said = {"size": size} | {key: answer.headers[key] for key in ("ETag", "Last-Modified") if key in answer.headers}
         return said, data
 

@@ -54,7 +54,7 @@ _UNREACHABLE_SECONDS = 5.0
 """How long a server is asked again whose name nobody knows, or that refuses connections: it may be about to start."""
 
 _UNREACHABLE = re.compile(
-    "ConnectionRefused|Connection refused|dns error|failed to lookup address|connect to the endpoint"
+    "ConnectionRefused|Connection refused|dns error|failed to lookup address|connect to the endpoint|no credentials were found"
 )
 """What packages say of it whose errors have no class for it."""
 

@@ -6,7 +6,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
 
@@ -116,8 +116,7 @@ def _hinted(name: str, value: Any) -> Iterator[None]:
         setattr(HINTS, name, before)
 
 
-@contextmanager
-def stamped(path: str, stamp: str | None) -> Iterator[None]:
+def stamped(path: str, stamp: str | None) -> AbstractContextManager[None]:
     """`stamp_of` does not ask for the stamp of a remote file again, which is known; None: it does.
 
     >>> from distinput.files.source import stamp_of
@@ -125,29 +124,22 @@ def stamped(path: str, stamp: str | None) -> Iterator[None]:
     ...     stamp_of("https://example.com/a")
     '1'
     """
-    with _hinted("stamp", HINTS.stamp if stamp is None else (path, stamp)):
-        yield
+    return _hinted("stamp", HINTS.stamp if stamp is None else (path, stamp))
 
 
-@contextmanager
-def beginning_with(path: str, found: DescribedBytes | None) -> Iterator[None]:
+def beginning_with(path: str, found: DescribedBytes | None) -> AbstractContextManager[None]:
     """A `FileStream` of the file does not ask for its beginning again, which is there; None: it does."""
-    with _hinted("begun", HINTS.begun if found is None else (path, found)):
-        yield
+    return _hinted("begun", HINTS.begun if found is None else (path, found))
 
 
-@contextmanager
-def wanted_until(stop: int | None) -> Iterator[None]:
+def wanted_until(stop: int | None) -> AbstractContextManager[None]:
     """A `FileStream` asks for nothing from this byte on when it is opened; None: it does."""
-    with _hinted("until", stop):
-        yield
+    return _hinted("until", stop)
 
 
-@contextmanager
-def telling(requested: Callable[[], None] | None) -> Iterator[None]:
+def telling(requested: Callable[[], None] | None) -> AbstractContextManager[None]:
     """A `FileStream` of a remote file calls this once it has requested the last byte; None: it tells nobody."""
-    with _hinted("requested", requested):
-        yield
+    return _hinted("requested", requested)
 
 
 @contextmanager
@@ -278,9 +270,8 @@ def stamp_of(path: str) -> str:
     try:
         status = os.stat(local)
     except OSError:
-        with naming(
-            path
-        ):  # entered only on error: the stamp of a mapped file is taken before each use and must be cheap
+        # Entered only on error: the stamp of a mapped file is taken before each use and must be cheap.
+        with naming(path):
             raise
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
 

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import Field, fields, is_dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from distinput.files.paths import as_paths
 from distinput.formats.format import Format
 from distinput.names.lazy import lazy
 from distinput.names.registry import Registry
+from distinput.names.words import meant
 from distinput.run.threads import cores, mapped
 
 if not TYPE_CHECKING:  # which would take every name for one that is there
@@ -111,7 +113,18 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
     if index:
         options["index_folder"] = None if index is True else str(index)
     found: Any = FORMATS.find(_INDEXED + name if index else name)
-    made = getattr(found, "of_options", found)(**options)  # what was registered may be a function
+    make = getattr(found, "of_options", found)  # what was registered may be a function
+    try:
+        made = make(**options)
+    except TypeError:
+        known = {**signature(make).parameters, **(of_class := signature(found).parameters)}
+        known = {
+            option: each for option, each in known.items() if option in of_class or each.kind is not each.VAR_KEYWORD
+        }
+        unknown = next((option for option in options if option not in known), None)
+        if unknown is None or any(each.kind is each.VAR_KEYWORD for each in known.values()):
+            raise
+        raise TypeError(f"{name}: unexpected option {unknown!r}, {meant(unknown, known, 'it has')}") from None
     if not isinstance(made, Format):
         raise TypeError(f"{name!r} is registered as a format, but makes {made!r}, which is no Format")
     options_of_format: tuple[Field[Any], ...] = fields(made) if is_dataclass(made) else ()

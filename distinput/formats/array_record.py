@@ -13,7 +13,7 @@ from distinput.columns.column import Ints, Strings
 from distinput.errors import DataLossError, EngineMissing, UnimplementedError
 from distinput.files.paths import local_path
 from distinput.files.source import stamp_of
-from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position, cut_rows
+from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position, check_reached, cut_rows
 from distinput.formats.tables import CountedTable
 from distinput.kernels.kernel import renewed
 from distinput.values.nest import LEAF
@@ -54,7 +54,7 @@ class ArrayRecords(CountedTable):
     def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, file = self.first_row(path, position), self.opened(path)
         rows = file.rows
-        self.check_row(path, row, rows)
+        check_reached(path, rows, row, "record")
         most = _LOOKED_AT
         while row < rows:
             first, stop = next(cut_rows(rows - row, most, size, given))

@@ -359,11 +359,9 @@ class ArrowFile:
     @property
     def views(self) -> bool:
         """True if numbers are views of the mapped file."""
-        return (
-            self.whole is not None
-            and self.batches is not None
-            and not (self.batches.compressed or self.batches.swapped)
-        )
+        if self.whole is None or self.batches is None:
+            return False
+        return not (self.batches.compressed or self.batches.swapped)
 
     @property
     def single(self) -> bool:
@@ -378,9 +376,8 @@ class ArrowFile:
     @contextmanager
     def _opened(self, fields: list[int] | None) -> Iterator[Any]:
         """A pyarrow reader of the fields with these numbers; None: all."""
-        source = (
-            pa.py_buffer(self.whole) if self.whole is not None else open_ranges(self.path, in_order=not self.listed)
-        )
+        whole = self.whole
+        source = open_ranges(self.path, in_order=not self.listed) if whole is None else pa.py_buffer(whole)
         options = ipc.IpcReadOptions(included_fields=fields)
         try:
             with reading_batch(self.path, self._schema_part):
@@ -394,11 +391,9 @@ class ArrowFile:
     def _fields(self) -> list[int] | None:
         # Given a selection, pyarrow copies instead of making views; and it takes an empty selection for all fields, so
         # then the first field is read and not used.
-        return (
-            None
-            if self.columns is None or self.views
-            else sorted({self.schema.names.index(c) for c in self.columns}) or [0]
-        )
+        if self.columns is None or self.views:
+            return None
+        return sorted({self.schema.names.index(c) for c in self.columns}) or [0]
 
     def select(self, batch: Any) -> Any:
         """A batch reduced to the requested columns, in the requested order."""

@@ -16,12 +16,12 @@ from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.picked import Memory, RowArray, check_rows, chosen
 from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import concat_columns
-from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
+from distinput.errors import DistinputError, InvalidArgumentError, UnimplementedError
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import size_of, stamp_of
 from distinput.formats.arrow_file import ArrowFile, Batches, arrow_file, reading_batch
-from distinput.formats.format import Fragment, PlacedBlocks, Position, cut_rows
+from distinput.formats.format import Fragment, PlacedBlocks, Position, check_reached, cut_rows
 from distinput.formats.tables import (
     Conforming,
     ConformingTable,
@@ -178,10 +178,7 @@ class ArrowIpc(TableFormat):
             row += batch.num_rows
         if file.batches is not None:
             row = int(file.batches.ends[-1])
-        if begin > row:
-            raise DataLossError(
-                f"{path}: has {row} rows, but reading was to go on at row {begin}; the file has changed"
-            )
+        check_reached(path, row, begin)
 
     def fetch(self, path: str, rows: Ints) -> Block:
         """The rows with these numbers, in this order; reads only these rows of a mapped file, else their batches.

@@ -257,9 +257,8 @@ class Csv(TextTable):
     def quick(self, data: Bytes, count: int, schema: RowSchema, head: Head) -> dict[str, Column] | None:
         # Any text may be a missing value where that is stated, numbers too.
         rows = _plain(self, schema, head.names) if self.null_values is None else None
-        if (
-            rows is None or self._scanned(data, 0, len(data), 1, 0)[3] >= 0
-        ):  # a "\r" ends the first line, and perhaps others
+        # A "\r" ends the first line, and perhaps others.
+        if rows is None or self._scanned(data, 0, len(data), 1, 0)[3] >= 0:
             return None
         return rows.columns(data, count)
 

@@ -339,11 +339,10 @@ class ExampleParser:
             values = parsed_columns.values(j, feature)
             if values is None:
                 lists = parsed_columns.located(j, self.names[j], KINDS[feature.dtype])
-                columns[key] = (
-                    fixed_values(lists, feature)
-                    if isinstance(feature, FixedLenFeature)
-                    else variable_values(lists, feature)
-                )
+                if isinstance(feature, FixedLenFeature):
+                    columns[key] = fixed_values(lists, feature)
+                else:
+                    columns[key] = variable_values(lists, feature)
             elif parsed_columns.missing and isinstance(feature, FixedLenFeature):
                 columns[key] = with_defaults(values, feature, parsed_columns.kinds[j], self.names[j])
             else:

@@ -9,11 +9,11 @@ import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Strings
-from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.errors import InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.manifest import FileTable
 from distinput.files.source import FileStream, read_spans, size_of
-from distinput.formats.format import Fragment, PlacedBlocks, Position
+from distinput.formats.format import Fragment, PlacedBlocks, Position, check_reached
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.values.nest import LEAF
 
@@ -132,10 +132,7 @@ class FixedLengthRecords(SpanFormat):
                         f"{path}: a pipe has no size, so its last record cannot be determined; save it to a file"
                     )
                 rows, row = self._count(path, source.size), position["row"]
-                if row > rows:
-                    raise DataLossError(
-                        f"{path}: has {rows} records, but reading was to go on at record {row}; the file has changed"
-                    )
+                check_reached(path, rows, row, "record")
                 source.go_to(first)
             except BaseException:
                 source.close()

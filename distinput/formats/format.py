@@ -93,6 +93,27 @@ def check_position(path: str, position: Position) -> None:
         raise StateError(f"{path}: {position} is not a position in a file; the state that holds it is damaged")
 
 
+def check_reached(path: str, count: int, at: int, what: str = "row") -> None:
+    """Refuse to go on behind the end of a file.
+
+    Raises:
+      DataLossError: it has fewer rows than before.
+    """
+    if at > count:
+        raise DataLossError(
+            f"{path}: has {count} {what}s, but reading was to go on at {what} {at}; the file has changed"
+        )
+
+
+def blocks_of(portions: Iterator[Portion]) -> PlacedBlocks:
+    """The rows of portions, each decoded when its turn comes."""
+    try:
+        for portion in portions:
+            yield from portion.blocks(portion.decode())
+    finally:  # at a bad record too, whose error may live long
+        portions.close()  # type: ignore[attr-defined]
+
+
 def cut_rows(rows: int, most: int, group: int = 1, given: int = 0) -> Iterator[tuple[int, int]]:
     """Where to cut rows into blocks: (first, stop) of each.
 

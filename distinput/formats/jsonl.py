@@ -579,10 +579,8 @@ class JsonLines(TextTable):
         if self.columns is None:
             inner = next((name for field in schema.arrow for name in _unknown(content.get(field.name), field)), None)
             if inner is not None:
-                return (
-                    inner,
-                    "the schema has no such key; state it with schema=, or name the keys to read with columns=",
-                )
+                cure = "state it with schema=, or name the keys to read with columns="
+                return inner, f"the schema has no such key; {cure}"
         for field in schema.arrow:
             alone, data = RowSchema(pa.schema([field]), schema.inferred), np.frombuffer(record, np.uint8)
             try:

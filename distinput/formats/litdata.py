@@ -216,11 +216,8 @@ def _of_json(index: str, given: Any) -> _ChunkIndex:
         raise UnimplementedError(f"{index}: its chunks are encrypted, and keys cannot be given; write them decrypted")
     loader = config.get("item_loader") or "PyTreeLoader"
     if loader not in ("PyTreeLoader", "TokensLoader"):
-        cure = (
-            "ParquetDataset(folder) reads its files"
-            if loader == "ParquetLoader"
-            else "known are PyTreeLoader, TokensLoader"
-        )
+        of_parquet = loader == "ParquetLoader"
+        cure = "ParquetDataset(folder) reads its files" if of_parquet else "known are PyTreeLoader, TokensLoader"
         raise UnimplementedError(f"{index}: its chunks are for {loader!r}; {cure}")
     compression, packing = config.get("compression"), config.get("compression_level") or "chunk"
     if compression and (not isinstance(compression, str) or compression.partition(":")[0] != "zstd"):

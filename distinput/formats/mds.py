@@ -43,17 +43,10 @@ _TEXTS = ("bytes", "str", "json", "jpeg", "png", "str_int", "str_float", "str_de
 """Encodings whose bytes are given as they are."""
 
 _CHANNELS = {
-    "L": 1,
-    "P": 1,
-    "LA": 2,
-    "PA": 2,
-    "RGB": 3,
-    "YCbCr": 3,
-    "LAB": 3,
-    "HSV": 3,
-    "RGBA": 4,
-    "RGBX": 4,
-    "CMYK": 4,
+    **dict.fromkeys(("L", "P"), 1),
+    **dict.fromkeys(("LA", "PA"), 2),
+    **dict.fromkeys(("RGB", "YCbCr", "LAB", "HSV"), 3),
+    **dict.fromkeys(("RGBA", "RGBX", "CMYK"), 4),
 }
 """Bytes of a pixel, by the mode of an image."""
 
@@ -445,9 +438,8 @@ class _Shard(PackedSamples):
             return TensorSpec((None, None, None), np.uint8)
         if coding.dtype is not None:
             return TensorSpec(coding.shape, coding.dtype.newbyteorder("="))
-        first = self._values(
-            np.arange(min(1, self.rows))
-        )  # an array says its dtype itself, and all agree with the first
+        # An array says its dtype itself, and all agree with the first.
+        first = self._values(np.arange(min(1, self.rows)))
         data, starts, sizes = first[0], first[1][number], first[2][number]
         dtype = _array(coding, data[starts[0] : starts[0] + sizes[0]], self._at(0, coding)).dtype if self.rows else "f8"
         return TensorSpec(coding.shape, dtype)

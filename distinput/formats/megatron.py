@@ -86,11 +86,9 @@ class Megatron(CountedTable):
 
     def spec_of(self, path: str) -> Spec:
         tokens = TensorSpec((None,), self.opened(path).dtype)
-        return (
-            Spec(tuple_of([LEAF, LEAF]), (tokens, TensorSpec((), np.int8)))
-            if self.multimodal
-            else Spec(LEAF, (tokens,))
-        )
+        if not self.multimodal:
+            return Spec(LEAF, (tokens,))
+        return Spec(tuple_of([LEAF, LEAF]), (tokens, TensorSpec((), np.int8)))
 
     def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, index = self.first_row(path, position), self.opened(path)

@@ -30,7 +30,7 @@ from distinput.files.source import (
     stamp_of,
 )
 from distinput.files.whole_files import mapped
-from distinput.formats.format import PlacedBlocks, Position, cut_rows
+from distinput.formats.format import PlacedBlocks, Position, check_reached, cut_rows
 from distinput.formats.tables import TableFormat, as_columns
 from distinput.plan.check import normalized
 from distinput.values.buffers import Bytes
@@ -106,8 +106,7 @@ class Npy(TableFormat):
         stamp = stamp_of(path)
         header = _header_of(path, stamp)
         rows = header.rows_there
-        if row > rows:
-            raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {row}; the file has changed")
+        check_reached(path, rows, row)
         cuts = cut_rows(rows - row, block_rows(header.row_bytes), size, given)
         local = self._local(path)
         if local is not None:
@@ -352,8 +351,7 @@ class Npz(TableFormat):
         row, stamp = self.first_row(path, position), stamp_of(path)
         arrays = self._arrays(path)
         rows = _rows(arrays)
-        if row > rows:
-            raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {row}; the file has changed")
+        check_reached(path, rows, row)
         for first, stop in cut_rows(rows - row, block_rows(_row_bytes(arrays)), size, given):
             if local_path(path) is not None:
                 check_unchanged(path, stamp)

@@ -19,7 +19,7 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import room_for, stamp_of
-from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, cut_rows
+from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, blocks_of, check_reached, cut_rows
 from distinput.formats.parquet_file import (
     Compact,
     Group,
@@ -275,18 +275,10 @@ class Parquet(TableFormat):
         return found or [Fragment(path, {"row": 0}, {"row": 0}, 0, 0)]
 
     def read_until(self, path: str, position: Position, stop: Position) -> PlacedBlocks:
-        return self._blocks(self.portions(path, position, stop, 1, 0))
+        return blocks_of(self.portions(path, position, stop, 1, 0))
 
     def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
-        return self._blocks(self.portions(path, position, None, size, given))
-
-    @staticmethod
-    def _blocks(portions: Iterator[Portion]) -> PlacedBlocks:
-        try:
-            for portion in portions:
-                yield from portion.blocks(portion.decode())
-        finally:
-            portions.close()  # type: ignore[attr-defined]
+        return blocks_of(self.portions(path, position, None, size, given))
 
     def portions(
         self, path: str, position: Position | None, stop: Position | None, size: int, given: int
@@ -296,10 +288,7 @@ class Parquet(TableFormat):
         stamp = stamp_of(path)  # once, before the footer is read, so that a replaced file is detected
         rows = rows_of(path, stamp)
         end = rows if stop is None else min(rows, stop["row"])
-        if begin > rows:
-            raise DataLossError(
-                f"{path}: has {rows} rows, but reading was to go on at row {begin}; the file has changed"
-            )
+        check_reached(path, rows, begin)
         readers = Readers(path, stamp)
         spec = self._spec(path, stamp)  # rejects columns that do not exist
         columns = self._columns_in(path, stamp)
@@ -456,11 +445,10 @@ def null_paths_of(
             if size >= most_bytes:
                 break
             with reading(path, group):
-                batches = (
-                    reader.file.iter_batches(_ROWS_LOOKED_AT, row_groups=[group], columns=unclear)
-                    if reader.remote is None
-                    else reader.row_group(group, unclear).to_batches()
-                )
+                if reader.remote is None:
+                    batches = reader.file.iter_batches(_ROWS_LOOKED_AT, row_groups=[group], columns=unclear)
+                else:
+                    batches = reader.row_group(group, unclear).to_batches()
                 for batch in batches:
                     batch = checked_batch(path, f"row group {group}", batch)
                     found = list(dict.fromkeys([*found, *null_paths(batch, structs=structs, every=every)]))

@@ -213,11 +213,10 @@ def _told(array: Any, path: Path, nulls: tuple[Path, ...]) -> Any:
         return array
     kind, valid = array.type, array.is_valid()
     if array.null_count and path in nulls:
-        array = (
-            pa.array([{}] * len(array), kind)
-            if kind == pa.struct([])
-            else compute.if_else(valid, array, pa.scalar(_zero(kind), kind))
-        )
+        if kind == pa.struct([]):
+            array = pa.array([{}] * len(array), kind)
+        else:
+            array = compute.if_else(valid, array, pa.scalar(_zero(kind), kind))
     told = array
     if types.is_struct(kind) and kind.num_fields:
         parts = [_told(part, (*path, inner.name), nulls) for part, inner in zip(array.flatten(), kind, strict=True)]
@@ -243,9 +242,9 @@ def _zero(kind: Any) -> Any:
         return [_zero(kind.value_type)] * kind.list_size
     if is_list(kind):
         return []
-    return (
-        b"" if types.is_binary(kind) else False if types.is_boolean(kind) else np.nan if types.is_floating(kind) else 0
-    )
+    if types.is_binary(kind):
+        return b""
+    return False if types.is_boolean(kind) else np.nan if types.is_floating(kind) else 0
 
 
 # ----------------------------------------------------------------------------

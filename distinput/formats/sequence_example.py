@@ -139,10 +139,8 @@ def parse_single_sequence_example(
     data = np.frombuffer(serialized, np.uint8)
     message = Strings(data, np.zeros(1, np.int64), np.array([len(data)]))
     context, sequences = SequenceExampleParser(context_features, sequence_features)(message)
-    return (
-        {key: column.row(0) for key, column in context.items()},
-        {key: column.row(0) for key, column in sequences.items()},
-    )
+    features, lists = ({key: column.row(0) for key, column in part.items()} for part in (context, sequences))
+    return features, lists
 
 
 class SequenceExampleParser:

@@ -14,10 +14,9 @@ import numpy as np
 
 from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Strings
-from distinput.errors import DataLossError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.source import EMPTY, FileStream, room_for, size_of, wanted_until
-from distinput.formats.format import BLOCK_ROWS, Format, PlacedBlocks, Position, check_position
+from distinput.formats.format import BLOCK_ROWS, Format, PlacedBlocks, Position, check_position, check_reached
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
@@ -137,15 +136,10 @@ class SpanFormat(Format):
                 row = piece.row + found.count
                 if found.count > over:
                     column = Strings(piece.data, starts[over:], sizes[over:])
-                    yield (
-                        ColumnBlock(LEAF, [column], found.count - over),
-                        self.after(piece.byte + found.after - piece.at, row),
-                    )
+                    block = ColumnBlock(LEAF, [column], found.count - over)
+                    yield block, self.after(piece.byte + found.after - piece.at, row)
                 over = max(0, over - found.count)
-            if over:
-                raise DataLossError(
-                    f"{path}: has {row} records, but reading was to go on at record {wanted['row']}; the file has changed"
-                )
+            check_reached(path, row, wanted["row"], "record")
 
     def _found(
         self, source: FileStream, row: int, until: int | None = None, chunks: "_Chunks | None" = None

@@ -20,6 +20,7 @@ from distinput.arrow.arrow import (
     UnsupportedTypeError,
     block_of,
     check_batch,
+    is_text,
     names_of,
     schema_spec,
 )
@@ -31,7 +32,7 @@ from distinput.columns.picked import check_rows
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
 from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each
-from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, check_position, cut_rows
+from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, check_position, check_reached, cut_rows
 from distinput.formats.row_schema import RowSchema
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import library
@@ -421,18 +422,6 @@ class CountedTable(TableFormat):
             raise InvalidArgumentError(f"{path}: {error}") from None
         return file.block(wanted)
 
-    @staticmethod
-    def check_row(path: str, row: int, rows: int) -> None:
-        """Refuse to go on behind the end of a file.
-
-        Raises:
-          DataLossError: it has fewer rows.
-        """
-        if row > rows:
-            raise DataLossError(
-                f"{path}: has {rows} records, but reading was to go on at record {row}; the file has changed"
-            )
-
     def groups_of(
         self, path: str, file: CountedRows, row: int, ends: Callable[[int], Ints], size: int, given: int
     ) -> PlacedBlocks:
@@ -446,7 +435,7 @@ class CountedTable(TableFormat):
           size: rows of a group.
           given: rows given before.
         """
-        self.check_row(path, row, file.rows)
+        check_reached(path, file.rows, row, "record")
         while row < file.rows:
             most = max(1, int(np.searchsorted(ends(row), MOST_BYTES, "right")))
             _, stop = next(cut_rows(file.rows - row, most, size, given))
@@ -692,15 +681,7 @@ def _family(kind: Any) -> str:
     families = {
         "number": (types.is_integer, types.is_floating, types.is_decimal),
         "truth": (types.is_boolean,),
-        "text": (
-            types.is_string,
-            types.is_large_string,
-            types.is_string_view,
-            types.is_binary,
-            types.is_large_binary,
-            types.is_binary_view,
-            types.is_fixed_size_binary,
-        ),
+        "text": (is_text,),
         "day": (types.is_date, types.is_timestamp),
         "time": (types.is_time,),
         "duration": (types.is_duration,),

@@ -103,11 +103,9 @@ def listed(names: Collection[str]) -> str:
 def name_at(data: Any, at: int) -> str:
     """The name of the member whose header is at `at`, in a message."""
     member = read_member(data, at)
-    name = (
-        member.key + b"." + member.extension
-        if member.status == tar.OK
-        else data[at : at + 100].tobytes().split(b"\0")[0]
-    )
+    name = data[at : at + 100].tobytes().split(b"\0")[0]
+    if member.status == tar.OK:
+        name = member.key + b"." + member.extension
     return repr(name.decode(errors="replace"))
 
 
@@ -235,8 +233,9 @@ class MemberTable:
         ]
         return _of_key(
             found.key(index),
-            f"{found.path}: sample {row}, {key!r}, has no member {listed(absent)}; leave such samples out with missing='skip', "
-            f"give bytes to take its place with missing={{{absent[0]!r}: b''}}, or leave the member out of members=",
+            f"{found.path}: sample {row}, {key!r}, has no member {listed(absent)}; leave such samples out with missing='skip' "
+            f"of WebDataset, give bytes to take its place with missing={{{absent[0]!r}: b''}}, or leave the member out of "
+            "members=",
         )
 
     def _column(self, found: "_Found", name: str, text: str, rows: int) -> Column:

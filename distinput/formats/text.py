@@ -11,21 +11,20 @@ import numpy as np
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Strings
 from distinput.files.compression import as_compression
-from distinput.files.manifest import FileTable
-from distinput.files.source import FileStream, size_of
+from distinput.files.source import FileStream
 from distinput.formats.format import Fragment, PlacedBlocks, Position, check_position
 from distinput.formats.indexed import Indexed
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
+from distinput.formats.text_records import CutByBytes
 from distinput.kernels.lines import scan_lines
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 
 _RETURN = 13
-_FRAGMENT_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class TextLines(SpanFormat):
+class TextLines(SpanFormat, CutByBytes):
     r"""The lines of text files, as bytes without their line ends.
 
     A trailing "\r" is stripped too; a last line without newline counts, unless it is empty; an empty line is an empty string;
@@ -62,23 +61,6 @@ class TextLines(SpanFormat):
                 starts[count], sizes[count] = after, size
                 count, after = count + 1, end
         return Found(count, after)
-
-    def units(self, files: FileTable) -> Ints | None:
-        return None if self.compression else files.sizes
-
-    def part(self, path: str, start: int, stop: int | None) -> Fragment:
-        """The lines that begin at or after byte `start` and before byte `stop`."""
-        if self.compression:
-            return super().part(path, start, stop)
-        begin = {"near": start} if start else self.start()
-        return Fragment(path, begin, None if stop is None else {"near": stop}, None, (stop or start) - start)
-
-    def fragments(self, path: str) -> list[Fragment]:
-        size = size_of(path)
-        if self.compression or not size:
-            return super().fragments(path)
-        cuts = range(0, size, _FRAGMENT_BYTES)
-        return [self.part(path, a, min(a + _FRAGMENT_BYTES, size)) for a in cuts]
 
     def read_fragment(self, fragment: Fragment, position: Position | None = None) -> PlacedBlocks:
         offset = fragment.start if position is None else position

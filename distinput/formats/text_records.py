@@ -15,7 +15,7 @@ from distinput.errors import DataLossError, DistinputError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.manifest import FileTable
 from distinput.files.source import EMPTY, FileStream, room_for, size_of, stamp_of
-from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
+from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position, check_reached
 
 # ----------------------------------------------------------------------------
 # What is known of a part of a text file: where it lies, and how many records it has.
@@ -181,7 +181,35 @@ _NEWLINE = np.array([10], np.uint8)
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
-class TextRecords(Format):
+class CutByBytes(Format):
+    """A format whose files are cut anywhere, unless they are compressed: a part has the records that begin in it."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def compression(self) -> Compression:
+        """The compression of the file."""
+
+    def units(self, files: FileTable) -> Ints | None:
+        return None if self.compression else files.sizes
+
+    def part(self, path: str, start: int, stop: int | None) -> Fragment:
+        """The records that begin at or after byte `start` and before byte `stop`."""
+        if self.compression:
+            return super().part(path, start, stop)
+        begin = {"near": start} if start else self.start()
+        return Fragment(path, begin, None if stop is None else {"near": stop}, None, (stop or start) - start)
+
+    def fragments(self, path: str) -> list[Fragment]:
+        size = size_of(path)
+        if self.compression or not size:
+            return super().fragments(path)
+        cuts = range(0, size, _FRAGMENT_BYTES)
+        return [self.part(path, a, min(a + _FRAGMENT_BYTES, size)) for a in cuts]
+
+
+class TextRecords(CutByBytes):
     """A format whose files are text that a scan cuts into records."""
 
     __slots__ = ()
@@ -276,34 +304,15 @@ class TextRecords(Format):
                     want, begin, data = want - count, begin + after, data[after:]
                     if not want:
                         behind = {"row": row + 1}
-                        return (
-                            behind
-                            if self.compression or "byte" not in at
-                            else {"byte": min(begin, source.offset), **behind}
-                        )
+                        if self.compression or "byte" not in at:
+                            return behind
+                        return {"byte": min(begin, source.offset), **behind}
         except (DistinputError, OSError):
             pass
         return None
 
     def start(self) -> Position:
         return {"row": 0} if self.compression else {"byte": 0, "row": 0}
-
-    def units(self, files: FileTable) -> Ints | None:
-        return None if self.compression else files.sizes
-
-    def part(self, path: str, start: int, stop: int | None) -> Fragment:
-        """The records that begin at or after byte `start` and before byte `stop`."""
-        if self.compression:
-            return super().part(path, start, stop)
-        begin = {"near": start} if start else self.start()
-        return Fragment(path, begin, None if stop is None else {"near": stop}, None, (stop or start) - start)
-
-    def fragments(self, path: str) -> list[Fragment]:
-        size = size_of(path)
-        if self.compression or not size:
-            return super().fragments(path)
-        cuts = range(0, size, _FRAGMENT_BYTES)
-        return [self.part(path, a, min(a + _FRAGMENT_BYTES, size)) for a in cuts]
 
     def _pieces(
         self, path: str, at: Position, stop: Position | None, head: Head, refused: bool = True
@@ -381,10 +390,7 @@ class TextRecords(Format):
                 data = np.concatenate([data, _NEWLINE])
         if byte < until and position < len(data):
             self._refuse(path, data, -1, position, byte, line)
-        if over:
-            raise DataLossError(
-                f"{path}: has {row} records, but reading was to go on at record {row + over}; the file has changed"
-            )
+        check_reached(path, row, row + over, "record")
 
     def _refuse(self, path: str, data: Bytes, problem: int, at: int, byte: int, line: int) -> NoReturn:
         """Raise the error of the bytes at `problem`, or of a record that begins at `at` and does not end."""

@@ -19,7 +19,7 @@ from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Strings
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.source import stamp_of
-from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, check_position
+from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, blocks_of, check_position
 from distinput.formats.row_schema import Path, RowSchema
 from distinput.formats.tables import as_nulls, check_nulls, table_spec
 from distinput.formats.text_records import Head, TextPiece, TextRecords
@@ -159,9 +159,8 @@ class TextTable(TextRecords):
         """
         assert self.schema is not None
         self._check_columns(self.name, self.schema)
-        if self.columns is None or len(self.schema.names) > len(
-            self.columns
-        ):  # else there may be others, which nobody knows
+        # Else there may be others, which nobody knows.
+        if self.columns is None or len(self.schema.names) > len(self.columns):
             check_nulls(self.name, self.nulls or "error", self.schema.arrow)
         return self.schema.only(self.columns)
 
@@ -257,19 +256,11 @@ class TextTable(TextRecords):
     # ---- reading
 
     def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
-        return self._blocks(self.portions(path, position, None, 1, 0))
+        return blocks_of(self.portions(path, position, None, 1, 0))
 
     def read_fragment(self, fragment: Fragment, position: Position | None = None) -> PlacedBlocks:
         at = fragment.start if position is None else position
-        return self._blocks(self.portions(fragment.path, at, fragment.stop, 1, 0))
-
-    @staticmethod
-    def _blocks(portions: Iterator[Portion]) -> PlacedBlocks:
-        try:
-            for portion in portions:
-                yield from portion.blocks(portion.decode())
-        finally:  # at a bad record too, whose error may live long
-            portions.close()  # type: ignore[attr-defined]
+        return blocks_of(self.portions(fragment.path, at, fragment.stop, 1, 0))
 
     def portions(
         self, path: str, position: Position | None, stop: Position | None, size: int, given: int
@@ -354,10 +345,8 @@ class TextTable(TextRecords):
             return ColumnBlock(structure, [], count)
         columns = self.quick(data, count, self.wanted, head)
         if columns is not None:
-            valid, named = (
-                Dense(np.ones(count, np.bool_)),
-                {path[0] for path in self.wanted.nulls},
-            )  # none of these is null
+            # None of these is null.
+            valid, named = Dense(np.ones(count, np.bool_)), {path[0] for path in self.wanted.nulls}
             nest = {
                 name: {"value": column, "valid": valid} if name in named else column for name, column in columns.items()
             }

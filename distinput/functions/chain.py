@@ -313,12 +313,9 @@ class _Link:
 def _fits(leaf: Any, wanted: LeafSpec) -> bool:
     if isinstance(wanted, OptionalSpec):
         return getattr(leaf, "is_optional", False) and leaf.leaf_spec.is_subtype_of(wanted)
+    is_dataset = getattr(leaf, "nest_leaf", False) and not getattr(leaf, "is_optional", False)
     if getattr(leaf, "nest_leaf", False) or isinstance(wanted, DatasetSpec):
-        return (
-            not getattr(leaf, "is_optional", False)
-            and getattr(leaf, "nest_leaf", False)
-            and isinstance(wanted, DatasetSpec)
-        )
+        return is_dataset and isinstance(wanted, DatasetSpec)
     assert isinstance(wanted, TensorSpec)
     return wanted.fits_value(leaf)
 

@@ -298,9 +298,8 @@ def results_of(call: Callable[[Any], Any], source: Node) -> Iterator[Any]:
         found = True
         yield result
     if not found and in_memory(source) is None:
-        yield from list(
-            islice(_results(call, real_elements(source)), 1)
-        )  # the run that reads it is closed before the yield
+        # The run that reads it is closed before the yield.
+        yield from list(islice(_results(call, real_elements(source)), 1))
 
 
 def _is_numeric(leaf: LeafSpec) -> bool:

@@ -19,7 +19,7 @@ from distinput.columns.block import (
     ColumnBlock,
     Failure,
     balanced_slices,
-    is_defect_within,
+    fault_of,
     of_all,
     rows_within,
 )
@@ -347,11 +347,7 @@ class Lanes(Protocol):
 
 
 def in_order(
-    parts: Parts,
-    calling: Calling,
-    lanes: Lanes,
-    most: int | None = None,
-    enough: Callable[[], bool] = lambda: False,
+    parts: Parts, calling: Calling, lanes: Lanes, most: int | None = None, enough: Callable[[], bool] = lambda: False
 ) -> Results:
     """Results until the parts have ended, or `enough` returns true and those under way have come.
 
@@ -553,7 +549,7 @@ class WorkerTask:
         done.kinds = self.chain.kinds
         for place, made in enumerate(done.parts):
             if isinstance(made, FailedCall):
-                is_defect_within(made.error)  # which its traceback tells
+                fault_of(made.error)  # which its traceback tells
                 made.trace = "".join(traceback.format_exception(made.error)).rstrip()
                 made.error = sendable(made.error)
             else:

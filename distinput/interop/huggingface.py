@@ -2,6 +2,7 @@
 """Hugging Face `datasets`: their tables and streams as datasets of this library, and back."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.interop.rank_steps import ShardNames
 from distinput.names.lazy import library
+from distinput.ops.generator import Begun
 from distinput.ops.reader import Reader
 from distinput.ops.tables import rows_of_table
 from distinput.values.spec import Spec
@@ -85,6 +87,8 @@ def _steps(step: Any) -> Iterator[Any]:
 _WHO = "from_hf"
 _ROWS = 1000
 """Rows requested from a stream at a time."""
+_SAMPLE = 100
+"""Rows that show the features of a stream which does not say them."""
 _PLAIN = (None, "numpy", "arrow", "pandas", "polars")
 """Formats that only say in which container rows are shown."""
 
@@ -181,27 +185,34 @@ def _of_stream(dataset: Any, nulls: Any, valid: Any, features: Any) -> Dataset[A
             "it, and save and restore the dataset made of it: iterator.state(), dataset.restore(state)"
         )
     dataset = same_stream(dataset, None)
-    features = features or dataset.features or _shown_features(dataset)
+    begun = Begun()
+    features = features or dataset.features or _shown_features(dataset, begun)
     columns = list(features)
     schema = _plain_table(features.arrow_schema.empty_table(), features).schema
     count = dataset.num_shards if divides(dataset) else 1
     whole = "" if divides(dataset) else described(dataset)
-    shards = _Shards(dataset, features, _reading(nulls, valid, features, columns), count, whole)
+    shards = _Shards(dataset, features, _reading(nulls, valid, features, columns), count, whole, begun)
     shards.reading.spec(schema)
     names = [f"shard {index} of {count}" for index in range(count)]
     table = FileTable.of(names, [1] * len(names))  # workers get equally many of them
     return Dataset(Reader(ShardNames.of(table), shards))
 
 
-def _shown_features(dataset: Any) -> Any:
+def _batches(dataset: Any, begun: Begun, *, sampling: bool) -> Iterator[Any]:
+    """The rows of a stream, many at a time; a generator that begins once goes on behind the sample."""
+    return begun.items(lambda: dataset.iter(batch_size=_SAMPLE), dict, sampling=sampling)
+
+
+def _shown_features(dataset: Any, begun: Begun) -> Any:
     """Features inferred from the first rows."""
     import datasets
 
-    rows = list(dataset.take(100))
+    with closing(_batches(dataset, begun, sampling=True)) as batches:
+        rows = next(batches, None)
     if not rows:
         raise InvalidArgumentError(f"{_WHO}: the stream is empty and does not say its features; give features=")
     try:
-        return datasets.Features.from_arrow_schema(pa.Table.from_pylist(rows).schema)
+        return datasets.Features.from_arrow_schema(pa.Table.from_pydict(rows).schema)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidArgumentError(
             f"{_WHO}: the features are not clear from the first rows: {error}; give features="
@@ -286,11 +297,10 @@ def _fixed(chunk: Any, feature: Any, name: str) -> Any:
     if values.null_count:
         raise InvalidArgumentError(f"{_WHO}: column {name!r} has nulls in an array; drop these rows")
     for size in reversed(feature.shape):
-        values = (
-            pa.LargeListArray.from_arrays(first, values)
-            if size is None
-            else pa.FixedSizeListArray.from_arrays(values, size)
-        )
+        if size is None:
+            values = pa.LargeListArray.from_arrays(first, values)
+        else:
+            values = pa.FixedSizeListArray.from_arrays(values, size)
     if len(values) != rows:
         raise InvalidArgumentError(f"{_WHO}: column {name!r} holds arrays that have not the shape {feature.shape}")
     return values
@@ -306,6 +316,7 @@ class _Shards(Format):
       reading: how columns are read.
       count: of shards.
       whole: which operations of the whole stream there are; empty: none.
+      begun: what was read for the features.
     """
 
     name: ClassVar[str] = "huggingface"
@@ -314,6 +325,7 @@ class _Shards(Format):
     reading: Reading = field(repr=False)
     count: int = field(repr=False)
     whole: str = field(repr=False)
+    begun: Begun = field(repr=False)
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{name}: {kind}" for name, kind in self.features.items())
@@ -343,7 +355,8 @@ class _Shards(Format):
             for table in same_stream(shard, "arrow").iter(batch_size=_ROWS):
                 yield table.select(schema.names).cast(schema)
             return
-        for rows in shard.iter(batch_size=_ROWS):
+        begun = self.count == 1 and self.begun.has_items
+        for rows in _batches(shard, self.begun, sampling=False) if begun else shard.iter(batch_size=_ROWS):
             try:
                 yield pa.table({name: self._column(rows[name], name) for name in schema.names}, schema=schema)
             except KeyError as error:

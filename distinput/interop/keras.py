@@ -81,9 +81,8 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
         self._dataset = dataset.prefetch(2)
         self._starts = PassStarts(self._batches)
         self._iterator: Any = None
-        self._first: list[
-            Any
-        ] = []  # the batches returned since the pass began, while Keras may have only looked at them
+        # The batches returned since the pass began, while Keras may have only looked at them.
+        self._first: list[Any] = []
         self._again: list[Any] = []  # these batches, if it has
         self._epoch: int | None = None
         self._lock = Lock()

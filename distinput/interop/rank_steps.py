@@ -325,11 +325,7 @@ class StepIterator(Closing, Iterator[Any]):
     """
 
     def __init__(
-        self,
-        mine: Dataset[Any],
-        position: RankPosition,
-        who: str,
-        may_differ: str | Collection[str] = (),
+        self, mine: Dataset[Any], position: RankPosition, who: str, may_differ: str | Collection[str] = ()
     ) -> None:
         self.epoch, self.stride = position.epoch, position.stride
         self._step = position.step

@@ -34,7 +34,7 @@ from distinput.errors import (
 from distinput.files.manifest import FileTable
 from distinput.files.mounts import stored
 from distinput.files.paths import ask_each, local_path
-from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, cut_rows
+from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, check_reached, cut_rows
 from distinput.formats.parquet import LOOKED_AT, ConformingParquet, null_paths_of, ranges_of
 from distinput.formats.parquet_file import rows_of, schema_of
 from distinput.formats.row_schema import RowSchema
@@ -669,11 +669,9 @@ class _Fragment:
         return int(self._opened.count_rows())
 
     def block(self, rows: Ints) -> Block:
-        taken = (
-            self._opened.take(rows.tolist(), columns=self.table.stored)
-            if len(rows)
-            else self.table.schema.empty_table()
-        )
+        taken = self.table.schema.empty_table()
+        if len(rows):
+            taken = self._opened.take(rows.tolist(), columns=self.table.stored)
         (batch,) = taken.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], self.table.schema)]
         return self.table.reading.block(batch, self.table.spec_of(""), rows)
 
@@ -747,7 +745,7 @@ class _Fragments(CountedTable):
 
     def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, fragment = self.first_row(path, position), self.opened(path)
-        self.check_row(path, row, fragment.rows)
+        check_reached(path, fragment.rows, row, "record")
         for block in fragment.blocks(row):
             most = block_rows(block.nbytes / max(1, block.size))
             for first, stop in cut_rows(block.size, most, size, given):
@@ -809,9 +807,8 @@ def from_lance(
         ) from error
     for name in columns or ():
         _check_column("from_lance", name, table.schema.names)
-    made = (
-        table.get_version()["timestamp"].astimezone(UTC).isoformat()
-    )  # a table that takes the place of another has its name
+    # A table that takes the place of another has its name.
+    made = table.get_version()["timestamp"].astimezone(UTC).isoformat()
     facts = {"snapshot": f"version {table.version} of the {of_table}", "made": made}
     format = _Fragments(table, Reading.of(nulls, valid, "from_lance"), facts, as_columns("from_lance", columns))
     format.spec(None)  # what no array can hold is refused now

@@ -332,9 +332,8 @@ class Kernel(Generic[P, R]):
         """Seconds that the reference will take for arrays of so many bytes."""
         if not self._bytes:
             return nbytes * SLOWEST
-        return (
-            self._seconds * nbytes / max(self._bytes, 1 << 16)
-        )  # the time for few bytes says little about that for more
+        # The time for few bytes says little about that for more.
+        return self._seconds * nbytes / max(self._bytes, 1 << 16)
 
     def _measure(self, nbytes: int, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the reference, and note what it takes for arrays of so many bytes."""

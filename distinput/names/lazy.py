@@ -59,19 +59,17 @@ def _places(source: str) -> dict[str, tuple[str, str]]:
     """
     block = source.partition("\nif TYPE_CHECKING:\n")[2].partition("\nelse:\n")[0]
     imported, public = {}, {}
-    for line in (
-        block.replace("\n        ", " ").replace("\n    )", "").replace("(", "").splitlines()
-    ):  # one a statement
-        origin, of_module, names = line.strip().removeprefix("from ").partition(" import ")
+    # A line for each statement.
+    for line in block.replace("\n        ", " ").replace("\n    )", "").replace("(", "").splitlines():
+        origin, _, names = line.strip().removeprefix("from ").partition(" import ")
         for each in names.split(","):
             original, known, name = each.strip().partition(" as ")
             imported[original] = origin, original
             if known:
                 public[name] = origin, original
-        if not of_module:
-            name, is_set, original = line.strip().partition(" = ")
-            if is_set:
-                public[name] = imported[original]
+        name, is_set, original = line.strip().partition(" = ")
+        if is_set:
+            public[name] = imported[original]
     return public
 
 
@@ -110,9 +108,7 @@ class library(later):  # noqa: N801 - the same
     """
 
     def __getattr__(self, name: str) -> Any:
-        value = super().__getattr__(name)
-        setattr(self, name, value)
-        return value
+        return self.__dict__.setdefault(name, super().__getattr__(name))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return library, (self._module,)  # without the names

@@ -398,9 +398,8 @@ def whole(weights: Sequence[float]) -> list[int]:
     >>> [share / WHOLE for share in whole([1, 2, 1])]
     [0.25, 0.5, 0.25]
     """
-    total: float = reduce(
-        add, weights, 0
-    )  # `sum` rounds in another way from Python 3.12 on, and the order follows from it
+    # `sum` rounds in another way from Python 3.12 on, and the order follows from it.
+    total: float = reduce(add, weights, 0)
     if not total:
         return whole([1] * len(weights)) if weights else []
     made = [int(weight / total * WHOLE) for weight in weights]

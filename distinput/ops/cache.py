@@ -34,9 +34,8 @@ class CachedPass:
         self.lock = renewed(threading.Lock())
         self.block: Block | None = None
         self.complete = False
-        self.begun: tuple[int, list[Block]] | None = (
-            None  # a pass that ended with an error: its epoch, and its elements
-        )
+        # A pass that ended with an error: its epoch, and its elements.
+        self.begun: tuple[int, list[Block]] | None = None
         self.holes = False  # an element fails, so that not all can be kept
         self.epoch: int | None = None
 
@@ -185,10 +184,8 @@ class Cache(SameElements):
                     store.keep(blocks, epoch)
                     blocks = None
                 if position > row:
-                    yield (
-                        block.rows(max(0, row - (position - block.size)), block.size),
-                        {"row": position, "epoch": epoch, "input": after},
-                    )
+                    part = block.rows(max(0, row - (position - block.size)), block.size)
+                    yield part, {"row": position, "epoch": epoch, "input": after}
         except Exception:
             if blocks is not None:
                 store.begun = epoch, blocks
@@ -224,9 +221,9 @@ class Cache(SameElements):
                 store.keep(None, kept)
                 store.holes = True
         whole = store.block if store.block is not None and store.block.size == every else None
-        return (
-            self.input.fetch(rows, epoch if store.epoch is None else store.epoch) if whole is None else whole.take(rows)
-        )
+        if whole is not None:
+            return whole.take(rows)
+        return self.input.fetch(rows, epoch if store.epoch is None else store.epoch)
 
     def _made(self, epoch: int) -> Block:
         """All elements, which a pass makes unless they are kept already."""

@@ -66,11 +66,10 @@ class Choose(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         sharing = run.sharing(len(self.sources))
-        opened = (
-            in_one_order(n.open(m["input"], sharing), lambda: self.spec)
-            for n, m in zip(self.inputs, state["inputs"], strict=True)
-        )
-        queues = [RowQueue(stream, mark) for stream, mark in zip(opened, state["inputs"], strict=True)]
+        queues = [
+            RowQueue(in_one_order(node.open(mark["input"], sharing), lambda: self.spec), mark)
+            for node, mark in zip(self.inputs, state["inputs"], strict=True)
+        ]
         *sources, selector = queues
         most = 1
         over: set[int] = set(state["over"])
@@ -138,11 +137,8 @@ def gathered(
                 ends = not queue.fill(len(places)) and queue.failure is None
             except Exception as error:  # noqa: BLE001 - raised when its turn comes
                 failures[number] = error
-        if (
-            queue.size < len(places)
-            and places[queue.size] < num_values
-            and not (over is not None and (ends or number in over))
-        ):
+        passed = over is not None and (ends or number in over)
+        if not passed and queue.size < len(places) and places[queue.size] < num_values:
             num_values, empty = int(places[queue.size]), number
     parts, kept = [], []
     for number, places in per_source.items():
@@ -256,10 +252,8 @@ class DrawByWeights(Draw):
                 failure = error
             row += len(drawn)
             if drawn:  # numbers drawn before invalid weights are sent first
-                yield (
-                    ColumnBlock(LEAF, [Dense(np.asarray(drawn, np.int64))], len(drawn)),
-                    {**state, "row": row, "input": after},
-                )
+                made = ColumnBlock(LEAF, [Dense(np.asarray(drawn, np.int64))], len(drawn))
+                yield made, {**state, "row": row, "input": after}
             if failure is not None:
                 raise failure
 

@@ -19,11 +19,7 @@ from distinput.ops.range import Range
 from distinput.ops.reader import FileReader
 from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node
 from distinput.run.run import Run
-from distinput.streaming.ahead import (
-    DAMAGE,
-    ReadingPlace,
-    places,
-)
+from distinput.streaming.ahead import DAMAGE, ReadingPlace, places
 from distinput.values.spec import Spec
 
 

@@ -61,6 +61,11 @@ class Begun:
     def __getstate__(self) -> dict[str, Any]:
         return {"_kept": [], "left": None}  # another process begins anew
 
+    @property
+    def has_items(self) -> bool:
+        """Whether there is a sample that no pass has gone on with."""
+        return bool(self._kept)
+
     def items(
         self, begin: Callable[[], Iterator[Any]], copied: Callable[[Any], Any], *, sampling: bool
     ) -> Iterator[Any]:

@@ -62,11 +62,8 @@ class Keyed(Node):
         fits = isinstance(failures, list | tuple) and len(failures) == 2 and all(map(is_count, failures))
         keys = state["flushed"] is None or _is_integer(state["flushed"])
         made = state["inner"] is None or isinstance(state["inner"], dict)
-        return (
-            None
-            if pairs and fits and keys and made
-            else f"{self.op}: 'sent', 'flushed', 'failures' or 'inner' is damaged"
-        )
+        sound = pairs and fits and keys and made
+        return None if sound else f"{self.op}: 'sent', 'flushed', 'failures' or 'inner' is damaged"
 
     def start(self, epoch: int) -> State:
         return {

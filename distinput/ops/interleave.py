@@ -17,9 +17,7 @@ from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.claim import alike
-from distinput.functions.dataset_functions import (
-    next_made,
-)
+from distinput.functions.dataset_functions import next_made
 from distinput.ops.flat_map import MakesDatasets
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader, is_small
@@ -141,9 +139,7 @@ class Interleave(MakesDatasets):
 
     def state_misfit(self, state: State) -> str | None:
         turn, slots, cycle = state["turn"], state["slots"], state["cycle"]
-        fits = (
-            len(slots) <= cycle and turn < cycle and turn <= len(slots) and state["done"] < int(self.block_length or 1)
-        )
+        fits = turn < cycle and turn <= len(slots) <= cycle and state["done"] < int(self.block_length or 1)
         if not fits or not all(slot is None or _is_slot(slot) for slot in slots):
             return "interleave: 'turn', 'done', 'cycle' and 'slots' do not go together"
         marks = [slot["element"]["input"] for slot in slots if slot is not None]
@@ -504,11 +500,8 @@ class _Cycle:
         blocks: list[tuple[Block, State]] = []
         for number, name in enumerate(names, 1):
             with suppress(Exception):  # said where it is read alone
-                blocks += (
-                    [(self._handed(block), after) for block, after in self._records(like, name)]
-                    if _is_small(name)
-                    else []
-                )
+                if _is_small(name):
+                    blocks += [(self._handed(block), after) for block, after in self._records(like, name)]
             if len(blocks) != number:
                 return
         opened = [None if slot is None else slot.taken_whole() for slot in self.slots]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, ClassVar
 
-from distinput.columns.block import Failure, is_defect_within, trouble_of
+from distinput.columns.block import Failure, fault_of, trouble_of
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import (
@@ -142,6 +142,11 @@ def _short(value: Any) -> Any:
 _NEVER = (AbortedError, CancelledError, DeadlineExceededError, MemoryError, StateError, UnavailableError)
 """Errors of the machine, the network or the job: they say nothing about an element, so it must not be left out for them."""
 
+_FAULTS = {
+    "reader": "that is a defect of distinput itself; please report it",
+    "call": "of a function that does not take the components of an element as its arguments",
+}
+
 _LISTED = 3
 """Errors that are listed when there are too many."""
 
@@ -205,7 +210,8 @@ class OnError(SameElements):
         counter.dropped = counter.dropped_before + errors
         foreign = frozenset([id(step) for source in self.subject.inputs for step in walk(source)])
         first: list[str] = []
-        file = None if self.policy.quarantine is None else _file_of(self.policy)
+        path = self.policy.quarantine
+        file = None if path is None else Quarantine(path, self.policy.max_quarantined)
         behind: State | None = None  # an error that was left out since the last block
         for block, after in self.input.open(state["input"], run.skipping(foreign)):
             if type(block) is not Failure:
@@ -286,11 +292,6 @@ def _where(record: dict[str, Any]) -> str:
     return "" if record["file"] is None else f"{record['file']}, row {record['row']}: "
 
 
-def _file_of(policy: SkipErrors) -> Quarantine:
-    assert policy.quarantine is not None
-    return Quarantine(policy.quarantine, policy.max_quarantined)
-
-
 def guarded(step: Node, on_error: str | SkipErrors | None) -> Node:
     """A step that was added to a pipeline, without the elements for which it fails if it, or the pipeline, says so.
 
@@ -325,9 +326,9 @@ def everywhere(node: Node, on_error: str | SkipErrors) -> Node:
 
 
 def _by_options(step: Node, policy: SkipErrors | None) -> Node:
-    return (
-        step if policy is None else OnError(_with_on_error(step, policy), policy, by_options=True, origin=step.origin)
-    )
+    if policy is None:
+        return step
+    return OnError(_with_on_error(step, policy), policy, by_options=True, origin=step.origin)
 
 
 def _with_on_error(step: Node, policy: SkipErrors | None) -> Node:
@@ -356,8 +357,9 @@ class IgnoreErrors(SameElements):
     elements end there. `stats()` tells how many elements were dropped, and the last error.
 
     AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
-    is wrong, so that every element would be dropped. So is an error of Python's own, such as IndexError, that a decoder or a
-    parser of this library raises within a function: it is a defect of the library, and says nothing of the element.
+    is wrong, so that every element would be dropped. So is the TypeError of a function that takes another number of arguments
+    than elements have components, and an error of Python's own, such as IndexError, that a decoder or a parser of this library
+    raises within a function: it is a defect of the library, and says nothing of the element.
 
     Shapes and order: unchanged. State: that of the input.
 
@@ -406,10 +408,8 @@ class IgnoreErrors(SameElements):
                 error = block.error
                 if is_mistake(error, self.also):
                     name = type(error).__name__
-                    if is_defect_within(error):
-                        error.add_note(
-                            "ignore_errors drops no error that is a defect of distinput itself; please report it"
-                        )
+                    if fault := fault_of(error):
+                        error.add_note(f"ignore_errors drops no error {_FAULTS[fault]}")
                     else:
                         error.add_note(f"ignore_errors drops no {name} unless it is told to: also={name}")
                     raise error

@@ -432,9 +432,8 @@ class _Divided(Transparent):
         return self.input.fetches
 
     def __reduce__(self) -> Any:
-        return _as_it_is, (
-            self.input,
-        )  # a worker has no workers: below its own pieces these steps only say what they are
+        # A worker has no workers: below its own pieces these steps only say what they are.
+        return _as_it_is, (self.input,)
 
     @cached_property
     def chain(self) -> list[Node]:

@@ -95,11 +95,8 @@ class SequencePacking:
         while first < count:
             end = min(first + most, count)
             chosen = order[bounds[first] : bounds[end]]
-            yield (
-                self._made(columns, borders, owners[chosen], begins[chosen], pieces[chosen], bounds[first : end + 1]),
-                end,
-                end < count,
-            )
+            spans = owners[chosen], begins[chosen], pieces[chosen], bounds[first : end + 1]
+            yield self._made(columns, borders, *spans), end, end < count
             first = end
 
     @property
@@ -212,10 +209,7 @@ class Pack(Node):
     def __post_init__(self) -> None:
         if at_least("pack", "length", self.length, 1) >= 1 << 31:
             raise InvalidArgumentError(f"pack: length must be below 2**31, got {self.length}")
-        for name, given, known in (
-            ("strategy", self.strategy, _STRATEGIES),
-            ("on_longer", self.on_longer, _LONGER),
-        ):
+        for name, given, known in (("strategy", self.strategy, _STRATEGIES), ("on_longer", self.on_longer, _LONGER)):
             if given not in known:
                 raise InvalidArgumentError(f"pack: {name} must be one of {', '.join(map(repr, known))}, got {given!r}")
         if self.window is not None:
@@ -402,10 +396,9 @@ def _check(leaf: TensorSpec, path: str) -> None:
             f"pack: {path} is a ragged tensor; unbatch it, so that elements are single sequences"
         )
     if not leaf.shape:
-        told = "has no first dimension" if leaf.shape == () else "has an unknown rank"
-        cure = (
-            "repeat it for each token, or leave it out by map" if leaf.shape == () else "give map an output_signature"
-        )
+        told, cure = "has an unknown rank", "give map an output_signature"
+        if leaf.shape == ():
+            told, cure = "has no first dimension", "repeat it for each token, or leave it out by map"
         raise InvalidArgumentError(f"pack: {path} {told}, so it is not a sequence; {cure}")
     if None in leaf.shape[1:]:
         raise InvalidArgumentError(

@@ -276,9 +276,8 @@ class ServiceLanes:
             self._near = answer.near and bool(self._machine)
             if self._sharing is not None and answer.content is not None:
                 self._keep(sent.future, answer.content.nbytes, self._sharing.most_bytes)
-                answer = replace(
-                    answer, content=Packed(answer.content.data, answer.content.buffers)
-                )  # others have it too
+                # Others have it too.
+                answer = replace(answer, content=Packed(answer.content.data, answer.content.buffers))
             return self._opened(answer, views)
 
     def _keep(self, future: "Future[Any]", nbytes: int, most: int) -> None:

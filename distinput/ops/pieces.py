@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Never, final
 
 import numpy as np
 
-from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, Trouble, is_defect_within, trouble_of
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, Trouble, fault_of, trouble_of
 from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
@@ -346,7 +346,7 @@ class PieceTask:
         index = next((place for place, step in enumerate(steps) if step is trouble.step), None)
         if not self.elsewhere:
             return Told(error, trouble, index)
-        is_defect_within(error)  # which its traceback tells
+        fault_of(error)  # which its traceback tells
         notes = vars(error).pop("__notes__", [])
         trace = "".join(traceback.format_exception(error)).rstrip()
         vars(error).pop("_distinput_trouble", None)

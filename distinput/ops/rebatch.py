@@ -311,9 +311,8 @@ class Rebatch(Node):
             isinstance(inner, list) and all(isinstance(shape, list) and all(map(is_count, shape)) for shape in inner)
         )
         fits = fits and (inner is None or len(inner) == len(self.spec.folded.leaves))
-        return (
-            None if fits and state["next"] < len(self.sizes) else "rebatch: 'next' and 'inner' must be of its batches"
-        )
+        fits = fits and state["next"] < len(self.sizes)
+        return None if fits else "rebatch: 'next' and 'inner' must be of its batches"
 
     def start_at(self, row: int, epoch: int) -> State | None:
         rows = Unbatch(self.input, origin=self.origin)

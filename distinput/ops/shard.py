@@ -121,9 +121,8 @@ class Shard(SameElements):
     def stream(self, state: State, run: Run) -> Stream:
         wait = state["wait"]
         for block, upstream in self.input.open(state["input"], run):
-            if (
-                type(block) is Failure
-            ):  # failures are not counted, so that all workers agree on who has the next element
+            # Failures are not counted, so that all workers agree on who has the next element.
+            if type(block) is Failure:
                 yield block, {"input": upstream, "wait": wait}
                 continue
             kept = block.rows(wait, block.size, self.num_shards)

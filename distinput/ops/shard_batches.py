@@ -300,9 +300,8 @@ class ShardBatches(Node):
     """
 
     tolerant: ClassVar[bool] = True
-    indifferent: ClassVar[frozenset[str]] = frozenset(
-        {"num_shards", "index"}
-    )  # a state is a position in the global batches
+    # A state is a position in the global batches.
+    indifferent: ClassVar[frozenset[str]] = frozenset({"num_shards", "index"})
     input: Node
     num_shards: int
     index: int

@@ -138,13 +138,11 @@ class _AnySlots:
         self._append(column)
 
     def exchange(self, key: int, position: int, column: Column) -> Column:
+        many = self._ends[-1] >= self._size + max(_FEWEST, self._size // 2)
         if self._slots is None:
             self._slots = np.arange(self._size)
             self._kept = self._nbytes
-        elif (
-            self._ends[-1] >= self._size + max(_FEWEST, self._size // 2)
-            or self._nbytes >= 2 * self._kept + _LEAST_BYTES
-        ):
+        elif many or self._nbytes >= 2 * self._kept + _LEAST_BYTES:
             self._bring_together()
         begin = self._ends[-1]
         self._append(column)

@@ -302,14 +302,7 @@ class KeptOnDisk(SameElements):
             self.store.made = self._made_word(epoch)
 
     def _making(self, row: int, state: State, after: State | None) -> State:
-        return {
-            "row": row,
-            "epoch": state["epoch"],
-            "pass": state["pass"],
-            "input": after,
-            "made": state["made"],
-            "read": None,
-        }
+        return {**state, "row": row, "input": after, "read": None}
 
     def _passed_on(self, source: Stream, state: State, row: int) -> Stream:
         for made, after in self._frozen(source):
@@ -326,9 +319,8 @@ class KeptOnDisk(SameElements):
         Stage(self.directory, self.op).tidy()
         reader, row = self.reader(found), state["row"]
         epoch = int(found.more["epoch"])
-        if (
-            self.store.epoch is None or self.store.made is None
-        ):  # what another process has completed is of its own epoch
+        # What another process has completed is of its own epoch.
+        if self.store.epoch is None or self.store.made is None:
             self.store.epoch = epoch
         self.store.made = made = self._served_word(found)
         number = state["pass"]
@@ -555,11 +547,9 @@ class DiskCache(KeptOnDisk):
 
     @cached_property
     def directory(self) -> str:
-        return (
-            join_path(self.filename, Digest(8).add(self.pipeline, self.reached.word).word)
-            if self.shared
-            else self.filename
-        )
+        if not self.shared:
+            return self.filename
+        return join_path(self.filename, Digest(8).add(self.pipeline, self.reached.word).word)
 
     @property
     def most_bytes(self) -> int | None:
@@ -624,9 +614,8 @@ class Snapshot(KeptOnDisk):
     def _word(self) -> str:
         """The name of the folder: that of the pipeline, of `shard_func` and of the format of the files."""
         held = (self.reached.word,) if self.reached.word else ()
-        return (
-            Digest(8).add(self.pipeline, "" if self.shard_func is None else function_word(self.shard_func), *held).word
-        )
+        sharding = "" if self.shard_func is None else function_word(self.shard_func)
+        return Digest(8).add(self.pipeline, sharding, *held).word
 
     @property
     def codec(self) -> str | None:

@@ -125,7 +125,6 @@ class ArrowStream(Node):
       reading: how columns are read.
     """
 
-    view_only: ClassVar[bool] = False
     op: ClassVar[str] = "arrow_stream"
     source: StreamSource = field(repr=False)
     reading: Reading = field(default=Reading(), repr=False)

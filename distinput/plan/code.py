@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 import types
-from collections import deque
+from collections import UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.state import Digest, evenly
+from distinput.values.leaves import array_of
 
 # ----------------------------------------------------------------------------
 # Which of the things that a function reads by name it also changes: lists that it appends to, dicts in which it counts.
@@ -175,6 +176,9 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), sli
 _MODELS = ("named_parameters", "trainable_variables")
 """Methods of models that are trained."""
 
+_DATA_OF_PYTHON = ("Namespace", "SimpleNamespace", "Template", "UserString")
+"""Classes of Python's library whose objects are what their attributes say."""
+
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -226,13 +230,11 @@ class _Reader:
         if isinstance(value, Mapping | types.MappingProxyType):
             items = self._some(list(value.items()))
             return kind, len(value), tuple([(self._text(key), self._text(item)) for key, item in items])
-        if isinstance(value, list | tuple | deque):
+        if isinstance(value, list | tuple | deque | UserList):
             return kind, len(value), tuple([self._text(item) for item in self._some(value)])
         if isinstance(value, set | frozenset):
             words = sorted([repr(self._text(item)) for item in islice(value, _MOST_ITEMS)])
             return kind, len(value), tuple(words) if len(value) <= _MOST_ITEMS else ()
-        if isinstance(value, bytearray | memoryview):
-            return kind, Digest(6).array(np.frombuffer(value, np.uint8)).word
         if isinstance(value, type | types.ModuleType):
             return kind, value.__name__
         if isinstance(value, types.FunctionType | types.MethodType):
@@ -263,10 +265,7 @@ class _Reader:
         root = type(value).__module__.partition(".")[0]
         if any(hasattr(type(value), name) for name in _MODELS) or root == "distinput":
             return ()
-        if root in sys.stdlib_module_names - {"__main__"} and type(value).__qualname__ not in (
-            "Namespace",
-            "SimpleNamespace",
-        ):
+        if root in sys.stdlib_module_names - {"__main__"} and type(value).__qualname__ not in _DATA_OF_PYTHON:
             return ()
         found = {**dict(class_data(type(value))), **getattr(value, "__dict__", {})}
         for kind in type(value).__mro__:
@@ -276,6 +275,17 @@ class _Reader:
                     found.setdefault(name, getattr(value, name))
         changed = attributes_changed_by_methods(type(value))
         return tuple([(name, self._text(found[name])) for name in sorted(found) if name not in changed])
+
+
+def weights_word(value: Any) -> str | None:
+    """The word of the numbers that a model computes with; None for what is no model of PyTorch or Keras."""
+    if not any(hasattr(type(value), name) for name in _MODELS):
+        return None
+    if hasattr(value, "named_parameters"):
+        held = [*value.named_parameters(), *value.named_buffers()]
+    else:
+        held = list(enumerate(value.weights))
+    return Digest(6).add([(str(name), value_word(numbers, repr)) for name, numbers in held]).word
 
 
 def class_data(kind: type) -> list[tuple[str, Any]]:
@@ -310,11 +320,14 @@ def _as_array(value: Any) -> Any:
     ):  # a table of pandas or Polars
         return tuple([(str(name), _as_array(value[name])) for name in columns])
     if not hasattr(type(value), "__array__"):
-        return None
+        try:
+            return Digest(6).array(np.asarray(memoryview(value))).word
+        except TypeError:  # no buffer
+            return None
     size = getattr(value, "nbytes", 0)
     if isinstance(size, int) and size > _MOST_BYTES:
         value = value[: max(1, len(value) * _MOST_BYTES // size)]
-    array = np.asarray(value)
+    array = array_of(value)
     if array.dtype.hasobject:
         array = array.reshape(-1)[evenly(array.size, _MOST_ITEMS)]
         return Digest(6).add(array.size, [_short(repr(item)) for item in array.tolist()]).word

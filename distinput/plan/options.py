@@ -9,7 +9,7 @@ from inspect import get_annotations
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin
 
-from distinput.columns.block import is_defect_within
+from distinput.columns.block import fault_of
 from distinput.errors import InvalidArgumentError
 from distinput.names.words import meant
 from distinput.plan.node import Node, walk
@@ -113,9 +113,10 @@ def error_classes(who: str, given: object) -> tuple[type[Exception], ...]:
 def is_mistake(error: BaseException, also: type[Exception] | tuple[type[Exception], ...]) -> bool:
     """Whether an error says that the program is wrong, and not an element; `also` names classes that say it of elements.
 
-    The program is also wrong where a reader of this library raises an error of Python's own, which `also` does not change.
+    The program is also wrong where a reader of this library raises an error of Python's own, and where a function takes other
+    arguments than the components of an element; `also` does not change that.
     """
-    return (isinstance(error, MISTAKES) and not isinstance(error, also)) or is_defect_within(error)
+    return (isinstance(error, MISTAKES) and not isinstance(error, also)) or bool(fault_of(error))
 
 
 def as_policy(op: str, given: object) -> SkipErrors | None:

@@ -15,7 +15,7 @@ import pickle
 import sys
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +29,7 @@ from distinput.plan.code import (
     is_library,
     lasting,
     value_word,
+    weights_word,
     with_inner,
 )
 from distinput.plan.node import Node, walk
@@ -38,6 +39,9 @@ _MOST_CODES = 2_000
 
 _MOST_ITEMS = 10_000
 """Items of one container, or attributes of one object, that are followed; a table of functions may be long."""
+
+_MOST_MODELS = 100
+"""Items of one container in which models are looked for."""
 
 _NOTHING_INSIDE = (bool, int, float, complex, str, bytes, type(None))
 
@@ -60,9 +64,11 @@ class ReachedCode:
     _seen: dict[tuple[int, frozenset[str]], Any] = field(default_factory=dict)  # kept, so that no address is used twice
 
     @staticmethod
-    def of(arguments: Iterable[Any]) -> "ReachedCode":
+    def of(arguments: Sequence[Any]) -> "ReachedCode":
         """Follow the arguments of steps."""
         reached = ReachedCode(_left=deque([(argument, _NO_NAMES) for argument in arguments]))
+        for argument in arguments:
+            reached._weigh("argument", argument)
         while reached._left and len(reached._codes) < _MOST_CODES:
             value, names = reached._left.popleft()
             if not isinstance(value, types.ModuleType):
@@ -105,7 +111,7 @@ class ReachedCode:
                 self._follow([value.func])
                 place = str(getattr(value.func, "__qualname__", ""))
                 for name, held in (dict(enumerate(value.args)) | value.keywords).items():
-                    self._holds(place, f"partial {name}", held, _NO_NAMES)
+                    self._reads(place, f"partial {name}", held, _NO_NAMES)
             case types.ModuleType():
                 if not is_library(value):
                     for name in sorted(names & vars(value).keys()):  # asked otherwise, a module may import something
@@ -154,19 +160,40 @@ class ReachedCode:
         place, module = f"{function.__module__}.{function.__qualname__}", str(function.__module__)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             with suppress(ValueError):  # not set yet
-                self._holds(place, name, cell.cell_contents, names)
+                self._reads(place, name, cell.cell_contents, names)
         defaults = {str(number): default for number, default in enumerate(function.__defaults__ or ())}
         for name, default in (defaults | (function.__kwdefaults__ or {})).items():
-            self._holds(place, name, default, names)
+            self._reads(place, name, default, names)
         for name in sorted(uses.read):
             if name in function.__globals__ and not name.startswith("__"):
-                self._holds(module, name, function.__globals__[name], names)
+                self._reads(module, name, function.__globals__[name], names)
         self._changed |= {(owner, name) for owner in (place, module) for name in uses.changed | uses.stored}
         if uses.attributes & {"environ", "getenv"}:
             self._data |= {((place, f"${name}"), os.environ[name]) for name in names & os.environ.keys()}
         for name in sorted(uses.imported):
             if (word := _word_of_file(name)) is not None:
                 self._data.add(((module, f"import {name}"), word))
+
+    def _reads(self, owner: str, name: str, value: Any, names: frozenset[str]) -> None:
+        """Something that a function names itself."""
+        self._holds(owner, name, value, names)
+        self._weigh(name, value)
+
+    def _weigh(self, name: str, value: Any, depth: int = 3) -> None:
+        """Take in the weights of models that make elements; others, which objects hold besides, may be trained meanwhile."""
+        if (word := weights_word(value)) is not None:
+            self._data.add((("weights", name), word))
+        elif depth and isinstance(value, Mapping | list | tuple) and len(value) <= _MOST_MODELS:
+            for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+                self._weigh(f"{name}.{key}", inner, depth - 1)
+        elif depth and callable(value) and not isinstance(value, types.FunctionType | type):
+            owner, method = getattr(value, "__self__", value), getattr(value, "__func__", type(value).__call__)
+            if owner is not value and is_library(type(owner)):
+                self._weigh(name, owner, 0)
+            elif (code := getattr(method, "__code__", None)) is not None:
+                held = {**getattr(owner, "__dict__", {}), **getattr(owner, "_modules", {})}
+                for used in CodeNames.of(code).attributes & held.keys():
+                    self._weigh(used, held[used], depth - 1)
 
     def _holds(self, owner: str, name: str, value: Any, names: frozenset[str]) -> None:
         """Something that a function, or a module, has under a name."""

@@ -73,7 +73,7 @@ def over_time(points: Sequence[tuple[float, float]], length: float, text: Callab
         path.append(f"L{x:.1f} {before:.1f}L{x:.1f} {y:.1f}")
         before = y
     curve = "".join([*path, f"L{WIDTH} {before:.1f}"])
-    return _plot(
+    return plot(
         title,
         _HEIGHT + 22,
         tag("path", d=f"{curve}L{WIDTH} {_HEIGHT}Z", class_="di-area"),
@@ -108,7 +108,7 @@ def bars(rows: Sequence[tuple[str, float, str]], title: str) -> Markup:
         drawn.append(tag("text", name, x=left - 8, y=y + 14, text_anchor="end", class_="di-label"))
         drawn.append(tag("rect", x=left, y=y + 3, width=width, height=high - 8, rx=2, class_="di-column"))
         drawn.append(tag("text", text, x=left + width + 6, y=y + 14, class_="di-label"))
-    return _plot(title, len(rows) * high, *drawn)
+    return plot(title, len(rows) * high, *drawn)
 
 
 def distribution(shares: Sequence[float], hoped: Sequence[float], ends: tuple[str, str], title: str) -> Markup:
@@ -132,7 +132,7 @@ def distribution(shares: Sequence[float], hoped: Sequence[float], ends: tuple[st
         for i, (share, wanted) in enumerate(zip(shares, hoped, strict=True))
     ]  # fmt: skip
     corners = "L".join(f"{(i + 0.5) * wide:.1f} {_HEIGHT - height(share):.1f}" for i, share in enumerate(hoped))
-    return _plot(
+    return plot(
         title,
         _HEIGHT + 20,
         *drawn,
@@ -177,10 +177,11 @@ def over_counts(points: Sequence[tuple[int, float, float, str]], ends: tuple[str
         marks.append(tag("text", f"{seconds_text(seconds)}, {word}", x=x + 7, y=y - 6, class_="di-label"))
         marks.append(tag("text", f"{count:,}", x=x, y=top + high + 28, text_anchor="middle", class_="di-label"))
     axis = tag("line", x1=0, x2=WIDTH, y1=top + high + 14, y2=top + high + 14, class_="di-axis")
-    return _plot(title, top + high + 34, *marks, axis)
+    return plot(title, top + high + 34, *marks, axis)
 
 
-def _plot(title: str, height: float, *inside: Markup) -> Markup:
+def plot(title: str, height: float, *inside: Markup) -> Markup:
+    """A picture as wide as all plots, with its title for those who do not see it."""
     return tag(
         "svg",
         tag("title", title),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from distinput.data.recording import Span
 from distinput.names.words import seconds_text
 from distinput.reports.markup import Markup, tag
-from distinput.reports.plots import WIDTH, time_axis
+from distinput.reports.plots import WIDTH, plot, time_axis
 
 # ----------------------------------------------------------------------------
 # Who had a thread when: nested spans as stretches that belong to one step each.
@@ -146,16 +146,8 @@ def timeline(
         bars = [_bar(moment, steps, top + _LABEL, length, begin) for moment in _moments(threads[thread], begin, length)]
         rows.append(tag("g", label, *bars))
     height = len(shown) * _ROW
-    return tag(
-        "svg",
-        tag("title", "What each thread did, from the first to the last element"),
-        *rows,
-        time_axis(length, height + 4),
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {WIDTH} {height + 24}",
-        class_="di-plot",
-        role="img",
-    )
+    title = "What each thread did, from the first to the last element"
+    return plot(title, height + 24, *rows, time_axis(length, height + 4))
 
 
 def _bar(moment: Stretch, steps: Sequence[str], top: float, length: float, begin: float) -> Markup:

@@ -11,17 +11,9 @@ from distinput.columns import block
 
 # Module constants that say how many rows are handled at once, or from how many bytes on something counts as large.
 _ROWS = (
-    "BLOCK_ROWS",
-    "FEWEST_BYTES",
-    "GROUP_BYTES",
-    "MOST_ROWS",
-    "WIDE_BYTES",
-    "_CHUNK",
-    "_FRESH_BYTES",
-    "_LARGE_BYTES",
-    "_LARGE_ROW",
-    "_MOST",
-)
+    "BLOCK_ROWS", "FEWEST_BYTES", "GROUP_BYTES", "MOST_ROWS", "WIDE_BYTES", "_CHUNK", "_FRESH_BYTES", "_LARGE_BYTES",
+    "_LARGE_ROW", "_MOST",
+)  # fmt: skip
 _SECONDS = ("PACE_SECONDS",)
 
 

@@ -2,9 +2,9 @@
 """What all suites need: elements compared, orders checked, and errors reported under the name of a law."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,39 @@ from distinput.values.ragged_tensor import RaggedTensor
 # ----------------------------------------------------------------------------
 # A law that is being checked: errors are reported under its name.
 # ----------------------------------------------------------------------------
+
+
+Check = TypeVar("Check")
+
+
+def hold(
+    who: str,
+    laws: Mapping[str, Check],
+    check: Callable[[Check], object],
+    leave_out: Collection[str] = (),
+) -> tuple[str, ...]:
+    """Check laws, one after the other; the names of those that apply.
+
+    Args:
+      who: asks for it, for messages.
+      laws: by name.
+      check: calls the function of a law; False says that the law does not apply.
+      leave_out: names of laws not to check.
+
+    Raises:
+      AssertionError: a law is broken; the message begins with its name.
+      ValueError: an unknown name in `leave_out`.
+    """
+    unknown = sorted(set(leave_out) - set(laws))
+    if unknown:
+        raise ValueError(f"{who}: there is no law {unknown[0]!r}; known are {', '.join(laws)}")
+    checked = []
+    for name, function in laws.items():
+        if name not in leave_out:
+            with law(name):
+                if check(function) is not False:
+                    checked.append(name)
+    return tuple(checked)
 
 
 @contextmanager

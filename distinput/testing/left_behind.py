@@ -40,7 +40,6 @@ def check_uses(uses: Mapping[str, Callable[[T], None]], factory: Callable[[], T]
 def _check_nothing_left_after(how: str, use: Callable[[T], None], factory: Callable[[], T], seconds: float) -> None:
     threads, files, processes = set(threading.enumerate()), _open_files(), _children()
     use(factory())
-    left: list[str] = []
     deadline = time.monotonic() + seconds
     while True:
         gc.collect()
@@ -66,13 +65,7 @@ def _children() -> set[str]:
 def _open_files() -> "Counter[str]":
     """What this process has open, by name; nothing where the system does not tell."""
     found: Counter[str] = Counter()
-    folder = "/proc/self/fd"
-    if not os.path.isdir(folder):
-        return found
-    for name in os.listdir(folder):
-        try:
-            target = os.readlink(os.path.join(folder, name))
-        except OSError:  # the descriptor of the listing itself
-            continue
-        found[target] += 1
+    for descriptor in list(Path("/proc/self/fd").glob("*")):
+        with contextlib.suppress(OSError):  # the descriptor of the listing itself
+            found[os.readlink(descriptor)] += 1
     return found

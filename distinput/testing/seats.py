@@ -7,7 +7,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +22,7 @@ from distinput.distribute.coordinator import ClusterCoordinator
 from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy
 from distinput.distribute.seats import Placed, SeatLost, Seats
 from distinput.distribute.seats.local_cluster import LocalCluster
-from distinput.testing.elements import law
+from distinput.testing.elements import hold
 
 # ----------------------------------------------------------------------------
 # The suite for a coordinator engine: seats, as coordinators and parameter servers use them.
@@ -118,16 +119,8 @@ def _values(seats: Seats) -> None:
         _same("sent to a seat and back", shelf.call("echo", value), value)
     given = np.arange(200_000.0)
     packed = seats.packing.pack(given)
-    _same(
-        "packed, doubled there and unpacked",
-        seats.packing.unpack(shelf.call("doubled", seats.packing, packed)),
-        given * 2,
-    )
-    _same(
-        "the same, packed once and sent twice",
-        seats.packing.unpack(shelf.call("doubled", seats.packing, packed)),
-        given * 2,
-    )
+    for what in ("packed, doubled there and unpacked", "the same, packed once and sent twice"):
+        _same(what, seats.packing.unpack(shelf.call("doubled", seats.packing, packed)), given * 2)
 
 
 def _same(what: str, found: Any, expected: Any) -> None:
@@ -179,22 +172,13 @@ def _references(seats: Seats) -> None:
 
 def _at_once(seats: Seats) -> None:
     counter = seats.place(seats.servers[0], _Shelf)
-    errors: list[BaseException] = []
 
-    def add() -> None:
-        try:
-            for _ in range(25):
-                counter.call("add", 1)
-        except BaseException as error:  # noqa: BLE001 - raised by the caller
-            errors.append(error)
+    def add(_: int) -> None:
+        for _ in range(25):
+            counter.call("add", 1)
 
-    threads = [threading.Thread(target=add) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(8)))
     if (found := counter.call("add", 0)) != 200:
         raise AssertionError(f"8 threads added 1 for 25 times each: got {found}, expected 200")
 
@@ -248,11 +232,9 @@ def _closing(seats: Seats) -> None:
         lambda: seats.wait_back(seats.workers[0], _SECONDS),
     )
     for call in calls:
-        try:
+        with suppress(SeatLost):
             call()
-        except SeatLost:
-            continue
-        raise AssertionError("seats that were closed must raise SeatLost")
+            raise AssertionError("seats that were closed must raise SeatLost")
 
 
 LAWS: Mapping[str, Callable[..., None]] = MappingProxyType(
@@ -301,12 +283,9 @@ def check_seats(seats: Seats, lose: Lose = kill) -> tuple[str, ...]:
     Source: distinput's own.
     """
     try:
-        for name, check in LAWS.items():
-            with law(name):
-                check(seats, lose) if check is _losses else check(seats)
+        return hold("check_seats", LAWS, lambda check: check(seats, lose) if check is _losses else check(seats))
     finally:
         seats.close()
-    return tuple(LAWS)
 
 
 # ----------------------------------------------------------------------------

@@ -164,10 +164,8 @@ def interruptions(job: Job, most: int = 3, *, elastic: bool = True) -> st.Search
     >>> find(interruptions(Job(20, 2, 2)), lambda made: any(each.ranks == 4 for each in made))
     [Interruption(steps=0, ranks=4)]
     """
-    others = (
-        [ranks for ranks in range(1, job.global_batch + 1) if job.on(ranks) is not None] if elastic else [job.ranks]
-    )
-    others.sort(key=lambda ranks: ranks != job.ranks)  # the simplest one changes nothing
+    others = [ranks for ranks in range(1, job.global_batch + 1) if job.on(ranks) is not None and ranks != job.ranks]
+    others = [job.ranks, *(others if elastic else ())]  # the simplest one changes nothing
     each = st.builds(Interruption, st.integers(0, job.steps), st.sampled_from(others))
     return st.lists(each, max_size=most)
 
@@ -178,22 +176,9 @@ def interruptions(job: Job, most: int = 3, *, elastic: bool = True) -> st.Search
 
 
 DTYPES: tuple[str, ...] = (
-    "int64",
-    "float32",
-    "bool",
-    "uint8",
-    "int32",
-    "float64",
-    "int8",
-    "int16",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "complex64",
-    "complex128",
-    "object",
-)
+    "int64", "float32", "bool", "uint8", "int32", "float64", "int8", "int16", "uint16", "uint32", "uint64", "float16",
+    "complex64", "complex128", "object",
+)  # fmt: skip
 """Dtypes of leaves; `object` is text."""
 
 _KEYS = ("x", "y", "id", "label")

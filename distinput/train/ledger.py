@@ -15,15 +15,7 @@ from distinput.distribute.input.distributed_dataset import DistributedDataset, D
 from distinput.distribute.input.located import Located, Records
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.paths import local_path
-from distinput.lineage.history import (
-    History,
-    LedgerFile,
-    LedgerView,
-    Losses,
-    beginning,
-    entries_of,
-    places,
-)
+from distinput.lineage.history import History, LedgerFile, LedgerView, Losses, beginning, entries_of, places
 from distinput.plan.check import integer
 from distinput.run.threads import Closing
 from distinput.url_secrets import without_secrets

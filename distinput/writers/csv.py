@@ -10,6 +10,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
 from distinput.names.lazy import library
+from distinput.plan.check import normalized
 from distinput.values.leaves import STRING
 from distinput.values.nest import component
 from distinput.values.spec import Spec, TensorSpec
@@ -48,12 +49,9 @@ class CsvWriter(Writer):
             raise InvalidArgumentError(
                 f"write: delimiter must be one ASCII character, no quote or line end, got {delimiter!r}"
             )
-        for name, value in (
-            ("header", bool(header)),
-            ("delimiter", delimiter),
-            ("compression_type", whole_file_codec(compression)),
-        ):
-            object.__setattr__(self, name, value)
+        normalized(self, "header", bool(header))
+        normalized(self, "delimiter", delimiter)
+        normalized(self, "compression_type", whole_file_codec(compression))
 
     @property
     def compression(self) -> Compression:

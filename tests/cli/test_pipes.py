@@ -86,3 +86,13 @@ for made in (lambda: di.data.CsvDataset("/dev/stdin"), lambda: di.data.JsonLines
 """
     done = subprocess.run([sys.executable, "-c", code], input=b"a\n1\n", capture_output=True, timeout=120, check=True)
     assert done.stdout.count(b"is a pipe, which can be read once") == 2
+
+
+def test_a_pipe_gets_no_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    writing = threading.Thread(target=path.write_text, args=("a\n",))
+    writing.start()
+    assert main(["index", str(path), "--format", "text"]) == 1
+    writing.join()
+    assert "an index is kept beside a file, and a pipe is none" in capsys.readouterr().err

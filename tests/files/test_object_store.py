@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stores of obstore behave as other file systems do."""
 
+import errno
 import pickle
 import re
 from typing import Any
@@ -12,7 +13,9 @@ import distinput as di
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files import mounts
 from distinput.files.mounts import mount
+from distinput.files.object_store import ObjectStoreFiles
 from distinput.files.paths import file_system, list_matching
+from distinput.files.retries import _UNREACHABLE, transient
 
 obstore = pytest.importorskip("obstore", reason="obstore is not installed")
 
@@ -142,3 +145,28 @@ def test_a_store_that_does_not_know_ends_is_not_asked_for_them_again(
 def test_what_is_no_name_of_an_object_is_named(name: str, store: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=f"{re.escape(name)}: cannot be the name of an object"):
         di.data.TextLineDataset(name, filesystem=store).to_list()
+
+
+@pytest.mark.parametrize(
+    "said, number, passes",
+    [
+        ("Server returned non-2xx status code: 403 Forbidden: ", errno.EINVAL, False),
+        ("Server returned non-2xx status code: 400 Bad Request", errno.EINVAL, False),
+        ("Server returned non-2xx status code: 429 Too Many Requests", errno.EIO, True),
+        ("Server returned non-2xx status code: 503 Service Unavailable", errno.EIO, True),
+        ("Error performing PUT http://169.254.169.254/latest/api/token in 5 s, after 1 retries", errno.EIO, True),
+    ],
+)
+def test_what_a_store_refuses_is_not_asked_again(said: str, number: int, passes: bool, store: Any) -> None:
+    from obstore.exceptions import GenericError
+
+    with (
+        pytest.raises(OSError, match=said.replace("(", r"\(")) as caught,
+        ObjectStoreFiles(store, "s3://b/").naming("a"),
+    ):
+        raise GenericError(said)
+    assert caught.value.errno == number
+    assert transient(caught.value) is passes
+    alone = "169.254" in said  # whoever has no credentials learns of it after seconds
+    assert bool(_UNREACHABLE.search(str(caught.value))) is alone
+    assert ("skip_signature" in str(caught.value)) is alone

@@ -59,6 +59,18 @@ def test_a_format_that_cannot_be_is_refused(
         di.data.FileDataset("a", format, **options)
 
 
+@pytest.mark.parametrize(
+    "format, option, said",
+    [
+        ("csv", "colums", "csv: unexpected option 'colums', did you mean columns"),
+        ("tar", "decode", "tar: unexpected option 'd"),
+    ],
+)
+def test_an_option_that_a_format_has_not_is_named(format: str, option: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=said):
+        di.data.FileDataset(tmp_path / "a.csv", format, **{option: ["a"]})
+
+
 def test_a_taken_name_says_who_has_it() -> None:
     with pytest.raises(ValueError, match=r"format 'text': the name is taken by distinput\.formats\.text:TextLines"):
         register_format("text")(dict)

@@ -224,6 +224,16 @@ def test_more_workers_than_shards() -> None:
         auto_shard(hf.from_hf(stream(1)).node, 2, 0, 2, policy=di.data.experimental.AutoShardPolicy.FILE)
 
 
+@pytest.mark.parametrize("rows", [3, 250])
+def test_a_generator_that_begins_once_gives_the_rows_that_showed_the_features(rows: int) -> None:
+    left = iter(range(rows))
+    made = hf.from_hf(datasets.IterableDataset.from_generator(lambda: ({"x": number} for number in left)))
+    assert numbers(made) == list(range(rows))
+    assert numbers(made) == []
+    again = hf.from_hf(datasets.IterableDataset.from_generator(lambda: iter([{"x": number} for number in range(rows)])))
+    assert numbers(again) == numbers(again) == numbers(again.skip(0)) == list(range(rows))
+
+
 def test_features_of_a_stream_may_be_given() -> None:
     features = datasets.Features({"x": datasets.Value("int16"), "words": datasets.List(datasets.Value("string"))})
     made = hf.from_hf(stream(), features=features)

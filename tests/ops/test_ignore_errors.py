@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -127,3 +128,31 @@ def test_also_names_classes_of_errors() -> None:
         Dataset.range(3).ignore_errors(also="NameError")
     with pytest.raises(TypeError, match="SkipErrors: also must be a class of errors"):
         di.data.SkipErrors(also=(3,))  # type: ignore[arg-type]
+
+
+def _two(a: Any, b: Any) -> Any:
+    return a if b else b
+
+
+MISCALLED: dict[str, Callable[[Dataset[Any]], Dataset[Any]]] = {
+    "map": lambda ds: ds.map(_two),
+    "map on threads": lambda ds: ds.map(_two, num_parallel_calls=2),
+    "map in processes": lambda ds: ds.map(_two, num_parallel_calls=2, processes=True),
+    "on workers": lambda ds: ds.map(_two).on_workers("threads:2"),
+    "of a pair": lambda ds: Dataset.zip((ds, ds)).map(lambda x: x),
+    "of C": lambda ds: Dataset.zip((ds, ds, ds)).map(int),
+    "filter": lambda ds: ds.filter(_two),
+    "flat_map": lambda ds: ds.flat_map(_two),
+    "scan": lambda ds: ds.scan(0, lambda state: (state, state)),
+    "group_by_window": lambda ds: ds.group_by_window(_two, lambda _, window: window.batch(1), 1),
+    "bucket_by_sequence_length": lambda ds: ds.map(lambda x: [x]).bucket_by_sequence_length(_two, [2], [1, 1]),
+}
+
+
+@pytest.mark.parametrize("name", MISCALLED)
+def test_a_function_that_takes_other_arguments_is_a_mistake(name: str) -> None:
+    with pytest.raises(TypeError, match="argument") as caught:
+        list(MISCALLED[name](Dataset.range(3)).ignore_errors())
+    assert any("does not take the components of an element" in note for note in caught.value.__notes__)
+    # A call within the function may fail for an element alone.
+    assert list(Dataset.range(3).map(lambda x: x or _two(x), output_signature=INT).ignore_errors()) == [1, 2]

@@ -2,11 +2,14 @@
 """What a function reads from outside is a part of what it is, also if others may change it."""
 
 import argparse
+import array
 import collections
+import ctypes
 import dataclasses
 import functools
 import os
 import re
+import string
 import subprocess
 import sys
 import threading
@@ -81,6 +84,10 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "tuple of an array": ((np.array([1]),), (np.array([2]),)),
     "namedtuple": (Point(1, [2]), Point(1, [3])),
     "bytearray": (bytearray(b"a"), bytearray(b"b")),
+    "array of Python": (array.array("q", [1]), array.array("q", [2])),
+    "buffer": ((ctypes.c_int * 1)(1), (ctypes.c_int * 1)(2)),
+    "template": (string.Template("$a"), string.Template("$b")),
+    "user list": (collections.UserList([1]), collections.UserList([2])),
     "pattern": (re.compile("a"), re.compile("b")),
     "namespace": (types.SimpleNamespace(value=1), types.SimpleNamespace(value=2)),
     "arguments": (argparse.Namespace(value=1), argparse.Namespace(value=2)),
@@ -228,7 +235,13 @@ def test_tables_and_tensors_of_others() -> None:
     assert value_word(pa.array([1]), function_word) != value_word(pa.array([2]), function_word)
     pandas = pytest.importorskip("pandas")
     torch = pytest.importorskip("torch")
-    for make in (lambda x: pandas.DataFrame({"a": [x]}), lambda x: pandas.Series([x]), lambda x: torch.tensor([x])):
+    made: tuple[Callable[[int], Any], ...] = (
+        lambda x: pandas.DataFrame({"a": [x]}),
+        lambda x: pandas.Series([x]),
+        lambda x: torch.tensor([x]),
+        lambda x: torch.tensor([x]).bfloat16(),
+    )
+    for make in made:
         assert value_word(make(1), function_word) == value_word(make(1), function_word)
         assert value_word(make(1), function_word) != value_word(make(2), function_word)
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What functions reach is told apart by what it does, however far away it stands; caches are held to it."""
 
+import functools
 import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import distinput as di
@@ -215,6 +217,63 @@ def test_objects_of_packages_count_where_a_folder_is_named() -> None:
     tables = [pa.table({"x": [number]}) for number in (1, 1, 2)]
     words = [ReachedCode.of([lambda x, table=table: (x, table)]).word for table in tables]
     assert words[0] == words[1] != words[2]
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("way", ["closure", "table", "argument", "method", "callable", "own", "partial"])
+def test_the_weights_of_a_model_that_makes_elements_count(way: str, tmp_path: Path) -> None:
+    import torch
+
+    class Tensor(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.from_numpy(x.copy())
+
+    class Own(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Sequential(Tensor(), torch.nn.Linear(1, 1))
+
+        def embed(self, x: Any) -> Any:
+            return self.layer(x)
+
+        def plain(self, x: Any) -> Any:
+            return x
+
+    class Embeds:
+        def __init__(self, model: Any) -> None:
+            self.model = model
+
+        def run(self, x: Any) -> Any:
+            return self.model(x)
+
+        __call__ = run
+
+    model = torch.nn.Sequential(Tensor(), torch.nn.Linear(1, 1)) if way != "own" else Own()
+    made: dict[str, Callable[[], Any]] = {
+        "closure": lambda: lambda x: model(x),
+        "table": lambda: lambda x, models={"a": [model]}: models["a"][0](x),
+        "argument": lambda: model,
+        "method": lambda: Embeds(model).run,
+        "callable": lambda: Embeds(model),
+        "own": lambda: model.embed,
+        "partial": lambda: functools.partial(lambda used, x: used(x), model),
+    }
+    ds = di.data.Dataset.from_tensor_slices(np.ones((2, 1), np.float32))
+
+    aside = ReachedCode.of([getattr(model, "plain", len)]).code_word
+    words, elements = [], []
+    for _ in range(2):
+        function = made[way]()
+        cached = ds.map(function).cache(shared=str(tmp_path))
+        elements.append(cached.to_list())
+        words.append(ReachedCode.of([made[way]()]).code_word)
+        assert ReachedCode.of([made[way]()]).code_word == words[-1]
+        with torch.no_grad():
+            next(iter(model.parameters())).add_(1.0)
+    assert words[0] != words[1]
+    assert elements[0] != elements[1]
+    if way == "own":  # a method that uses no weights makes what it made, whatever is trained meanwhile
+        assert ReachedCode.of([model.plain]).code_word == aside
 
 
 def test_what_a_class_counts_for_itself_does_not_count() -> None:

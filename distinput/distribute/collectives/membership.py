@@ -393,9 +393,8 @@ class Deadline:
 
 POLL_SECONDS = 0.05
 """A worker that waits looks at the status board this often."""
-_DETECTION_SECONDS = (
-    0.5  # after a connection broke, the death of the process behind it becomes visible within this time
-)
+_DETECTION_SECONDS = 0.5
+"""After a connection broke, the death of the process behind it becomes visible within this time."""
 
 
 class Operations:

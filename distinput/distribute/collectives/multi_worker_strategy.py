@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 from math import prod
 from typing import Any, Self
@@ -54,8 +55,6 @@ from distinput.errors import InvalidArgumentError
 _LARGE = 64 * 1024
 """Arrays of at least this many bytes are added by the engine, not gathered and added in replica order."""
 
-_UNKNOWN = object()
-
 
 @dataclass(frozen=True, slots=True)
 class _Known:
@@ -88,11 +87,7 @@ class DeviceExchange:
 
     def __init__(self, peers: OpenPeers, calls: DeviceCalls, ops: ArrayOps, device: Any, large: int) -> None:
         self._peers, self._calls, self._ops, self._device, self._large = peers, calls, ops, device, large
-
-    @property
-    def kind(self) -> str:
-        """The library and the kind of device."""
-        return self._calls.kind
+        self.kind = calls.kind
 
     def reduce(
         self, description: CallDescription, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]
@@ -246,17 +241,14 @@ class WorkersReducer(LocalReducer):
     def __init__(self, peers: OpenPeers, devices: Any = None) -> None:
         super().__init__(devices)
         self._peers = peers
-        self._moves: Any = _UNKNOWN
 
+    @cached_property
     def _exchange(self) -> DeviceExchange | None:
         """Exchanges values on devices with the other workers where they are; None if the engine cannot."""
-        if self._moves is _UNKNOWN:
-            ops, peers, device = self.arrays, self._peers, self._devices.devices[0]
-            assert ops is not None
-            calls = peers.group.on_devices(ops, device)
-            self._moves = None if calls is None else DeviceExchange(peers, calls, ops, device, _LARGE)
-        moves: DeviceExchange | None = self._moves
-        return moves
+        ops, peers, device = self.arrays, self._peers, self._devices.devices[0]
+        assert ops is not None
+        calls = peers.group.on_devices(ops, device)
+        return None if calls is None else DeviceExchange(peers, calls, ops, device, _LARGE)
 
     def _described(self, text: str, name: str, parts: Sequence[Any], where: str = "") -> CallDescription:
         """A call as the workers compare it, with the dtypes and shapes of the replicas' values for messages."""
@@ -284,7 +276,7 @@ class WorkersReducer(LocalReducer):
         how = ", deterministic" if deterministic else ""
         text = f"{call} {op.name}, axis={axis}{how}"
         if self.arrays is not None and self._library(parts) is not None:
-            if not deterministic and (exchange := self._exchange()) is not None:
+            if not deterministic and (exchange := self._exchange) is not None:
                 return exchange.reduce(self._described(text, name, parts, exchange.kind), op, parts, axis, there)
             given = self.on_host(parts)
             made = self.reduce(op, given, axis, deterministic=deterministic, present=present, call=call, name=name)
@@ -308,7 +300,7 @@ class WorkersReducer(LocalReducer):
         """The values of all replicas, one after the other; see `LocalReducer.gather`."""
         there = parts if present is None else tuple(compress(parts, present))
         if self.arrays is not None and self._library(there) is not None:
-            if (exchange := self._exchange()) is not None:
+            if (exchange := self._exchange) is not None:
                 return exchange.gather(self._described(f"{call}, axis={axis}", name, parts, exchange.kind), there, axis)
             made = self.gather(self.on_host(parts), axis, present=present, call=call, name=name)
             return self._devices.put(made, 0, owned=True)
@@ -320,7 +312,7 @@ class WorkersReducer(LocalReducer):
         peers = self._peers
         text = f"{call} of replica 0"
         if self._library(parts[:1]) is not None:
-            if (exchange := self._exchange()) is not None:
+            if (exchange := self._exchange) is not None:
                 return exchange.first(self._described(text, name, parts[:1], exchange.kind), parts[0])
             return self._devices.put(self.first(self.on_host(parts[:1]), call=call, name=name), 0, owned=True)
         description = self._described(text, name, parts[:1])

@@ -411,23 +411,21 @@ class ReplicaContext:
         """Apply `combine` to the leaves of all replicas; the nest of results, copied for this replica."""
         self._require_current()
         structure, leaves = replica_leaves(value)
-        refuse_sparse_values(what.partition(" ")[0].rstrip(","), structure)
-        leaves = [leaf.value() if is_distributed(leaf) and leaf.passed_whole else leaf for leaf in leaves]
         call = what.partition(" ")[0].rstrip(",")
+        refuse_sparse_values(call, structure)
+        leaves = [leaf.value() if is_distributed(leaf) and leaf.passed_whole else leaf for leaf in leaves]
 
         def merge(given: Sequence[tuple[Any, list[Any]]]) -> list[Any]:
             for i, (other, _) in enumerate(given):
                 if other != given[0][0]:
                     raise AssertionError(
                         "all_reduce and all_gather: all replicas must give the same structure (len(v) == len(v0), the "
-                        "same "
-                        f"keys), got {given[0][0]} on replica 0 and {other} on replica {i}"
+                        f"same keys), got {given[0][0]} on replica 0 and {other} on replica {i}"
                     )
             calls = [f"{call} of {path}:" if path else call for path in structure.paths]
             return combine(list(zip(zip(*[parts for _, parts in given], strict=True), calls, strict=True)))
 
-        mine = (structure, leaves)
-        made = self._meet(what, name, mine, merge)
+        made = self._meet(what, name, (structure, leaves), merge)
         # Replicas run at the same time and may modify their results, so each of them gets a copy of the shared arrays.
         if self._strategy._replicas.devices.host_memory:
             return structure.build([part.copy() if is_ragged(part) else _each(part, _copied) for part in made])

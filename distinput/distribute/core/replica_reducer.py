@@ -457,17 +457,15 @@ def gather_nest(reducer: LocalReducer, replicas: Replicas, value: Any, axis: Any
 
     def joined(leaf: Any, path: str) -> Any:
         call = f"gather of {path}" if path else "gather"
-        if has_slices(leaf.values if isinstance(leaf, DistributedValues) else [leaf]):
+        several = isinstance(leaf, DistributedValues)
+        parts = leaf.values if several else (leaf,)
+        if has_slices(parts):
             refuse_gather(call)
-        if is_ragged(leaf) and replicas.wraps and replicas.count == 1:
-            return gather_ragged(reducer, [leaf], axis, call=call, name=name)
-        if isinstance(leaf, DistributedValues):
-            if any(map(is_ragged, leaf.values)):
-                return gather_ragged(reducer, leaf.values, axis, call=call, name=name)
-            return reducer.gather(leaf.values, axis, present=present_in(leaf), call=call, name=name)
-        if replicas.wraps and replicas.count == 1:
-            return reducer.gather([leaf], axis, call=call, name=name)
-        return leaf
+        if not several and not (replicas.wraps and replicas.count == 1):
+            return leaf
+        if any(map(is_ragged, parts)):
+            return gather_ragged(reducer, parts, axis, call=call, name=name)
+        return reducer.gather(parts, axis, present=present_in(leaf) if several else None, call=call, name=name)
 
     structure, leaves = replica_leaves(value)
     refuse_sparse_values("gather", structure)

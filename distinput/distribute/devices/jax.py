@@ -36,26 +36,14 @@ except ImportError as error:
 #
 # A setting that a program gives by `jax.config.update` belongs to all threads, and is left alone.
 
+_SETTINGS = (
+    "debug_infs", "debug_key_reuse", "debug_nans", "default_matmul_precision", "default_prng_impl", "disable_jit",
+    "enable_checks", "enable_x64", "log_compiles", "numpy_dtype_promotion", "numpy_rank_promotion",
+    "threefry_partitionable",
+    "transfer_guard_device_to_device", "transfer_guard_device_to_host", "transfer_guard_host_to_device",
+)  # fmt: skip
 _MANAGERS: dict[str, Callable[[Any], Any]] = {
-    f"jax_{name}": getattr(jax, manager)
-    for name, manager in {
-        "debug_infs": "debug_infs",
-        "debug_key_reuse": "debug_key_reuse",
-        "debug_nans": "debug_nans",
-        "default_matmul_precision": "default_matmul_precision",
-        "default_prng_impl": "default_prng_impl",
-        "disable_jit": "disable_jit",
-        "enable_checks": "enable_checks",
-        "enable_x64": "enable_x64",
-        "log_compiles": "log_compiles",
-        "numpy_dtype_promotion": "numpy_dtype_promotion",
-        "numpy_rank_promotion": "numpy_rank_promotion",
-        "threefry_partitionable": "threefry_partitionable",
-        "transfer_guard_device_to_device": "transfer_guard_device_to_device",
-        "transfer_guard_device_to_host": "transfer_guard_device_to_host",
-        "transfer_guard_host_to_device": "transfer_guard_host_to_device",
-    }.items()
-    if hasattr(jax, manager) and hasattr(jax.config, f"jax_{name}")
+    f"jax_{name}": getattr(jax, name) for name in _SETTINGS if hasattr(jax, name) and hasattr(jax.config, f"jax_{name}")
 }
 """The context manager of each setting."""
 
@@ -308,7 +296,7 @@ class JaxDevices(FrameworkDevices):
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels, [_device(label) for label in labels])
-        self._on_host = "cpu" in {device.platform for device in self._devices}
+        self._on_host = "cpu" in {device.platform for device in self.devices}
 
     @staticmethod
     def default_labels() -> tuple[str, ...]:
@@ -330,7 +318,7 @@ class JaxDevices(FrameworkDevices):
             return self._threads.put(value, device, owned=owned)
         if not owned and isinstance(value, np.ndarray):
             value = copy_of(value)  # of `may_alias=False` JAX takes no notice
-        place = self._devices[device]
+        place = self.devices[device]
         return jax.device_put(prepared(value) if place.platform == "cpu" else fitting(value), place)
 
     def put_all(self, leaves: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -340,7 +328,7 @@ class JaxDevices(FrameworkDevices):
         numbers = [
             (part, device)
             for parts in made
-            for part, device in zip(parts, self._devices, strict=True)
+            for part, device in zip(parts, self.devices, strict=True)
             if type(part) is not _OnHost
         ]
         there = iter(
@@ -361,7 +349,7 @@ class JaxDevices(FrameworkDevices):
         settings = JaxSettings() if len(per_device_args) > 1 else None
 
         def on_device(index: int, args: tuple[Any, ...]) -> Any:
-            with settings.entered() if settings and index else nullcontext(), jax.default_device(self._devices[index]):
+            with settings.entered() if settings and index else nullcontext(), jax.default_device(self.devices[index]):
                 return function(*args)
 
         return self._threads.run(on_device, list(enumerate(per_device_args)))

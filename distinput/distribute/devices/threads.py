@@ -38,13 +38,9 @@ class ThreadDevices:
     host_memory = True
 
     def __init__(self, labels: Sequence[str]) -> None:
-        self._local = tuple(labels)
-        self._idle = _IdleThreads()
-
-    @property
-    def local(self) -> tuple[str, ...]:
+        self.local = tuple(labels)
         """The devices' names, in replica order."""
-        return self._local
+        self._idle = _IdleThreads()
 
     def put(self, value: Any, device: int, *, owned: bool) -> Any:
         """The array itself if it is owned, else a copy."""
@@ -59,7 +55,7 @@ class ThreadDevices:
         count = len(per_device_args)
         if count == 1:
             return [copy_context().run(function, *per_device_args[0])]
-        threads = self._idle.take(len(self._local) - 1)
+        threads = self._idle.take(len(self.local) - 1)
         try:
             results, failures = threads.run(function, per_device_args)
         except BaseException:  # interrupted while waiting: these threads are still busy, so they are not used again
@@ -97,7 +93,7 @@ class FrameworkDevices:
     """The `ArrayOps` of the library."""
 
     def __init__(self, labels: Sequence[str], devices: Sequence[Any]) -> None:
-        self._devices = tuple(devices)
+        self.local, self.devices = tuple(labels), tuple(devices)
         for i, device in enumerate(devices):
             first = devices.index(device)
             if first < i and not self._is_shared(device):
@@ -109,16 +105,6 @@ class FrameworkDevices:
         """Whether several replicas may be on a device."""
         del device
         return False
-
-    @property
-    def local(self) -> tuple[str, ...]:
-        """The devices' names, in replica order."""
-        return self._threads.local
-
-    @property
-    def devices(self) -> tuple[Any, ...]:
-        """The library's devices, in replica order."""
-        return self._devices
 
     def put_all(self, leaves: Sequence[Sequence[Any]]) -> list[list[Any]]:
         """The values of several leaves, one for each device, all put at once."""

@@ -316,7 +316,7 @@ class TorchDevices(FrameworkDevices):
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels, [_device(label) for label in labels])
-        self._kinds = tuple(dict.fromkeys(["cpu", *[device.type for device in self._devices]]))
+        self._kinds = tuple(dict.fromkeys(["cpu", *[device.type for device in self.devices]]))
         self._accelerated = len(self._kinds) > 1
         self._copies = PinnedCopies() if "cuda" in self._kinds else None
 
@@ -342,7 +342,7 @@ class TorchDevices(FrameworkDevices):
         """
         if not can_hold(value):
             return self._threads.put(value, device, owned=owned)
-        place = self._devices[device]
+        place = self.devices[device]
         if place.type != "cpu":  # nothing is left of the host's memory once the copy has been made
             return tensor_of(value, shared=True).to(place, copy=not owned)
         return tensor_of(value, shared=False) if owned else tensor_of(value, shared=True).clone()
@@ -357,7 +357,7 @@ class TorchDevices(FrameworkDevices):
             return [[tensor_of(part) if can_hold(part) else part for part in parts] for parts in leaves]
         if self._copies is None:
             return [[put(part, i, owned=True) for i, part in enumerate(parts)] for parts in leaves]
-        places = [place if place.type == "cuda" else None for place in self._devices]
+        places = [place if place.type == "cuda" else None for place in self.devices]
         results: list[list[Any]] = []
         pairs: list[tuple[Any, Any]] = []
         gaps: list[tuple[list[Any], int]] = []
@@ -378,7 +378,7 @@ class TorchDevices(FrameworkDevices):
     def variable_value(self, value: Any, copy: int) -> Any:
         """What a replica reads of a variable, a tensor, since PyTorch takes no NumPy arrays; it must not be modified."""
         with torch.inference_mode(False):  # it may be read again where gradients are computed
-            return self.put(value, min(copy, len(self._devices) - 1), owned=False)
+            return self.put(value, min(copy, len(self.devices) - 1), owned=False)
 
     @property
     def delivered(self) -> Callable[[Any], None] | None:
@@ -397,7 +397,7 @@ class TorchDevices(FrameworkDevices):
 
         def on_device(index: int, args: tuple[Any, ...]) -> Any:
             with ExitStack() as stack:
-                for context in [*(modes.contexts() if index else ()), *_current(self._devices[index])]:
+                for context in [*(modes.contexts() if index else ()), *_current(self.devices[index])]:
                     stack.enter_context(context)
                 return function(*args)
 

@@ -162,19 +162,13 @@ class _Store:
 
     def put_bytes(self, key: str, value: bytes) -> None:
         """Write a value; it replaces an older one."""
-        try:
-            self._client.key_value_set_bytes(key, value, allow_overwrite=True)
-        except RuntimeError as error:
-            raise ChannelLost(_first_line(error)) from error
+        self._call("key_value_set_bytes", key, value, allow_overwrite=True)
 
     def get_bytes(self, key: str, seconds: float) -> bytes | None:
         """The value, None if there is none within the time."""
-        try:
-            return bytes(self._client.blocking_key_value_get_bytes(key, max(1, round(1000 * seconds))))
-        except RuntimeError as error:
-            if "DEADLINE_EXCEEDED" in str(error):
-                return None
-            raise ChannelLost(_first_line(error)) from error
+        limit = max(1, round(1000 * seconds))
+        found = self._call("blocking_key_value_get_bytes", key, limit, absent="DEADLINE_EXCEEDED")
+        return None if found is None else bytes(found)
 
     def put(self, key: str, value: str) -> None:
         """Write a text; it replaces an older one."""
@@ -187,18 +181,19 @@ class _Store:
 
     def folder(self, prefix: str) -> dict[str, bytes]:
         """All values below a prefix."""
-        try:
-            return dict(self._client.key_value_dir_get_bytes(prefix))
-        except RuntimeError as error:
-            if "NOT_FOUND" in str(error):
-                return {}
-            raise ChannelLost(_first_line(error)) from error
+        return dict(self._call("key_value_dir_get_bytes", prefix, absent="NOT_FOUND") or {})
 
     def remove(self, prefix: str) -> None:
         """Remove all keys below a prefix."""
+        self._call("key_value_delete", prefix)
+
+    def _call(self, method: str, *args: Any, absent: str = "", **named: Any) -> Any:
+        """What a method of the client returns; None if its error says that nothing is there."""
         try:
-            self._client.key_value_delete(prefix)
+            return getattr(self._client, method)(*args, **named)
         except RuntimeError as error:
+            if absent and absent in str(error):
+                return None
             raise ChannelLost(_first_line(error)) from error
 
 

@@ -361,7 +361,7 @@ class Delivery:
         if not replicas.wraps:
             return spec.nest
         if replicas.workers > 1 and terms.keeps_partial and self.padding is None:
-            spec = spec.map(_open_rows)
+            spec = spec.map(open_rows)
         return per_replica_spec(spec, replicas.count)
 
 
@@ -372,6 +372,6 @@ def _like(leaf: Any, put: PerReplica) -> Any:
     return put if isinstance(leaf, PerReplica) else put.values[0]
 
 
-def _open_rows(leaf: LeafSpec) -> LeafSpec:
-    """The spec with an unknown number of rows, since a worker that has run out gets none."""
+def open_rows(leaf: LeafSpec) -> LeafSpec:
+    """The spec with an unknown number of rows."""
     return leaf.with_shape((None, *leaf.shape[1:])) if isinstance(leaf, TensorSpec) and leaf.shape else leaf

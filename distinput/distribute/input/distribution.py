@@ -19,17 +19,10 @@ from distinput.distribute.input.dealing import (
     global_batch_size,
     only_full,
 )
-from distinput.distribute.input.delivery import Delivery
+from distinput.distribute.input.delivery import Delivery, open_rows
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
 from distinput.distribute.input.lanes import WorkerLanes, layout_of_lanes
-from distinput.distribute.input.sources import (
-    CutBatches,
-    DealtElements,
-    OwnBatches,
-    OwnPiecesSource,
-    StepSource,
-    Terms,
-)
+from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource, StepSource, Terms
 from distinput.ops.balance_rows import BalanceRows
 from distinput.plan.batch_sizes import Assignment
 from distinput.plan.families import with_seed
@@ -38,7 +31,7 @@ from distinput.plan.options import AutoShardPolicy, Decision
 from distinput.sharding.own_rows import FrameworkRebatch, rebatch_for, with_common_order
 from distinput.sharding.policies import auto_shard, decide
 from distinput.values.nest import component
-from distinput.values.spec import LeafSpec, SparseTensorSpec, Spec, TensorSpec
+from distinput.values.spec import SparseTensorSpec, Spec, TensorSpec
 
 # ---- Checks made before a dataset is distributed: of options, datasets, dataset functions and workers
 
@@ -454,7 +447,7 @@ def _of_lanes(
     lanes, ahead = [lane(rank) for rank in range(workers)], options.experimental_per_replica_buffer_size
     if ahead > 1:
         lanes = [each.prefetch(ahead * total) for each in lanes]
-    spec = Spec.of(lanes[0].element_spec).map(_with_open_rows)
+    spec = Spec.of(lanes[0].element_spec).map(open_rows)
     terms = replace(terms, alike=True, steps=None, open_ends=False)
     source, kept = WorkerLanes(lanes, total // workers), layout_of_lanes(workers, total)
     if replicas.total == 1:
@@ -462,11 +455,6 @@ def _of_lanes(
     assignment = _assignment(consumer, options)
     cutter = Cutter(spec, assignment)
     return CutBatches(terms, source, cutter, cutter.spec(spec), assignment.balanced, kept)
-
-
-def _with_open_rows(leaf: LeafSpec) -> LeafSpec:
-    """The spec of rows of any number."""
-    return leaf.with_shape((None, *leaf.shape[1:])) if leaf.shape else leaf
 
 
 def _counted(consumer: Consumer, mine: Any) -> list[int] | None:

@@ -84,7 +84,8 @@ class Lockstep:
         # The agreements on the waiting steps, without those whose results are already in `_facts`.
         self._agreements: deque[Agreement] = deque()
         self._facts: deque[int] = deque()
-        self._state = before
+        self.state = before
+        """The input's state after the last step that `next` returned."""
         self._block = 0
         self._failed = False
         self._ended = False
@@ -93,11 +94,6 @@ class Lockstep:
         """The number of rows of all workers together in the last step that `next` returned."""
         self.lacking = False
         """True if `lacks` was true for some worker in that step."""
-
-    @property
-    def state(self) -> State:
-        """The input's state after the last step that `next` returned."""
-        return self._state
 
     def next(self) -> list[Any] | None:
         """This worker's elements of the next step, an empty list if it has run out; None when all workers have.
@@ -126,7 +122,7 @@ class Lockstep:
             if not have:
                 self._end()
                 break
-            self._state, self.rows, self.lacking = drawn.state, rows, not self._alike and total > 0
+            self.state, self.rows, self.lacking = drawn.state, rows, not self._alike and total > 0
             if rows or self._rows_of is None:
                 return drawn.parts
         return None
@@ -144,7 +140,7 @@ class Lockstep:
         """Draw the next few steps, and start an agreement on them."""
         self._block = min(self._block + 1, BLOCK)
         facts: list[int] = []
-        state = self._waiting[-1].state if self._waiting else self._state
+        state = self._waiting[-1].state if self._waiting else self.state
         for _ in range(self._block):
             parts: list[Any] = []
             error = None

@@ -582,7 +582,7 @@ class OwnBatches:
     def __init__(
         self, whole: Dataset, node: Node, assignment: Assignment, ahead: int, passes: Passes | None = None
     ) -> None:
-        self._whole, self._node, self._assignment, self._ahead = whole, node, assignment, ahead
+        self.whole, self.node, self._assignment, self._ahead = whole, node, assignment, ahead
         self._passes = passes or Passes()
         self._runs = whole._runs()  # the tree that positions belong to
         self._seal = Seal(whole.node, self._runs)
@@ -602,16 +602,6 @@ class OwnBatches:
         return Dataset(pieces, self._passes).prefetch(self._ahead)
 
     @property
-    def whole(self) -> Dataset:
-        """The dataset of global batches."""
-        return self._whole
-
-    @property
-    def node(self) -> Node:
-        """Its tree, without the final prefetch."""
-        return self._node
-
-    @property
     def element_spec(self) -> Any:
         """The spec of a piece."""
         return self.pieces.element_spec
@@ -621,7 +611,7 @@ class OwnBatches:
         return self.pieces.cardinality()
 
     def __iter__(self) -> DatasetIterator:
-        self._seal = Seal(self._whole.node, self._runs)  # its files are examined again
+        self._seal = Seal(self.whole.node, self._runs)  # its files are examined again
         return self.pieces.__iter__()
 
     def state(self, place: State, batches: int) -> State:
@@ -641,12 +631,12 @@ class OwnBatches:
         Raises:
           StateError: the state belongs to another pipeline.
         """
-        place, running = place_in(self._whole.node, self._runs, state, may_differ)
-        plan, _ = resumed(self._whole.node, running, place)
+        place, running = place_in(self.whole.node, self._runs, state, may_differ)
+        plan, _ = resumed(self.whole.node, running, place)
         own = self
-        if plan is not self._whole.node:
+        if plan is not self.whole.node:
             own = OwnBatches(Dataset(plan), plan.inputs[0], self._assignment, self._ahead, self._passes)
-        own._seal = Seal(own._whole.node, own._runs)
+        own._seal = Seal(own.whole.node, own._runs)
         pieces = own.pieces._runs()
         at = pieces.node.start_at(batches * (self._assignment.each or 0), place["epoch"])
         return own, own.pieces._goes_on({**place, "at": at, "skip": 0}, pieces)

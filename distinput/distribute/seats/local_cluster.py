@@ -216,7 +216,8 @@ class LocalCluster(Closing):
         self._ending = False
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._threads: list[threading.Thread] = []
-        self._directory = tempfile.mkdtemp(prefix="distinput-cluster-")
+        self.directory = tempfile.mkdtemp(prefix="distinput-cluster-")
+        """A folder that only this user can read, which goes with the cluster."""
         self._scheduler: Any = None
         try:
             for job, number in (("worker", workers), ("ps", servers), ("input", inputs)):
@@ -234,11 +235,6 @@ class LocalCluster(Closing):
         except BaseException:
             self.close()
             raise
-
-    @property
-    def directory(self) -> str:
-        """A folder that only this user can read, which goes with the cluster."""
-        return self._directory
 
     @property
     def names(self) -> dict[str, str]:
@@ -292,7 +288,7 @@ class LocalCluster(Closing):
             thread.join()
         if self._scheduler is not None:
             self._scheduler.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def _started(self) -> "subprocess.Popen[bytes]":
         """A process that imports what it needs while others start, and waits to be told its seat."""
@@ -310,7 +306,7 @@ class LocalCluster(Closing):
         if self._elsewhere:  # where others have the same names, and a process that was lost may not be missed yet
             name = f"{name}-{platform.node()}-{secrets.token_hex(4)}"
         seat = SeatProcess(
-            self.address, name, listen, self._seconds, parent=os.getpid(), directory=self._directory, tls=tls
+            self.address, name, listen, self._seconds, parent=os.getpid(), directory=self.directory, tls=tls
         )
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended already, as whoever attends to it will see

@@ -30,7 +30,7 @@ from distinput.distribute.seats.links import (
     send,
 )
 from distinput.distribute.seats.packing import Pickled, same_modules
-from distinput.distribute.seats.seats import Packing, SeatLost
+from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import UnavailableError, UnknownError
 from distinput.run.segments import dumps
 from distinput.run.threads import mapped
@@ -230,7 +230,8 @@ class RemoteSeats:
         self._opening = {seat: threading.Lock() for seat in (*membership.workers, *membership.servers)}
         self._closed = False
         self._pulse = Pulse(worker_timeout_seconds)
-        self._packing = Pickled(self._same_modules)
+        self.workers, self.servers = membership.workers, membership.servers
+        self.packing = Pickled(self._same_modules)
         try:
             self._open_all(start_seconds)
         except BaseException:
@@ -238,25 +239,10 @@ class RemoteSeats:
             raise
         membership.watch(lambda seat: self._lose(seat, None, "it left the cluster"))
 
-    @property
-    def workers(self) -> tuple[str, ...]:
-        """The names of the workers."""
-        return self._membership.workers
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        """The names of the parameter servers."""
-        return self._membership.servers
-
-    @property
-    def packing(self) -> Packing:
-        """How values travel: pickled, with all that the seats cannot import."""
-        return self._packing
-
     def place(self, seat: str, make: Callable[[], Any]) -> PlacedThere:
         """Make an object at a seat; see `Seats.place`."""
         life = self._lives[seat]
-        number = life.links.call(0, "place", (self._packing.pack(make),))
+        number = life.links.call(0, "place", (self.packing.pack(make),))
         return PlacedThere(self._cluster, life.links, life.address, number, owner=True)
 
     def watch(self, lost: Callable[[str], None]) -> None:
@@ -391,7 +377,6 @@ class Host:
       interface: the name or address of this machine by which the others reach it.
       wrap: encrypts connections from this process; `listen` those to it. None where the cluster does not encrypt.
       listen: see `wrap`.
-      ended: called when the coordinator is gone.
     """
 
     def __init__(
@@ -403,10 +388,9 @@ class Host:
         *,
         wrap: Callable[[socket.socket, str], socket.socket] | None = None,
         listen: Callable[[socket.socket], socket.socket] | None = None,
-        ended: Callable[[], None] = lambda: None,
     ) -> None:
         self.seat = seat
-        self._secret, self._listen, self._ended = secret, listen, ended
+        self._secret, self._listen = secret, listen
         self._objects: dict[int, Any] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -428,7 +412,6 @@ class Host:
             return
         self._door.close()
         self._objects.clear()
-        self._ended()
 
     # ---- what the coordinator calls, as the object with number 0
 

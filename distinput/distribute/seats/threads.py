@@ -43,29 +43,14 @@ class ThreadSeats:
     """
 
     def __init__(self, workers: int, servers: int, *, packing: Packing | None = None) -> None:
-        self._packing: Packing = packing or AsIs()
-        self._workers = tuple(f"worker-{index}" for index in range(workers))
-        self._servers = tuple(f"ps-{index}" for index in range(servers))
+        self.packing: Packing = packing or AsIs()
+        self.workers = tuple(f"worker-{index}" for index in range(workers))
+        self.servers = tuple(f"ps-{index}" for index in range(servers))
         self._changed = threading.Condition()
-        self._lives = {name: _Life(name) for name in (*self._workers, *self._servers)}
+        self._lives = {name: _Life(name) for name in (*self.workers, *self.servers)}
         self._away: set[str] = set()
         self._watchers: list[Callable[[str], None]] = []
         self._closed = False
-
-    @property
-    def workers(self) -> tuple[str, ...]:
-        """The names of the workers."""
-        return self._workers
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        """The names of the parameter servers."""
-        return self._servers
-
-    @property
-    def packing(self) -> Packing:
-        """How values travel: as they are, unless another packing was given."""
-        return self._packing
 
     def place(self, seat: str, make: Callable[[], Any]) -> "PlacedHere":
         """Make an object at a seat; see `Seats.place`."""
@@ -73,7 +58,7 @@ class ThreadSeats:
             life = self._lives[seat]
             if self._closed or seat in self._away:
                 raise SeatLost(seat, "it has not come back", started=False)
-        made = self._packing.unpack(self._packing.pack(make))()
+        made = self.packing.unpack(self.packing.pack(make))()
         if life.lost:
             raise SeatLost(seat, life.lost)
         return PlacedHere(life, made)
@@ -149,12 +134,7 @@ class PlacedHere:
         """The name of the seat."""
         return self._life.seat
 
-    def call(
-        self,
-        method: str,
-        *args: Any,
-        timeout: float | None = None,
-    ) -> Any:
+    def call(self, method: str, *args: Any, timeout: float | None = None) -> Any:
         """Call a method of the object on this thread; see `Placed.call`."""
         life = self._life
         if life.lost:

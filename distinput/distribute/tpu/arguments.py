@@ -16,7 +16,7 @@ from jax.experimental import multihost_utils
 from distinput.distribute.core.values import DistributedValues, replica_leaves
 from distinput.distribute.tpu.compiled_context import current_trace
 from distinput.distribute.tpu.mesh import DeviceValues, ReplicaMesh, as_device_array, local_parts
-from distinput.distribute.variables.store import UPDATES
+from distinput.distribute.variables.store import UPDATES, refuse_pickling
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError
 from distinput.values.nest import Structure
@@ -169,6 +169,11 @@ class RunArguments:
         """
         structure, leaves = replica_leaves((args, kwargs))
         return cls(structure, tuple([_leaf(leaf, structure, i, mesh) for i, leaf in enumerate(leaves)]))
+
+    @cached_property
+    def arrays(self) -> tuple[Shared | Split, ...]:
+        """Those that a program takes."""
+        return tuple([leaf for leaf in self.leaves if isinstance(leaf, Shared | Split)])
 
     @cached_property
     def splits(self) -> tuple[Split, ...]:
@@ -416,8 +421,4 @@ class JaxStore:
             return jax.device_put(unshared(as_device_array(arg, "a value for a variable")), device)
         return arg
 
-    def __reduce__(self) -> Any:
-        raise TypeError(
-            "a variable cannot be pickled, since its copies belong to this process; send `v.numpy()`, or save it in a "
-            "checkpoint"
-        )
+    __reduce__ = refuse_pickling

@@ -296,23 +296,18 @@ class Engine:
     """
 
     def __init__(self, strategy: Any, mesh: ReplicaMesh, *, compile: bool, spmd: bool) -> None:
-        self._strategy, self._mesh, self._compile, self._spmd = strategy, mesh, compile, spmd
+        self._strategy, self.mesh, self._compile, self._spmd = strategy, mesh, compile, spmd
         self.runner = Runner(strategy, mesh)
         self._consumers: Replicas | None = None
 
     @property
-    def mesh(self) -> ReplicaMesh:
-        """The devices."""
-        return self._mesh
-
-    @property
     def alone(self) -> bool:
         """True if all replicas run in this process."""
-        return len(self._mesh.local) == self._mesh.replicas
+        return len(self.mesh.local) == self.mesh.replicas
 
     def replicas(self) -> Replicas:
         """The replicas on the devices of this process."""
-        mesh = self._mesh
+        mesh = self.mesh
         devices = MeshDevices(mesh, labels_of(mesh))
         return Replicas(devices, None, len(mesh.local), mesh.local[0], mesh.replicas)
 
@@ -325,7 +320,7 @@ class Engine:
           ValueError: the replicas of a process are not consecutive.
           CollectiveError: the processes did not meet.
         """
-        mesh = self._mesh
+        mesh = self.mesh
         if len(mesh.local) == mesh.replicas:
             return replicas
         if self._consumers is None:
@@ -341,7 +336,7 @@ class Engine:
 
     def run(self, replicas: Replicas, fn: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run a function on every replica; see `TPUStrategy.run`."""
-        arguments = RunArguments.of(given, named, self._mesh)
+        arguments = RunArguments.of(given, named, self.mesh)
         if self._compile:
             found = self.runner.run(fn, arguments)
             if found is not None:
@@ -357,22 +352,22 @@ class Engine:
         @wraps(fn, updated=())
         def on_devices(*_: Any, **__: Any) -> Any:
             local = modes.stack[-1].replica._local
-            placed, names = arguments.select(local, self._mesh.devices[self._mesh.local[local], 0])
+            placed, names = arguments.select(local, self.mesh.devices[self.mesh.local[local], 0])
             return fn(*placed, **names)
 
         return run_on_replicas(self._strategy, replicas, on_devices, given, named)
 
     def reduce(self, op: ReduceOp, leaf: Any, axis: Any) -> Any:
         """The sum or mean of a value of all replicas; None if the host has to compute it."""
-        if current_trace(self._mesh) is not None and (isinstance(leaf, TracedValues) or axis is not None):
+        if current_trace(self.mesh) is not None and (isinstance(leaf, TracedValues) or axis is not None):
             return reduce_traced(op, leaf, axis, "reduce")
-        return reduce_on_devices(self._mesh, op, leaf, axis)
+        return reduce_on_devices(self.mesh, op, leaf, axis)
 
     def gather(self, leaf: Any, axis: Any) -> Any:
         """The components of a value one after the other; None if the host has to put them together."""
-        if current_trace(self._mesh) is not None:
+        if current_trace(self.mesh) is not None:
             return gather_traced(leaf, axis, "gather") if isinstance(leaf, TracedValues) else None
-        return gather_on_devices(self._mesh, leaf, axis)
+        return gather_on_devices(self.mesh, leaf, axis)
 
     def open_store(self, value: Any, name: str) -> Store:
         """Where the copies of a variable are kept.
@@ -385,11 +380,11 @@ class Engine:
                 f"TPUStrategy: a variable must hold numbers to be on a device, got text for {name}; create it outside of the "
                 "scope"
             )
-        return JaxStore(value, self._mesh)
+        return JaxStore(value, self.mesh)
 
     def read_other(self, store: Store, copy: int) -> Any:
         """The value of a variable that was created outside of all scopes: an input while a function is traced."""
-        trace = current_trace(self._mesh)
+        trace = current_trace(self.mesh)
         return store.read(copy) if trace is None else trace.host(store, copy)
 
     def check_write_other(self, name: str) -> None:
@@ -398,7 +393,7 @@ class Engine:
         Raises:
           RuntimeError: a function is traced.
         """
-        if current_trace(self._mesh) is not None:
+        if current_trace(self.mesh) is not None:
             raise RuntimeError(
                 f"run: variable {name} was created outside of the strategy's scope, so a compiled program can read it, but not "
                 "write it; create it inside `with strategy.scope()`"
@@ -429,7 +424,7 @@ class Engine:
                 "Cannot assign a tensor to a logical device in SPMD mode. To disable SPMD, Please construct the TPUStrategy "
                 "with `experimental_spmd_xla_partitioning=False`"
             )
-        cores = self._mesh.cores
+        cores = self.mesh.cores
         if not 0 <= index(logical_device_id) < cores:
             raise ValueError(
                 "`logical_core_id` to assign must be lower then total number of logical devices per replica. Received "
@@ -473,13 +468,13 @@ class Engine:
                     f"Tensor shape at `partition_dimensions[{i}]` must be divisible by corresponding value specified by "
                     f"`partition_dimensions` ({part}). Received: {size}."
                 )
-        cores, product = self._mesh.cores, int(np.prod(parts, dtype=np.int64))
+        cores, product = self.mesh.cores, int(np.prod(parts, dtype=np.int64))
         if product != cores:
             raise ValueError(
                 f"The product of `partition_dimensions` should be the same as the number of logical devices (={cores}). "
                 f"Received `partition_dimensions`={list(parts)},and their product is {product}."
             )
-        return _constrained(self._mesh, tensor, _spec(self._mesh, parts))
+        return _constrained(self.mesh, tensor, _spec(self.mesh, parts))
 
     def experimental_replicate_to_logical_devices(self, tensor: Any) -> Any:
         """Let every core of the replica hold the whole array.
@@ -494,7 +489,7 @@ class Engine:
     def _everywhere(self, what: str, tensor: Any) -> Any:
         def leaf(value: Any) -> Any:
             _check_single(what, value)
-            return _constrained(self._mesh, value, PartitionSpec())
+            return _constrained(self.mesh, value, PartitionSpec())
 
         return map_leaves(leaf, tensor, lists=True)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A replica function, traced once and compiled for all replicas."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -89,22 +90,19 @@ def trace_function(
             parts = [
                 same.get(id(part), part) if isinstance(part, jax.core.Tracer) else _result(part, same) for part in parts
             ]
-        returned = [isinstance(part, (jax.core.Tracer, _New)) for part in parts]
-        counter = iter(range(len(parts)))
+        returned = [part for part in parts if isinstance(part, _RETURNED)]
+        merged = {id(part) for part in trace.shared}
+        counter = itertools.count()
         record.update(
             trace=trace,
             structure=structure,
-            places=tuple([next(counter) if there else None for there in returned]),
-            constants=tuple([None if there else part for part, there in zip(parts, returned, strict=True)]),
+            places=tuple([next(counter) if isinstance(part, _RETURNED) else None for part in parts]),
+            constants=tuple([None if isinstance(part, _RETURNED) else part for part in parts]),
+            shared=tuple([id(part) in merged for part in returned]),
         )
-        merged = {id(part) for part in trace.shared}
-        record["shared"] = tuple([id(part) in merged for part, there in zip(parts, returned, strict=True) if there])
-        outputs = [
-            part.value if isinstance(part, _New) else part for part, there in zip(parts, returned, strict=True) if there
-        ]
-        return outputs + trace.final()
+        return [part.value if isinstance(part, _New) else part for part in returned] + trace.final()
 
-    shapes = [_input(leaf, rows) for leaf in arguments.leaves if isinstance(leaf, Shared | Split)]
+    shapes = [_input(leaf, rows) for leaf in arguments.arrays]
     try:
         jaxpr = jax.make_jaxpr(replica, axis_env=[(REPLICA, mesh.replicas)])(
             jax.ShapeDtypeStruct((), np.int32), *shapes
@@ -140,6 +138,10 @@ class _New:
     """An array that the function returned and that is not traced, such as a NumPy array that it made."""
 
     value: Any
+
+
+_RETURNED = (jax.core.Tracer, _New)
+"""What a program returns; other results are constants."""
 
 
 def _result(part: Any, same: dict[int, Any]) -> Any:
@@ -179,11 +181,7 @@ class Program:
         order = {id(store): i for i, store in enumerate(self._written + self._read)}
         position = [order[id(store)] for store in trace.stores]
         stores = len(trace.stores)
-        scalars = [
-            isinstance(leaf, Split) and not leaf.shapes[0]
-            for leaf in arguments.leaves
-            if isinstance(leaf, Shared | Split)
-        ]
+        scalars = [isinstance(leaf, Split) and not leaf.shapes[0] for leaf in arguments.arrays]
         consts = [None if slot is not None else array for slot, array in zip(slots, jaxpr.consts, strict=True)]
 
         def replica(written: Any, read: Any, hosts: Any, data_rows: Any, *arrays: Any) -> tuple[list[Any], list[Any]]:
@@ -196,7 +194,7 @@ class Program:
             return [x if x.ndim else x[None] for x in results], [x[None] for x in after]
 
         split, shared = PartitionSpec(REPLICA), PartitionSpec()
-        kinds = [split if isinstance(x, Split) else shared for x in arguments.leaves if isinstance(x, Shared | Split)]
+        kinds = [split if isinstance(leaf, Split) else shared for leaf in arguments.arrays]
         self._shapes = [(store, store.shape) for store in [*trace.stores, *[host for host, _ in trace.hosts]]]
         self._watched = has_callbacks(jaxpr.jaxpr)
         # Within a replica the compiler divides the work among its cores, as annotations ask.
@@ -229,7 +227,7 @@ class Program:
           cut: for each array of the result, whether only that many rows of it are to be kept.
         """
         rows = None if data_rows is None else self.rows
-        arrays = [self._input(x, rows) for x in arguments.leaves if isinstance(x, Shared | Split)]
+        arrays = [self._input(leaf, rows) for leaf in arguments.arrays]
         hosts = [np.array(as_device_array(store.read(c), "a variable"))[None] for store, c in self.traced.trace.hosts]
         counts = self._counts(data_rows)
 
@@ -280,20 +278,10 @@ class Program:
 
 def has_callbacks(jaxpr: Any) -> bool:
     """True if the program calls Python, or does anything else than compute."""
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name in _CALLBACKS:
-            return True
-        if any(has_callbacks(inner) for inner in _inner(eqn.params)):
-            return True
-    return False
+    return any(eqn.primitive.name in _CALLBACKS or any(map(has_callbacks, _inner(eqn.params))) for eqn in jaxpr.eqns)
 
 
 def _inner(params: dict[str, Any]) -> list[Any]:
     """The programs inside a step of a program."""
-    found = []
-    for value in params.values():
-        for each in value if isinstance(value, tuple | list) else (value,):
-            jaxpr = getattr(each, "jaxpr", each)
-            if hasattr(jaxpr, "eqns"):
-                found.append(jaxpr)
-    return found
+    values = [each for value in params.values() for each in (value if isinstance(value, tuple | list) else (value,))]
+    return [jaxpr for each in values if hasattr(jaxpr := getattr(each, "jaxpr", each), "eqns")]

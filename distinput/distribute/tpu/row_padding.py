@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.tpu.arguments import RunArguments, Shared, Split
+from distinput.distribute.tpu.arguments import RunArguments, Split
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.tpu.padding_rules import (
     BY_ROWS,
@@ -128,7 +128,7 @@ def _compared(small: Traced, large: Traced, arguments: RunArguments) -> _Compare
         return None
     inputs, sizes = [CLEAN], None
     splits = iter([x.shape for x in large.jaxpr.in_avals[1:]])
-    for leaf, before in zip(_arrays(arguments), small.jaxpr.in_avals[1:], strict=True):
+    for leaf, before in zip(arguments.arrays, small.jaxpr.in_avals[1:], strict=True):
         after = next(splits)
         by_rows = isinstance(leaf, Split) and bool(leaf.shapes[0])
         inputs.append(ROWS if by_rows else CLEAN)
@@ -147,10 +147,6 @@ def _compared(small: Traced, large: Traced, arguments: RunArguments) -> _Compare
         if kind in BY_ROWS and (i >= small.num_results or rows_axis(p.aval.shape, q.aval.shape, sizes) != 0):
             return None
     return _Compared(a, known.kinds)
-
-
-def _arrays(arguments: RunArguments) -> list[Any]:
-    return [leaf for leaf in arguments.leaves if isinstance(leaf, Shared | Split)]
 
 
 def _same_variables(small: Traced, large: Traced) -> bool:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from inspect import Parameter, signature
 from types import FrameType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -121,15 +121,11 @@ def current_mode(variable: Variable) -> Mode | None:
         return None
     mode = stack[-1]
     if mode.strategy is not variable._strategy:
-        _mixed(variable, mode.strategy)
+        raise RuntimeError(
+            f"Mixing different tf.distribute.Strategy objects: variable {variable.name} of {variable._strategy!r} was used "
+            f"while {mode.strategy!r} is current; leave the scope of the one before using the other"
+        )
     return mode
-
-
-def _mixed(variable: Variable, current: Any) -> NoReturn:
-    raise RuntimeError(
-        f"Mixing different tf.distribute.Strategy objects: variable {variable.name} of {variable._strategy!r} was used while "
-        f"{current!r} is current; leave the scope of the one before using the other"
-    )
 
 
 def own_value(value: Any) -> Any:
@@ -181,12 +177,9 @@ class DistributedVariable(Variable, DistributedValues):
 
     def _copy_here(self) -> int | None:
         """The copy that belongs to the running code; None in cross-replica context and outside."""
-        stack = modes.stack
-        if not stack:
+        mode = current_mode(self)
+        if mode is None:
             return None
-        mode = stack[-1]
-        if mode.strategy is not self._strategy:
-            _mixed(self, mode.strategy)
         own: int | None = mode.copy if mode.replica is None else mode.replica._local
         return own
 

@@ -4,7 +4,7 @@
 from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from operator import setitem
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -206,6 +206,13 @@ class Store(Protocol):
         """The name of the device that a copy is on."""
 
 
+def refuse_pickling(_: Store) -> NoReturn:
+    """What `__reduce__` of a store of this process does."""
+    raise TypeError(
+        "a variable cannot be pickled, since its copies belong to this process; send `v.numpy()`, or save it in a checkpoint"
+    )
+
+
 class HostStore:
     """Copies in the memory of this process, each a read-only array with a lock for writers.
 
@@ -222,7 +229,7 @@ class HostStore:
     (array([1., 1.]), array([0., 0.]))
     """
 
-    __slots__ = ("_devices", "_locks", "_shown", "_value_on", "_values", "dtype", "to_host")
+    __slots__ = ("_devices", "_locks", "_shown", "_value_on", "_values", "copies", "dtype", "to_host")
 
     def __init__(
         self,
@@ -233,7 +240,7 @@ class HostStore:
     ) -> None:
         first = np.asarray(value)
         self.dtype = first.dtype
-        self._devices = tuple(devices)
+        self._devices, self.copies = tuple(devices), len(devices)
         self.to_host, self._value_on = to_host, value_on
         self._shown: list[tuple[Any, Any]] = [(None, None)] * len(self._devices)
         # Copies share memory, but are different objects: replicas that return their copies return different values.
@@ -247,11 +254,6 @@ class HostStore:
         """The shape of the first copy."""
         shape: tuple[int, ...] = self._values[0].shape
         return shape
-
-    @property
-    def copies(self) -> int:
-        """How many copies there are."""
-        return len(self._values)
 
     def read(self, copy: int) -> Any:
         """The value of a copy, a read-only array."""
@@ -296,11 +298,7 @@ class HostStore:
             ) from error
         return made if made.flags.writeable else made.copy()
 
-    def __reduce__(self) -> Any:
-        raise TypeError(
-            "a variable cannot be pickled, since its copies belong to this process; send `v.numpy()`, or save it in a "
-            "checkpoint"
-        )
+    __reduce__ = refuse_pickling
 
 
 def shown(store: Store, copy: int) -> Any:

@@ -13,14 +13,7 @@ import torch.utils.data
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
-from distinput.interop.rank_steps import (
-    RankPosition,
-    RankSteps,
-    ShortSteps,
-    StepIterator,
-    StepMark,
-    empty_words,
-)
+from distinput.interop.rank_steps import RankPosition, RankSteps, ShortSteps, StepIterator, StepMark, empty_words
 from distinput.interop.torch.map_view import Convert, converter
 from distinput.interop.torch.mesh_place import MeshPlace, SequenceCut
 from distinput.interop.torch.readers import Ranks, SharedPasses, reader, starts_worker
@@ -44,10 +37,8 @@ def position_in(state: Any, who: str) -> RankPosition:
     Raises:
       StateError: there is no position of a view in it.
     """
-    if (
-        not isinstance(state, dict)
-        or not {"_snapshot", "_dataset_state", "dataset_state", "fetcher_state"} & state.keys()
-    ):
+    of_loader = {"_snapshot", "_dataset_state", "dataset_state", "fetcher_state"}
+    if not isinstance(state, dict) or not of_loader & state.keys():
         return RankPosition.of(state, who)
     snapshot = state.get("_snapshot")
     if not isinstance(snapshot, dict):  # of a loader without workers

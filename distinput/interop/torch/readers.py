@@ -142,11 +142,8 @@ def _here() -> tuple[int, int, str]:
     """Rank, number of ranks, and who says so."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         cluster = resolve()
-        return (
-            cluster.rank,
-            cluster.size,
-            _NOBODY if cluster.source == "single" else f"the environment ({cluster.source})",
-        )
+        source = _NOBODY if cluster.source == "single" else f"the environment ({cluster.source})"
+        return cluster.rank, cluster.size, source
     rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
     told = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     if all(told) and told != (str(rank), str(size)):

@@ -63,9 +63,8 @@ class TrainerFeed:
     def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
         """The loader of a dataset, or of that of `eval_dataset` with a name."""
         named = isinstance(eval_dataset, str)
-        dataset = (
-            self.eval_dataset if eval_dataset is None else self.eval_dataset[eval_dataset] if named else eval_dataset
-        )
+        given = self.eval_dataset if eval_dataset is None else eval_dataset
+        dataset = self.eval_dataset[eval_dataset] if named else given
         if not isinstance(dataset, Dataset):
             return super().get_eval_dataloader(eval_dataset)  # type: ignore[misc]
         return self._evaluation_loader(dataset)

@@ -416,11 +416,10 @@ def _work(arguments: argparse.Namespace) -> int:
         except TimeoutError:  # a busy machine may start the processes far apart
             if time.monotonic() - opening > arguments.limit / 2:
                 raise
-    outcome = (
-        run_fault(group, arguments.fault, arguments.victim)
-        if arguments.fault
-        else run_checks(group, arguments.checks.split(",") if arguments.checks else None)
-    )
+    if arguments.fault:
+        outcome = run_fault(group, arguments.fault, arguments.victim)
+    else:
+        outcome = run_checks(group, arguments.checks.split(",") if arguments.checks else None)
     report = Path(arguments.worker, f"{group.rank}.json")
     report.with_suffix(".part").write_text(json.dumps(asdict(outcome)), "utf-8")
     os.replace(report.with_suffix(".part"), report)  # a launcher may end a worker at any moment

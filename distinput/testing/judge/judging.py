@@ -13,7 +13,7 @@ from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.processes import HOWS, Still, unpicklable, watched
 from distinput.testing.judge.report import JudgeReport, Ruling, broken, not_judged
-from distinput.testing.judge.trial import Trial
+from distinput.testing.judge.trial import Settled, Trial
 
 
 def judge(
@@ -179,6 +179,8 @@ def ruling(trial: Trial, law: str) -> Ruling:
     trial.at(law)
     try:
         finding = watched(functools.partial(LAWS[law], trial), trial.patience, lambda: trial.last)
+    except Settled as settled:
+        finding = settled.ruling
     except Still as error:
         says = str(error) or f"{trial.place}: no step for {trial.patience:g} seconds"
         finding = broken(says, hung=trial.patience)

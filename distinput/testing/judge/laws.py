@@ -13,7 +13,7 @@ from distinput.testing.judge.job import Job
 from distinput.testing.judge.play import Play, Walk
 from distinput.testing.judge.processes import Still, unpicklable
 from distinput.testing.judge.report import Ruling, broken, kept, not_judged, refused
-from distinput.testing.judge.trial import Trial
+from distinput.testing.judge.trial import Trial, of_each_job
 from distinput.testing.left_behind import check_uses
 
 # ----------------------------------------------------------------------------
@@ -21,20 +21,15 @@ from distinput.testing.left_behind import check_uses
 # ----------------------------------------------------------------------------
 
 
-def exactly_once(trial: Trial) -> Ruling:
+@of_each_job
+def exactly_once(trial: Trial, job: Job) -> Ruling:
     """All ranks together get each record once, and come to an end."""
-
-    def check(job: Job) -> Ruling:
-        delivery = trial.deliver(job)
-        if delivery.refused:
-            return refused(str(delivery.trouble))
-        wrong = compared(delivery.ids, trial.known)
-        figures = {"lost": len(wrong.lost), "again": len(wrong.again)}
-        if delivery.trouble:
-            return broken(f"{delivery.trouble}; {wrong}", **figures)
-        return broken(str(wrong), **figures) if wrong else kept("each record once", **figures)
-
-    return trial.over_jobs(check)
+    delivery = trial.given(job)
+    wrong = compared(delivery.ids, trial.known)
+    figures = {"lost": len(wrong.lost), "again": len(wrong.again)}
+    if delivery.trouble:
+        return broken(f"{delivery.trouble}; {wrong}", **figures)
+    return broken(str(wrong), **figures) if wrong else kept("each record once", **figures)
 
 
 # ----------------------------------------------------------------------------
@@ -42,21 +37,15 @@ def exactly_once(trial: Trial) -> Ruling:
 # ----------------------------------------------------------------------------
 
 
-def equal_steps(trial: Trial) -> Ruling:
+@of_each_job
+def equal_steps(trial: Trial, job: Job) -> Ruling:
     """All ranks have the same number of steps; a rank without rows for a step has an empty batch in it."""
-
-    def check(job: Job) -> Ruling:
-        delivery = trial.deliver(job)
-        if delivery.refused:
-            return refused(str(delivery.trouble))
-        steps = delivery.steps
-        if len(set(steps)) > 1:
-            return broken(f"the ranks have {steps} steps", steps=steps)
-        return kept("the same number on all ranks", steps=steps)
-
     if all(job.ranks == 1 for job in trial.jobs):
         return not_judged("there is one rank")
-    return trial.over_jobs(check)
+    steps = trial.given(job).steps
+    if len(set(steps)) > 1:
+        return broken(f"the ranks have {steps} steps", steps=steps)
+    return kept("the same number on all ranks", steps=steps)
 
 
 # ----------------------------------------------------------------------------
@@ -64,18 +53,13 @@ def equal_steps(trial: Trial) -> Ruling:
 # ----------------------------------------------------------------------------
 
 
-def partial_batches(trial: Trial) -> Ruling:
+@of_each_job
+def partial_batches(trial: Trial, job: Job) -> Ruling:
     """The steps of all ranks together are full but for the last, which has the rows that are left, neither fewer nor padded."""
-
-    def check(job: Job) -> Ruling:
-        delivery = trial.deliver(job)
-        if delivery.refused:
-            return refused(str(delivery.trouble))
-        rows = [[0 if step is None else len(step.ids) for step in steps] for steps in delivery.by_step()]
-        wrong = _sizes(job, rows) or _looks(delivery)
-        return broken(wrong, rows=rows) if wrong else kept("only the last step is partial", rows=rows)
-
-    return trial.over_jobs(check)
+    delivery = trial.given(job)
+    rows = [[0 if step is None else len(step.ids) for step in steps] for steps in delivery.by_step()]
+    wrong = _sizes(job, rows) or _looks(delivery)
+    return broken(wrong, rows=rows) if wrong else kept("only the last step is partial", rows=rows)
 
 
 def _sizes(job: Job, rows: list[list[int]]) -> str | None:
@@ -116,17 +100,12 @@ def _looks(delivery: JobPasses) -> str | None:
 # ----------------------------------------------------------------------------
 
 
-def same_order(trial: Trial) -> Ruling:
+@of_each_job
+def same_order(trial: Trial, job: Job) -> Ruling:
     """Two loaders made alike, with the same seed and epoch, give the same steps to the same ranks."""
-
-    def check(job: Job) -> Ruling:
-        first = trial.deliver(job)
-        if first.refused:
-            return refused(str(first.trouble))
-        wrong = first_difference(trial.deliver(job, again=True), first)
-        return broken(f"made again, {wrong}") if wrong else kept("made again, the same steps")
-
-    return trial.over_jobs(check)
+    first = trial.given(job)
+    wrong = first_difference(trial.deliver(job, again=True), first)
+    return broken(f"made again, {wrong}") if wrong else kept("made again, the same steps")
 
 
 def first_difference(found: JobPasses, expected: JobPasses, first_rank: int = 0) -> str | None:
@@ -152,25 +131,22 @@ FEW = 8
 """With fewer records two orders may well be the same by chance."""
 
 
-def seeds(trial: Trial) -> Ruling:
+@of_each_job
+def seeds(trial: Trial, job: Job) -> Ruling:
     """With another seed the records come in another order, and the same ones come."""
     if not trial.make.takes("seed"):
         return not_judged("make_loader takes no seed")
     if len(trial.known) < FEW:
         return not_judged(f"there are fewer than {FEW} records")
-
-    def check(job: Job) -> Ruling:
-        first, second = trial.deliver(job), trial.deliver(replace(job, seed=job.seed + 1))
-        if first.refused or second.refused:
-            return refused(str(first.trouble or second.trouble))
-        wrong = compared(second.ids, first.ids)
-        if first.order == second.order:
-            return broken("two seeds give the same order")
-        if set(wrong.lost) | set(wrong.again) and not compared(first.ids, trial.known):
-            return broken(f"with another seed: {wrong}", lost=len(wrong.lost), again=len(wrong.again))
-        return kept("another order by another seed")
-
-    return trial.over_jobs(check)
+    first, second = trial.deliver(job), trial.deliver(replace(job, seed=job.seed + 1))
+    if first.refused or second.refused:
+        return refused(str(first.trouble or second.trouble))
+    wrong = compared(second.ids, first.ids)
+    if first.order == second.order:
+        return broken("two seeds give the same order")
+    if set(wrong.lost) | set(wrong.again) and not compared(first.ids, trial.known):
+        return broken(f"with another seed: {wrong}", lost=len(wrong.lost), again=len(wrong.again))
+    return kept("another order by another seed")
 
 
 # ----------------------------------------------------------------------------
@@ -178,32 +154,29 @@ def seeds(trial: Trial) -> Ruling:
 # ----------------------------------------------------------------------------
 
 
-def epochs(trial: Trial) -> Ruling:
+@of_each_job
+def epochs(trial: Trial, job: Job) -> Ruling:
     """The second epoch is whole if the first one is; with a seed, in another order.
 
     The second epoch is that of a loader made with `epoch=1` where the function takes an epoch. Otherwise it is the second pass
     over the same loader, after `set_epoch(1)` where the loader has it. A loader is not blamed for what it loses in the
     first one as well.
     """
-
-    def check(job: Job) -> Ruling:
-        two = _two(trial, job)
-        if two is None:
-            return not_judged("the loader is an iterator, of one pass, and make_loader takes no epoch")
-        first, second = two
-        if first.refused:
-            return refused(str(first.trouble))
-        if second.trouble and not first.trouble:
-            return broken(f"in the second epoch {second.trouble}")
-        wrong = compared(second.ids, trial.known)
-        if wrong and not compared(first.ids, trial.known):
-            return broken(f"in the second epoch: {wrong}", lost=len(wrong.lost), again=len(wrong.again))
-        shuffled = trial.make.takes("seed") and len(trial.known) >= FEW
-        if shuffled and first.order == second.order:
-            return broken("both epochs have the same order")
-        return kept("another order in each epoch" if shuffled else "the second epoch is as whole as the first")
-
-    return trial.over_jobs(check)
+    two = _two(trial, job)
+    if two is None:
+        return not_judged("the loader is an iterator, of one pass, and make_loader takes no epoch")
+    first, second = two
+    if first.refused:
+        return refused(str(first.trouble))
+    if second.trouble and not first.trouble:
+        return broken(f"in the second epoch {second.trouble}")
+    wrong = compared(second.ids, trial.known)
+    if wrong and not compared(first.ids, trial.known):
+        return broken(f"in the second epoch: {wrong}", lost=len(wrong.lost), again=len(wrong.again))
+    shuffled = trial.make.takes("seed") and len(trial.known) >= FEW
+    if shuffled and first.order == second.order:
+        return broken("both epochs have the same order")
+    return kept("another order in each epoch" if shuffled else "the second epoch is as whole as the first")
 
 
 def _two(trial: Trial, job: Job) -> tuple[JobPasses, JobPasses] | None:
@@ -221,25 +194,22 @@ def _two(trial: Trial, job: Job) -> tuple[JobPasses, JobPasses] | None:
 # ----------------------------------------------------------------------------
 
 
-def workers(trial: Trial) -> Ruling:
+@of_each_job
+def workers(trial: Trial, job: Job) -> Ruling:
     """With any number of workers the ranks get the same steps as with none."""
     if not trial.make.takes("workers"):
         return not_judged("make_loader takes no workers")
     if not trial.workers:
         return not_judged("no numbers of workers were asked for")
-
-    def check(job: Job) -> Ruling:
-        expected = trial.deliver(job)
-        for number in trial.workers:
-            found = trial.deliver(replace(job, workers=number))
-            if expected.refused or found.refused:
-                return refused(f"{number} workers: {expected.trouble or found.trouble}")
-            wrong = found.trouble or first_difference(found, expected)
-            if wrong:
-                return broken(f"with {number} workers instead of none, {wrong}", workers=number)
-        return kept("the same steps with any number of workers")
-
-    return trial.over_jobs(check)
+    expected = trial.deliver(job)
+    for number in trial.workers:
+        found = trial.deliver(replace(job, workers=number))
+        if expected.refused or found.refused:
+            return refused(f"{number} workers: {expected.trouble or found.trouble}")
+        wrong = found.trouble or first_difference(found, expected)
+        if wrong:
+            return broken(f"with {number} workers instead of none, {wrong}", workers=number)
+    return kept("the same steps with any number of workers")
 
 
 # ----------------------------------------------------------------------------
@@ -251,19 +221,14 @@ MOST_STOPS = 128
 """A job with more steps is stopped after so many of them, spread evenly."""
 
 
-def restart(trial: Trial) -> Ruling:
+@of_each_job
+def restart(trial: Trial, job: Job) -> Ruling:
     """All ranks stop after a step; new loaders that get their states deliver what would have followed.
 
     What is compared is the pass whose states these are, so a loader is not blamed twice for what it loses anyway. After the
     last step a loader may go on with nothing or with a whole epoch: its state may be that of the next one.
     """
-    return trial.over_jobs(lambda job: _restarts(trial, job))
-
-
-def _restarts(trial: Trial, job: Job) -> Ruling:
     walks = trial.walk(job)
-    if isinstance(walks, Ruling):
-        return walks
     states = [state for walk in walks for state in walk.states]
     size: dict[str, Any] = {"state_bytes": max((len(state.data) for state in states), default=0)}
     size |= {"state": next((state.kind for state in states), "")}
@@ -313,18 +278,13 @@ MOST_FIRST_STOPS = 6
 """A job with more steps is stopped after so many of them, spread evenly."""
 
 
-def restart_twice(trial: Trial) -> Ruling:
+@of_each_job
+def restart_twice(trial: Trial, job: Job) -> Ruling:
     """All ranks stop after a step, go on from their states, stop again after each further step, and go on once more.
 
     A loader is not blamed twice: where its first restart is wrong already, this law does not judge it.
     """
-    return trial.over_jobs(lambda job: _restarts_twice(trial, job))
-
-
-def _restarts_twice(trial: Trial, job: Job) -> Ruling:
     walks = trial.walk(job)
-    if isinstance(walks, Ruling):
-        return walks
     tried, no = 0, None
     for stop in trial.stops_of(max(len(walk.whole.steps) for walk in walks) - 1, MOST_FIRST_STOPS):
         seconds = trial.run(Play(job, job.all_ranks, tuple([walk.state(stop) for walk in walks]), save=True))
@@ -367,40 +327,35 @@ def _wrong(trial: Trial, job: Job, seconds: tuple[Walk, ...], stop: int) -> str 
 MOST_ELASTIC_STOPS = 16
 
 
-def elastic_restart(trial: Trial) -> Ruling:
+@of_each_job
+def elastic_restart(trial: Trial, job: Job) -> Ruling:
     """Stopped on some ranks and gone on with on others, an epoch still has each record once.
 
     The rows of a step stay the same. Rank r gets the state of rank r modulo the number of ranks that saved.
     """
-
-    def check(job: Job) -> Ruling:
-        targets = [on for on in map(job.on, trial.others) if on is not None and on.ranks != job.ranks]
-        if not targets:
-            return not_judged("there is no other number of ranks that divides the rows of a step")
-        walks = trial.walk(job)
-        if isinstance(walks, Ruling):
-            return walks
-        tried = 0
-        no: Ruling | None = None
-        steps = max(len(walk.whole.steps) for walk in walks)
-        for stop in trial.stops_of(steps, MOST_ELASTIC_STOPS):
-            before = [each for walk in walks for step in walk.before(stop) for each in step.ids]
-            for other in targets:
-                found = trial.rest(other, [walks[rank % job.ranks].state(stop) for rank in other.all_ranks])
-                where = f"stopped after step {stop}, gone on with on {other.ranks}"
-                if found.refused:
-                    no = no or refused(f"{where}: {found.trouble}")
-                    continue
-                wrong = compared(before + found.ids, trial.known)
-                if stop == steps and found.ids and not compared(found.ids, trial.known):
-                    continue  # the state after the last step is that of the next epoch
-                if wrong or found.trouble:
-                    counts = {"lost": len(wrong.lost), "again": len(wrong.again)}
-                    return broken(f"{where}: {found.trouble or wrong}", stop=stop, to=other.ranks, **counts)
-                tried += 1
-        return no or kept(f"each record once, over {tried} changes of ranks", changes=tried)
-
-    return trial.over_jobs(check)
+    targets = [on for on in map(job.on, trial.others) if on is not None and on.ranks != job.ranks]
+    if not targets:
+        return not_judged("there is no other number of ranks that divides the rows of a step")
+    walks = trial.walk(job)
+    tried = 0
+    no: Ruling | None = None
+    steps = max(len(walk.whole.steps) for walk in walks)
+    for stop in trial.stops_of(steps, MOST_ELASTIC_STOPS):
+        before = [each for walk in walks for step in walk.before(stop) for each in step.ids]
+        for other in targets:
+            found = trial.rest(other, [walks[rank % job.ranks].state(stop) for rank in other.all_ranks])
+            where = f"stopped after step {stop}, gone on with on {other.ranks}"
+            if found.refused:
+                no = no or refused(f"{where}: {found.trouble}")
+                continue
+            wrong = compared(before + found.ids, trial.known)
+            if stop == steps and found.ids and not compared(found.ids, trial.known):
+                continue  # the state after the last step is that of the next epoch
+            if wrong or found.trouble:
+                counts = {"lost": len(wrong.lost), "again": len(wrong.again)}
+                return broken(f"{where}: {found.trouble or wrong}", stop=stop, to=other.ranks, **counts)
+            tried += 1
+    return no or kept(f"each record once, over {tried} changes of ranks", changes=tried)
 
 
 # ----------------------------------------------------------------------------
@@ -416,8 +371,6 @@ def rank_killed(trial: Trial) -> Ruling:
     """
     job = trial.jobs[-1]
     walks = trial.walk(job)
-    if isinstance(walks, Ruling):
-        return walks
     rank, whole = job.ranks - 1, walks[-1].whole
     if len(whole.steps) < 2:
         return not_judged(f"{job}: the last rank has fewer than two steps")
@@ -489,9 +442,7 @@ def nothing_left(trial: Trial) -> Ruling:
     shared memory when these have ended.
     """
     job = trial.jobs[0]
-    delivery = trial.deliver(job)
-    if delivery.refused:
-        return refused(str(delivery.trouble))
+    trial.given(job)
     return _here(trial, job) if trial.play == "in turn" else _away(trial, job)
 
 

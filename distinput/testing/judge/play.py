@@ -75,7 +75,7 @@ def restored(loader: Any, state: Saved) -> Iterator[Any]:
     """An iterator of a new loader that goes on from a state."""
     if names := _protocol(loader):
         getattr(loader, names[1])(state.state)
-        return iter(loader)  # type: ignore[no-any-return]
+        return iter(loader)
     iterator: Iterator[Any] = iter(loader)
     names = _protocol(iterator)
     if names is None:

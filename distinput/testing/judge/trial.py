@@ -2,8 +2,9 @@
 """A trial: the loader that is judged, the jobs it is tried in, and what it has delivered so far."""
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 
 from distinput.testing.judge.delivery import Ids, JobPasses
 from distinput.testing.judge.job import Job, Maker
@@ -83,16 +84,31 @@ class Trial:
         made = JobPasses(tuple([walk.whole for walk in self.run(Play(job, job.all_ranks))]))
         return made if again else self._delivered.setdefault(job, made)
 
-    def walk(self, job: Job) -> tuple[Walk, ...] | Ruling:
-        """The passes of all ranks with the state after each step; a finding where the loader has none, or raises an error."""
+    def given(self, job: Job) -> JobPasses:
+        """What all ranks of a job get.
+
+        Raises:
+          Settled: the loader refuses the job.
+        """
+        delivery = self.deliver(job)
+        if delivery.refused:
+            raise Settled(refused(str(delivery.trouble)))
+        return delivery
+
+    def walk(self, job: Job) -> tuple[Walk, ...]:
+        """The passes of all ranks with the state after each step.
+
+        Raises:
+          Settled: the loader has no state, or raises an error.
+        """
         if job not in self._walked:
             self._walked[job] = self.run(Play(job, job.all_ranks, save=True))
         walks = self._walked[job]
         for walk in walks:
             if walk.stateless is not None:
-                return not_judged(walk.stateless)
+                raise Settled(not_judged(walk.stateless))
             if walk.whole.error is not None:
-                return (broken if walk.whole.died else refused)(walk.whole.error)
+                raise Settled((broken if walk.whole.died else refused)(walk.whole.error))
         return walks
 
     def rest(self, job: Job, states: Sequence[Saved | None]) -> JobPasses:
@@ -107,17 +123,36 @@ class Trial:
             return list(range(1, steps + 1))
         return sorted({1 + round(index * (steps - 1) / (most - 1)) for index in range(most)})
 
-    def over_jobs(self, check: Callable[[Job], Ruling]) -> Ruling:
-        """The worst of what a check finds in all jobs, with the job that it was found in."""
-        return worst(((job, check(job)) for job in self.jobs), len(self.jobs))
+
+class Settled(Exception):
+    """A ruling that needs no further look."""
+
+    def __init__(self, ruling: Ruling) -> None:
+        super().__init__(ruling.says)
+        self.ruling = ruling
+
+
+def of_each_job(check: Callable[[Trial, Job], Ruling]) -> Callable[[Trial], Ruling]:
+    """The law that looks at each job: the worst of what is found in all of them, with the job that it was found in."""
+
+    def found(trial: Trial, job: Job) -> Ruling:
+        try:
+            return check(trial, job)
+        except Settled as settled:
+            return settled.ruling
+
+    @wraps(check)
+    def law(trial: Trial) -> Ruling:
+        return worst([(job, found(trial, job)) for job in trial.jobs])
+
+    return law
 
 
 _ORDER = (Verdict.BROKEN, Verdict.REFUSED, Verdict.KEPT, Verdict.NOT_JUDGED)
 
 
-def worst(found: Iterator[tuple[Job, Ruling]], count: int) -> Ruling:
+def worst(every: Sequence[tuple[Job, Ruling]]) -> Ruling:
     """The first of the worst findings; it says in how many jobs there is such a one."""
-    every = list(found)
     if not every:
         return kept("no job")
     job, first = min(every, key=lambda pair: _ORDER.index(pair[1].verdict))
@@ -125,6 +160,6 @@ def worst(found: Iterator[tuple[Job, Ruling]], count: int) -> Ruling:
     if first.verdict is Verdict.NOT_JUDGED:
         return first
     if first.verdict is Verdict.KEPT:
-        return Ruling(Verdict.KEPT, first.says if count == 1 else f"{first.says}; in {same} jobs", first.figures)
-    figures = {**first.figures, "job": job.to_json(), "jobs": same, "of": count}
+        return Ruling(Verdict.KEPT, first.says if len(every) == 1 else f"{first.says}; in {same} jobs", first.figures)
+    figures = {**first.figures, "job": job.to_json(), "jobs": same, "of": len(every)}
     return Ruling(first.verdict, f"{job}: {first.says}", figures)

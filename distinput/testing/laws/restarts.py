@@ -50,39 +50,33 @@ def check_restart(
     """
     first = PassTrace.of(iter(dataset), most)
     last = len(first.elements)
-    for position, state in enumerate(first.states):
-        coded = _through_json(state, position, state_bytes)
-        _check_rest(dataset, coded, first, position, most, "restart")
+    for position in range(len(first.states)):
+        _check_rest(dataset, first, position, most, state_bytes, "restart")
     second = PassTrace.of(iter(dataset), most)
     for position in {0, last // 2, last}:
         if position < len(second.states):
-            coded = _through_json(second.states[position], position, state_bytes)
-            _check_rest(dataset, coded, second, position, most, "restart of the second pass")
+            _check_rest(dataset, second, position, most, state_bytes, "restart of the second pass")
     if first.ended:
         borders = {0, 1, last - 1, last, last + 1, 2 * last}
         again = dataset.repeat(2)
         both = PassTrace.of(iter(again), 2 * most + 1, lambda index: index in borders)
         for position in sorted(borders & set(range(len(both.states)))):
-            coded = _through_json(both.states[position], position, state_bytes)
-            _check_rest(again, coded, both, position, 2 * most + 1, "restart within repeat(2)")
+            _check_rest(again, both, position, 2 * most + 1, state_bytes, "restart within repeat(2)")
     if fresh is not None:
         _check_fresh(fresh, most, state_bytes)
 
 
 def _check_fresh(fresh: Callable[[], Dataset], most: int, state_bytes: int) -> None:
     trace = PassTrace.of(iter(fresh()), most)
-    for position, state in enumerate(trace.states):
-        _check_rest(
-            fresh(), _through_json(state, position, state_bytes), trace, position, most, "restart in an equal pipeline"
-        )
+    for position in range(len(trace.states)):
+        _check_rest(fresh(), trace, position, most, state_bytes, "restart in an equal pipeline")
     if trace.ended:
         last = len(trace.elements)
         borders = {0, 1, last // 2, last - 1, last, last + 1, last + last // 2, 2 * last}
         both = PassTrace.of(iter(fresh().repeat(2)), 2 * most + 1, lambda index: index in borders)
         for position in sorted(borders & set(range(len(both.states)))):
-            coded = _through_json(both.states[position], position, state_bytes)
             what = "restart in an equal pipeline, within repeat(2)"
-            _check_rest(fresh().repeat(2), coded, both, position, 2 * most + 1, what)
+            _check_rest(fresh().repeat(2), both, position, 2 * most + 1, state_bytes, what)
 
 
 def _through_json(state: State, position: int, state_bytes: int) -> State:
@@ -109,15 +103,13 @@ def _check_no_data(state: Any, position: int) -> None:
         raise AssertionError(f"restart: the state at {position} holds data: {state[:100]}...")
 
 
-def _check_rest(dataset: Dataset, state: State, trace: PassTrace, position: int, most: int, what: str) -> None:
+def _check_rest(dataset: Dataset, trace: PassTrace, position: int, most: int, state_bytes: int, what: str) -> None:
+    state = _through_json(trace.states[position], position, state_bytes)
     expected = trace.rest(position)
     # Where in the rest the second restart happens: anywhere, but the same in every run.
     again = (7 * position + 3) % (len(expected) + 1)
-    restored = PassTrace.of(
-        dataset.restore(state),
-        len(expected) + 1 if trace.ended or trace.failure else len(expected),
-        {again}.__contains__,
-    )
+    count = len(expected) + 1 if trace.ended or trace.failure else len(expected)
+    restored = PassTrace.of(dataset.restore(state), count, {again}.__contains__)
     wrong = difference(restored.elements, expected)
     if wrong is None and restored.failure != trace.failure:
         wrong = f"it ends with {restored.failure}, expected {trace.failure}"
@@ -169,11 +161,7 @@ def check_positions(dataset: Dataset, *, most: int = 60) -> None:
 
 def _check_keys(dataset: Dataset, elements: list[Any]) -> None:
     count = len(elements)
-    keys: list[list[int]] = [
-        list(range(count)),
-        list(range(0, count, 3))[::-1],
-        [row * 7 % count for row in range(count)],
-    ]
+    keys = [list(range(count)), list(range(0, count, 3))[::-1], [row * 7 % count for row in range(count)]]
     try:
         for rows in keys:
             wrong = difference([exact(element) for element in dataset[rows]], [elements[row] for row in rows])
@@ -212,13 +200,8 @@ def _check_start_at(step: Node, epoch: int, elements: list[Any], most: int) -> N
 
 def _check_fetch(step: Node, epoch: int, elements: list[Any]) -> None:
     count = len(elements)
-    wanted = [
-        np.arange(count),
-        np.arange(count)[::-1],
-        np.arange(0, count, 3),
-        np.arange(3 * count) * 7 % max(1, count),
-    ]
-    for rows in wanted:
+    whole = np.arange(count)
+    for rows in (whole, whole[::-1], whole[::3], np.arange(3 * count) * 7 % max(1, count)):
         if not len(rows):
             continue
         block = step.fetch(np.ascontiguousarray(rows, np.int64), epoch)
@@ -303,19 +286,13 @@ def check_nothing_left(factory: Callable[[], Dataset], *, seconds: float = 5.0) 
     >>> check_nothing_left(lambda: di.data.Dataset.range(100).map(lambda x: x, num_parallel_calls=2).prefetch(2))
     """
     uses: dict[str, Callable[[Dataset], None]] = {
-        "the end": _run_out,
+        "the end": lambda ds: _close_after(ds, MOST),
         "close after one element": lambda ds: _close_after(ds, 1),
         "close before the first element": lambda ds: _close_after(ds, 0),
         "an iterator abandoned after one element": lambda ds: _abandon_after(ds, 1),
         "an iterator abandoned before the first element": lambda ds: _abandon_after(ds, 0),
     }
     check_uses(uses, factory, seconds)
-
-
-def _run_out(dataset: Dataset) -> None:
-    with iter(dataset) as elements:
-        for _ in until_error(elements, MOST):
-            pass
 
 
 def _close_after(dataset: Dataset, count: int) -> None:

@@ -192,7 +192,8 @@ def check_distributed(strategy: Strategy, dataset: Dataset, options: Any = None)
         for step in iterator:
             parts = list(strategy.experimental_local_results(step))
             steps.append([exact(part) for part in parts])
-            delivered += [row for part in parts if _has_rows(part) for row in rows_of(part)]
+            there = [part for part in parts if len(structure_of(part).flatten(part)[0])]
+            delivered += [row for part in there for row in rows_of(part)]
             _check_step(strategy, step, parts)
             states.append(iterator.state())
         states.append(iterator.state())
@@ -209,10 +210,6 @@ def check_distributed(strategy: Strategy, dataset: Dataset, options: Any = None)
             )
 
 
-def _has_rows(part: Any) -> bool:
-    return bool(len(structure_of(part).flatten(part)[0]))
-
-
 def _check_step(strategy: Strategy, step: Any, parts: list[Any]) -> None:
     structure = structure_of(parts[0])
     columns = [structure.flatten(part) for part in parts]
@@ -224,9 +221,11 @@ def _check_step(strategy: Strategy, step: Any, parts: list[Any]) -> None:
     for value, expected in zip(gathered, whole, strict=True):
         if exact(value) != exact(expected):
             raise AssertionError(f"gather over {strategy.num_replicas_in_sync}: got {value!r}, expected {expected!r}")
-    numbers = [leaf for leaf in structure_of(step).flatten(step) if dtype_of(_first_part(strategy, leaf)).kind in "if"]
-    for leaf in numbers:
-        rows = _joined(strategy.experimental_local_results(leaf))
+    for leaf in structure_of(step).flatten(step):
+        each = strategy.experimental_local_results(leaf)
+        if dtype_of(each[0]).kind not in "if":
+            continue
+        rows = _joined(each)
         if isinstance(rows, RaggedTensor):
             _check_ragged(strategy, leaf, rows)
             continue
@@ -255,10 +254,6 @@ def _check_ragged(strategy: Strategy, leaf: Any, rows: RaggedTensor) -> None:
         _check_number("SUM", strategy.reduce("SUM", leaf, axis=0), total)
         counts = there.sum(axis=0).reshape(-1, *[1] * (total.ndim - 1))
         _check_number("MEAN", strategy.reduce("MEAN", leaf, axis=0), total / counts)
-
-
-def _first_part(strategy: Strategy, leaf: Any) -> Any:
-    return strategy.experimental_local_results(leaf)[0]
 
 
 def _check_number(operation: str, given: Any, expected: Any) -> None:

@@ -133,14 +133,6 @@ def _pad(leaf: Any, shape: tuple[int, ...], fill: Any) -> Any:
 # ----------------------------------------------------------------------------
 
 
-def _build_batch(ds: Dataset, a: OpArguments) -> Dataset:
-    return ds.batch(a["size"], drop_remainder=a["drop"], num_parallel_calls=a["parallel"])
-
-
-def _model_batch(p: Pipeline, a: OpArguments) -> list[Any]:
-    return [stacked(p.spec, group) for group in cut(p.elements, a["size"], drop=a["drop"])]
-
-
 def _draw_padded(draw: DrawFrom, p: Pipeline) -> OpArguments:
     one = len({leaf.dtype for leaf in p.leaves}) == 1 and p.leaves[0].dtype.kind in "if"
     fill = st.sampled_from([None, 7]) if one else st.none()
@@ -319,8 +311,8 @@ BATCHING: tuple[Ingredient, ...] = (
     Ingredient(
         "batch",
         (Batch,),
-        _build_batch,
-        _model_batch,
+        lambda ds, a: ds.batch(a["size"], drop_remainder=a["drop"], num_parallel_calls=a["parallel"]),
+        lambda p, a: [stacked(p.spec, group) for group in cut(p.elements, a["size"], drop=a["drop"])],
         drawing(size=SMALL, drop=EITHER, parallel=PARALLEL),
         lambda p: p.stackable,
         weight=2,

@@ -189,10 +189,7 @@ def _build_batches(ds: Dataset, a: OpArguments) -> Dataset:
 
 
 _CONTEXT: dict[str, Feature] = {"number": FixedLenFeature([], "int64")}
-_STEPS: dict[str, Feature] = {
-    "pairs": FixedLenSequenceFeature([2], "int64"),
-    "texts": VarLenFeature("string"),
-}
+_STEPS: dict[str, Feature] = {"pairs": FixedLenSequenceFeature([2], "int64"), "texts": VarLenFeature("string")}
 
 
 def _steps_of(args: tuple[Any, ...]) -> tuple[int, list[list[int]], list[list[bytes]]]:
@@ -311,14 +308,7 @@ MAPPING: tuple[Ingredient, ...] = (
         nothing,
         tensors,
     ),
-    Ingredient(
-        "scan",
-        (Scan,),
-        lambda ds, _: ds.scan(_SCAN_START, _scanned),
-        _model_scan,
-        nothing,
-        tensors,
-    ),
+    Ingredient("scan", (Scan,), lambda ds, _: ds.scan(_SCAN_START, _scanned), _model_scan, nothing, tensors),
 )
 """Ops that make one element of one element."""
 
@@ -458,10 +448,6 @@ CHOOSING: tuple[Ingredient, ...] = (
 # ----------------------------------------------------------------------------
 
 
-def _model_endless(p: Pipeline, a: OpArguments) -> list[Any]:
-    return list(islice(cycle(p.elements), a["count"]))
-
-
 PASSING: tuple[Ingredient, ...] = (
     Ingredient(
         "assert_cardinality",
@@ -478,7 +464,7 @@ PASSING: tuple[Ingredient, ...] = (
         "endless",
         (Repeat,),
         lambda ds, a: ds.repeat(None if a["none"] else -1).take(a["count"]),
-        _model_endless,
+        lambda p, a: list(islice(cycle(p.elements), a["count"])),
         drawing(none=EITHER, count=st.integers(0, 30)),
         # As TensorFlow says, an endless repeat is infinite unless its input is known to be empty.
         lambda p: bool(p.elements) or p.build().cardinality() == 0,

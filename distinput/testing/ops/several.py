@@ -284,10 +284,6 @@ def _draw_interleave(draw: DrawFrom, p: Pipeline) -> OpArguments:
     return drawn(draw, p)
 
 
-def _build_interleave(ds: Dataset, a: OpArguments) -> Dataset:
-    return ds.interleave(_inner(a["function"]), a["cycle"], a["block"], num_parallel_calls=a["parallel"])
-
-
 def _model_interleave(p: Pipeline, a: OpArguments) -> list[Any]:
     return interleaved(_inner_lists(p, a["function"]), a["cycle"] or default_cycle(a["parallel"]), a["block"] or 1)
 
@@ -300,7 +296,13 @@ FLATTENING: tuple[Ingredient, ...] = (
         lambda p, a: [row for rows in _inner_lists(p, a["function"]) for row in rows],
         lambda draw, p: {"function": draw(st.sampled_from(_inner_words(p)))},
     ),
-    Ingredient("interleave", (Interleave,), _build_interleave, _model_interleave, _draw_interleave),
+    Ingredient(
+        "interleave",
+        (Interleave,),
+        lambda ds, a: ds.interleave(_inner(a["function"]), a["cycle"], a["block"], num_parallel_calls=a["parallel"]),
+        _model_interleave,
+        _draw_interleave,
+    ),
 )
 """Ops whose function makes a dataset of an element."""
 

@@ -108,7 +108,7 @@ class Gpus(TorchDevices):
 
     def __init__(self, labels: Sequence[str], **settings: Any) -> None:
         super().__init__(labels)
-        self._devices = tuple([torch.device("cuda", i) for i in range(len(labels))])
+        self.devices = tuple([torch.device("cuda", i) for i in range(len(labels))])
         self._accelerated = True
         self._copies = Copies(Cuda(**settings))
 

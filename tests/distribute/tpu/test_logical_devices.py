@@ -25,7 +25,7 @@ class Cores(Engine):
 
 def traced(cores: Cores, function: Any, array: Any) -> Any:
     """The function as a program of one replica, over all of them."""
-    mesh = cores._mesh
+    mesh = cores.mesh
     jaxpr = jax.make_jaxpr(function, axis_env=[(REPLICA, mesh.replicas)])(
         jax.ShapeDtypeStruct(array.shape, array.dtype)
     )
@@ -40,7 +40,7 @@ def parts_of(cores: Cores, parts: Sequence[int], shape: tuple[int, ...]) -> list
     """The shapes of what each device holds of an array that is split."""
     array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     made = traced(cores, lambda x: cores.experimental_split_to_logical_devices(x, parts) * 2, array)
-    replicas = cores._mesh.replicas
+    replicas = cores.mesh.replicas
     np.testing.assert_array_equal(np.asarray(made), np.concatenate([2 * array] * replicas))
     return [shard.data.shape for shard in made.addressable_shards]
 

@@ -2,6 +2,7 @@
 """No number is lost silently where JAX has no 64 bits."""
 
 import warnings
+from threading import Event
 from typing import Any
 
 import jax
@@ -46,7 +47,7 @@ def test_what_32_bits_do_not_hold_is_refused(value: Any) -> None:
 
 
 def test_rounding_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mesh._Warned, "floats", False)
+    monkeypatch.setattr(mesh, "_warned", Event())
     with pytest.warns(UserWarning, match=r"x is float64 and is rounded to float32.*said once"):
         as_device_array(np.array([0.1]), "x")
     with warnings.catch_warnings():
