@@ -422,14 +422,12 @@ class Reader(FileReader):
         if table is None or table.rows is None or n < 0:
             return n if n == INFINITE else UNKNOWN
         total = 0
-        with Run() as run:
-            for block, _ in self.input.open(self.input.start(0), run):
-                for name in block.elements():
-                    index = table.index(name.decode())
-                    rows = -1 if index < 0 else int(table.rows[index])
-                    if rows < 0:
-                        return UNKNOWN
-                    total += rows
+        for path in paths_of(self.input):
+            index = table.index(path)
+            rows = -1 if index < 0 else int(table.rows[index])
+            if rows < 0:
+                return UNKNOWN
+            total += rows
         return total
 
     def for_groups(self, size: int) -> Node | None:
@@ -667,6 +665,14 @@ class Reader(FileReader):
                 yield portion
 
         return read
+
+
+def paths_of(names: Node) -> Iterator[str]:
+    """The files that a step names in its first pass."""
+    with Run() as run:
+        for block, _ in names.open(names.start(0), run):
+            for name in block.elements():
+                yield _path(name)
 
 
 def is_small(path: str, most: int) -> bool:

@@ -238,10 +238,10 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
     if isinstance(node, file_readers.Reader):
         if not node.format.fetches or not node.counts:
             return None
-        made: Node = shard_batches.RowReader(node.input, node.format, node.table, name=node.name, origin=node.origin)
-        return made, _as_it_is
+        step: Node = shard_batches.RowReader(node.input, node.format, node.table, name=node.name, origin=node.origin)
+        return step, _as_it_is
     again: Callable[[Node], Node] = _as_it_is
-    made = node
+    step = node
     if node.needs == Needs.ONE or node.by_position or isinstance(node, RandomKeys):
         apart = _apart(node.inputs[0])
         if apart is None:
@@ -251,10 +251,10 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
             return base, lambda rows: node.with_inputs((again(rows),))
         if isinstance(node, RandomKeys):  # the keys of rows that are fetched follow from their positions in the whole
             base, again = again(base), _as_it_is
-        made = node.with_inputs((base,))
-        if isinstance(made, Shuffle):
-            made = shard_batches.ShuffledRows(**{f.name: getattr(made, f.name) for f in dataclasses.fields(made)})
-    return (made, again) if made.random_access and made.cardinality != UNKNOWN else None
+        step = node.with_inputs((base,))
+        if isinstance(step, Shuffle):
+            step = shard_batches.ShuffledRows(**{f.name: getattr(step, f.name) for f in dataclasses.fields(step)})
+    return (step, again) if step.random_access and step.cardinality != UNKNOWN else None
 
 
 def _as_it_is(node: Node) -> Node:

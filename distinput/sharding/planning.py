@@ -11,11 +11,10 @@ from distinput.formats.format import END, Format, Fragments
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.interleave import Interleave
-from distinput.ops.reader import Reader
+from distinput.ops.reader import Reader, paths_of
 from distinput.ops.shard_batches import OwnRows, RowReader, fetches
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.plan.options import AutoShardPolicy, Policy
-from distinput.run.run import Run
 from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, has_batches, rebatch_for
 from distinput.sharding.policies import auto_shard, decide
 from distinput.sharding.policies.balanced import PartsOf, is_of_names, makes_reader, names_below
@@ -217,12 +216,8 @@ def _of_files(step: Node, reader: Reader | None) -> list[FileRange]:
     names, _ = names_below(step.inputs[0])
     if names.cardinality == INFINITE:
         return []
-    paths: list[bytes] = []
-    with Run() as run:
-        for block, _ in names.open(names.start(0), run):
-            paths += list(block.elements())
     found = []
-    for path in (name.decode() for name in paths):
+    for path in paths_of(names):
         rows, size = None, size_of(path) if reader is None else reader.format.size(path)
         if reader is not None:
             rows = reader.format.rows(path) if reader.format.counts_rows else None

@@ -4,7 +4,7 @@
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import new_class
@@ -25,11 +25,10 @@ from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import of_folder, recognise
 from distinput.names.words import meant
 from distinput.ops.on_error import guarded
-from distinput.ops.reader import FileNames, LaterFormat, Reader
+from distinput.ops.reader import FileNames, LaterFormat, Reader, paths_of
 from distinput.ops.slices import Slices, from_tensor_slices
 from distinput.plan.node import Node
 from distinput.plan.options import SkipErrors
-from distinput.run.run import Run
 from distinput.writers.manifest import read_written
 
 # ----------------------------------------------------------------------------
@@ -118,10 +117,10 @@ def reading(
     names = _named(filenames, storage_options, filesystem, file_format.of_folder)
     table = names.table if isinstance(names, FileNames) else None
     if isinstance(names, Slices):  # others may be of any number, and their names made only as they are read
-        paths = list(_paths(names))
+        paths = list(paths_of(names))
         file_format = partitioned(decompressing(file_format, paths), paths, partitioning)
     if type(file_format).held is not Format.held:
-        later: Any = LaterFormat(file_format, partial(_paths, names))
+        later: Any = LaterFormat(file_format, partial(paths_of, names))
         file_format = later  # the name by which saved states know what `reader` reads from outside
     if num_parallel_reads is None:
         made: Node = Reader(names, file_format, table, on_error=on_error, name=name)
@@ -135,14 +134,6 @@ def reading(
     reader.reads_one = True  # type: ignore[attr-defined]  # each file as the others
     cycle = _FILES if num_parallel_reads < 1 else num_parallel_reads
     return guarded(ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads, name=name), on_error)
-
-
-def _paths(names: Node) -> Iterator[str]:
-    """The files of the first pass."""
-    with Run() as run:
-        for block, _ in names.open(names.start(0), run):
-            for name in block.elements():
-                yield name.decode()
 
 
 def _named(

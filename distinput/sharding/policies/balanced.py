@@ -22,12 +22,11 @@ from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.interleave import Interleave
 from distinput.ops.on_error import OnError
-from distinput.ops.reader import FileNames, Reader
+from distinput.ops.reader import FileNames, Reader, paths_of
 from distinput.ops.take import Skip, Take
 from distinput.plan.families import Rows, SameElements
 from distinput.plan.node import INFINITE, Needs, Node, walk
 from distinput.plan.options import Policy, Share
-from distinput.run.run import Run
 from distinput.values.spec import Spec
 
 # ----------------------------------------------------------------------------
@@ -371,11 +370,7 @@ def _table(names: Node) -> FileTable:
         return names.table
     if names.cardinality == INFINITE:
         raise NotFoundError(f"policy BALANCED: the names of files must end, but {names.op} has no end")
-    found: list[bytes] = []
-    with Run() as run:
-        for block, _ in names.open(names.start(0), run):
-            found += list(block.elements())
-    return FileTable.of([name.decode() for name in found])
+    return FileTable.of(list(paths_of(names)))
 
 
 def assign_names(names: Node, file_format: Format, num_workers: int, tolerant: bool = False) -> FileAssignment | None:
