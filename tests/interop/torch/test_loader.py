@@ -101,3 +101,17 @@ def test_the_length_of_its_dataset_is_the_number_of_records() -> None:
         len(Loader(Dataset.range(5).filter(lambda x: x > 2).batch(2)).dataset)
     with pytest.raises(TypeError, match="the number of records is infinite"):
         len(Loader(Dataset.range(5).batch(2).repeat()).dataset)
+
+
+def test_the_state_is_that_of_the_loader_alone() -> None:
+    """Composer asks `loader.dataset`, with numbers of its own, wherever there is a method of that name."""
+    loader = Loader(SHUFFLED)
+    assert not hasattr(loader.dataset, "state_dict")
+    assert not hasattr(loader.dataset, "load_state_dict")
+    again = Loader(loader.dataset)  # as frameworks make a copy
+    next(iter(loader))
+    again.load_state_dict(loader.state_dict())
+    assert rows(again) == rows(SHUFFLED.iter_pass(0))[1:]
+    steps = iter(again)
+    next(steps)
+    assert again.state_dict()["step"] == 1
