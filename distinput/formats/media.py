@@ -21,12 +21,10 @@ from distinput.errors import DataLossError, DistinputError, EngineMissing, Inval
 from distinput.files.folder import without_notes
 from distinput.files.paths import local_path
 from distinput.files.source import check_unchanged, naming, open_ranges, read_range, size_of, stamp_of
-from distinput.formats.format import BLOCK_ROWS, Position, cut_rows
+from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position, check_reached, cut_rows
 from distinput.formats.tables import CountedTable, LruCache
 from distinput.kernels.kernel import renewed
 from distinput.values.spec import Spec, TensorSpec
-
-__all__ = ["Audio", "Video"]
 
 _DECODERS = 32  # open at a time
 _KEPT_BYTES = 64 << 20
@@ -70,11 +68,9 @@ class _Windows(CountedTable):
     @abstractmethod
     def opened(self, path: str) -> "_File": ...
 
-    def read_groups(
-        self, path: str, position: Position | None, size: int, given: int
-    ) -> Iterator[tuple[Block, Position]]:
+    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, file = self.first_row(path, position), self.opened(path)
-        self.check_row(path, row, file.rows)
+        check_reached(path, file.rows, row, "window")
         most = 1
         while row < file.rows:
             _, stop = next(cut_rows(file.rows - row, most, size, given))

@@ -304,7 +304,7 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
             return now.state()
         ahead = self.num_workers or self._copies is not None  # then the view has delivered more than the loop has taken
         known = self._taken is None or not ahead
-        return self.view.state_dict() if taken and known else self.view.state_after(taken, epoch)
+        return IterableView.state_dict(self.view) if taken and known else self.view.state_after(taken, epoch)
 
     def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
         """The next pass continues at a saved position, on any number of ranks and loader workers.
@@ -316,7 +316,7 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         Raises:
           StateError: it is something else. That it belongs to another pipeline is found when the pass begins.
         """
-        self.view.load_state_dict(state, may_differ)
+        IterableView.load_state_dict(self.view, state, may_differ)
         self._iterator = None  # workers that persist would not see it
         self._pass = None
 

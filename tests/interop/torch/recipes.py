@@ -36,6 +36,7 @@ RANKS = 2
 NEEDS = {
     "Accelerate": "accelerate",
     "Accelerate on several ranks": "accelerate",
+    "Composer": "composer",
     "Lightning": "lightning",
     "Lightning on several ranks": "lightning",
     "Megatron-Core": "megatron",

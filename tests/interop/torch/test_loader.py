@@ -110,3 +110,17 @@ def test_steps_that_a_worker_cannot_send_are_refused() -> None:
     assert [step.a.tolist() for step in Loader(ds)] == [[0, 1], [2, 3]]
     with pytest.raises(TypeError, match=r"loader workers send steps by pickle, and these cannot be sent: .*Pair"):
         list(Loader(ds, num_workers=1))
+
+
+def test_the_state_is_that_of_the_loader_alone() -> None:
+    """Composer asks `loader.dataset`, with numbers of its own, wherever there is a method of that name."""
+    loader = Loader(SHUFFLED)
+    assert not hasattr(loader.dataset, "state_dict")
+    assert not hasattr(loader.dataset, "load_state_dict")
+    again = Loader(loader.dataset)  # as frameworks make a copy
+    next(iter(loader))
+    again.load_state_dict(loader.state_dict())
+    assert rows(again) == rows(SHUFFLED.iter_pass(0))[1:]
+    steps = iter(again)
+    next(steps)
+    assert again.state_dict()["step"] == 1
