@@ -15,7 +15,7 @@ from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgu
 from distinput.files.folder import make_folder, split_path
 from distinput.files.source import size_of
 from distinput.train.checkpoint_file import CheckpointFile, file_of, write_checkpoint
-from distinput.train.coding import Aside, RestoreContext
+from distinput.train.coding import Aside, RestoreContext, checked_entries
 from distinput.train.manager import CheckpointIndex, CheckpointManager, is_whole
 from distinput.train.tracked import (
     Child,
@@ -358,7 +358,7 @@ class Checkpoint:
         if file is None:
             return InitializationStatus()
         with file:
-            entries, header = file.header["entries"], file.header
+            entries, header = checked_entries(file.header, file.path), file.header
             by_path = {name: first for first, entry in entries.items() for name in (first, *entry.get("also", ()))}
             pairs = [(each, next((by_path[path] for path in each.paths if path in by_path), None)) for each in found]
             matched = [(each, first, entries[first]) for each, first in pairs if first is not None]

@@ -8,12 +8,14 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import deepcopy
+from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, StateError
+from distinput.values.spec_json import MalformedJson, items_of, member, of_kind
 
 # ----------------------------------------------------------------------------
 # Arrays of PyTorch and JAX. Neither package is imported: whoever has such an array has imported it.
@@ -43,7 +45,7 @@ def numpy_of_tensor(value: Any) -> tuple[Array, str]:
 
 def tensor_of(array: Array, name: str) -> Any:
     """A tensor of a dtype with these values."""
-    torch = sys.modules["torch"]
+    torch = import_module("torch")  # who looks into a checkpoint need not have imported it
     made = torch.from_numpy(np.array(array, order="C"))
     dtype = getattr(torch, name)
     return made if made.dtype == dtype else made.view(dtype)
@@ -206,6 +208,100 @@ def _coded_strings(array: Array, aside: Aside, name: str, inline: bool) -> Any:
     return {"strings": made, "dtype": dtype, "shape": list(array.shape)}
 
 
+def checked_entries(header: Mapping[str, Any], path: str) -> dict[str, dict[str, Any]]:
+    """What a checkpoint has of each path: a "kind", its "value" or "values", and perhaps other paths, "also".
+
+    Raises:
+      DataLossError: it is none that was saved.
+    """
+    try:
+        for count in ("save_counter", "run_calls"):
+            member(header, count, int)
+        entries: dict[str, dict[str, Any]] = member(header, "entries", dict)
+        for entry in entries.values():
+            member(entry, "kind", str)
+            for other in items_of(entry.get("also", []), "'also'"):
+                of_kind(other, "a path", str)
+            for value in [entry["value"]] if "value" in entry else items_of(member(entry, "values"), "'values'"):
+                if entry["kind"] != _Iterator.name:
+                    _check_coded(value, header["arrays"])
+    except MalformedJson as error:
+        raise DataLossError(f"{path}: the checkpoint is damaged: {error}; take one saved before it") from error
+    return entries
+
+
+def _check_coded(saved: Any, arrays: Collection[str]) -> None:
+    if saved is None or isinstance(saved, bool | int | float | str):
+        return
+    if "shape" in of_kind(saved, "a value", dict):
+        _check_coded_array(saved, arrays)
+        return
+    kind = next(iter(saved), None)
+    match kind:
+        case "tensor":
+            of_kind(saved[kind], "the dtype of a tensor", str)
+            _check_coded_array(member(saved, "of", dict), arrays)
+        case "jax" | "scalar":
+            _check_coded_array(of_kind(saved[kind], "an array", dict), arrays)
+        case "float" | "complex":
+            for number in [saved[kind]] if kind == "float" else items_of(saved[kind], "a complex number", 2):
+                try:
+                    float(of_kind(number, "a number", str))
+                except ValueError:
+                    raise MalformedJson(f"{number!r} is no number") from None
+        case "bytes":
+            _size_of_base64(saved[kind])
+        case "dict" | "ordered":
+            for pair in items_of(saved[kind], "a dict"):
+                for part in items_of(pair, "a pair", 2):
+                    _check_coded(part, arrays)
+                if isinstance(pair[0], dict) and {*pair[0]} & {"dict", "ordered", "list", "deque", "set", "shape"}:
+                    raise MalformedJson("the key of a dict cannot be one")
+        case _ if kind in _SEQUENCES:
+            for item in items_of(saved[kind], f"a {kind}"):
+                _check_coded(item, arrays)
+        case _:
+            raise MalformedJson(f"a value has the unknown kind {kind!r}")
+
+
+def _check_coded_array(saved: Any, arrays: Collection[str]) -> None:
+    shape = [of_kind(size, "a size", int) for size in items_of(member(saved, "shape"), "a shape")]
+    items = math.prod(shape)
+    dtype = member(saved, "dtype", str)
+    if min(shape, default=0) < 0 or not dtype.isascii() or not _is_possible(dtype):
+        raise MalformedJson(f"an array has the shape {shape} and the dtype {dtype!r}")
+    if "strings" in saved:
+        parts = member(saved, "strings", dict)
+        for part in ("lengths", "kinds", "data"):
+            _check_coded_array(member(parts, part, dict), arrays)
+        if not parts["lengths"]["shape"] == parts["kinds"]["shape"] == [items]:
+            raise MalformedJson(f"an array of text of the shape {shape} has another number of texts")
+    elif "data" in saved:
+        try:
+            wanted = items * np.dtype(dtype).itemsize
+        except TypeError:  # of a package that is not imported, which is told where the array is made
+            return
+        if _size_of_base64(saved["data"]) != wanted:
+            raise MalformedJson(f"an array of the shape {shape} and the dtype {dtype} has another number of bytes")
+    elif member(saved, "array", str) not in arrays:
+        raise MalformedJson(f"there is no array {saved['array']!r}")
+
+
+def _is_possible(dtype: str) -> bool:
+    """False for what looks like the text of a dtype of NumPy and is none; names may be those of packages."""
+    try:
+        return bool(dtype) and (dtype[0] not in "<>|=" or np.dtype(dtype) is not None)
+    except TypeError:
+        return False
+
+
+def _size_of_base64(text: Any) -> int:
+    try:
+        return len(base64.b64decode(of_kind(text, "bytes", str), validate=True))
+    except ValueError as error:
+        raise MalformedJson(f"bytes are not in base64: {error}") from None
+
+
 def decoded(saved: Any, fetch: Fetch) -> Any:
     """The nest that `coded` was given.
 
@@ -261,6 +357,11 @@ def array_of(saved: Any, fetch: Fetch, like: np.dtype[Any] | None = None) -> Arr
         flat: Array = np.frombuffer(raw, dtype) if raw else np.empty(0, dtype)
         return flat.reshape(saved["shape"])
     array = fetch(saved["array"])
+    if list(array.shape) != saved["shape"] or (dtype.names is None and array.dtype.itemsize != dtype.itemsize):
+        raise DataLossError(
+            f"the checkpoint is damaged: the array {saved['array']!r} is said to have dtype {dtype} and shape "
+            f"{saved['shape']}, and has {array.dtype} and {list(array.shape)}"
+        )
     return array if dtype == array.dtype or dtype.names is not None else array.view(dtype)
 
 
@@ -281,6 +382,10 @@ def _dtype_named(name: str, like: np.dtype[Any] | None) -> np.dtype[Any]:
 def _strings_of(saved: Any, fetch: Fetch) -> Array:
     parts = {key: array_of(part, fetch) for key, part in saved["strings"].items()}
     data, ends = parts["data"].tobytes(), np.cumsum(parts["lengths"])
+    if len(ends) and (ends[-1] != len(data) or parts["lengths"].min() < 0):
+        raise DataLossError(
+            f"the checkpoint is damaged: an array of text has {len(data)} bytes, and should have {ends[-1]}"
+        )
     made = np.empty(len(ends), object)
     rows = zip(ends.tolist(), parts["lengths"].tolist(), parts["kinds"].tolist(), strict=True)
     for i, (end, length, kind) in enumerate(rows):

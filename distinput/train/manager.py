@@ -16,7 +16,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import stamp_of
 from distinput.plan.check import integer
 from distinput.train.checkpoint_file import SUFFIX, CheckpointFile, file_of
-from distinput.train.coding import decoded
+from distinput.train.coding import checked_entries, decoded
 from distinput.url_secrets import without_secrets
 from distinput.values.spec_json import MalformedJson, items_of, json_value, member
 
@@ -483,7 +483,10 @@ def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, 
     Source: `tf.train.list_variables`.
     """
     with _opened(ckpt_dir_or_file) as file:
-        return [(path, _shape(entry.get("value"))) for path, entry in sorted(file.header["entries"].items())]
+        return [
+            (path, _shape(entry.get("value")))
+            for path, entry in sorted(checked_entries(file.header, file.path).items())
+        ]
 
 
 def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
@@ -501,7 +504,7 @@ def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
     Source: `tf.train.load_variable`.
     """
     with _opened(ckpt_dir_or_file) as file:
-        entries = file.header["entries"]
+        entries = checked_entries(file.header, file.path)
         if name not in entries:
             raise KeyError(
                 f"load_variable: {without_secrets(file.path)} has no {name!r}; it has {', '.join(sorted(entries))}"

@@ -4,10 +4,12 @@
 Manifests, journals, records and headers of checkpoints, indices and the like are made for real, and then forged.
 """
 
+import contextlib
 import json
 import random
 import shutil
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import DistinputError
+from distinput.train.checkpoint_file import _check, write_checkpoint
 from distinput.writers.manifest import WrittenFiles
 from tests.depth import cases
 from tests.laws.forging import forged
@@ -177,3 +180,60 @@ def test_a_forged_record_reaches_nothing_outside(name: str, tmp_path: Path, stra
                 pass
             except Exception as error:
                 raise AssertionError(f"{name} {number}: {text[:3000]}") from error
+
+
+def things() -> dict[str, Any]:
+    iterator = iter(di.data.Dataset.range(9).shuffle(9, seed=1))
+    next(iterator)
+    texts = np.array(["ab", b"c", None], object)
+    return {
+        "a": np.zeros(4), "b": di.Variable(2.0), "c": {"k": [1, 2.5, "t", b"x", None, (1,)]}, "d": texts, "i": iterator,
+        "n": 5, "s": np.float32(3), "z": 1 + 2j, "q": np.zeros((2, 3), np.int16),
+    }  # fmt: skip
+
+
+def test_a_forged_description_of_a_checkpoint_is_damage_or_does_not_fit(tmp_path: Path) -> None:
+    """With the right check word, as whoever forges it would write it."""
+    di.train.Checkpoint(**things()).write(str(tmp_path / "ckpt"))
+    with zipfile.ZipFile(tmp_path / "ckpt.npz") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members.pop("checkpoint.json"))
+    kept = {name: header[name] for name in ("arrays", "format", "version", "id")}
+    path = str(tmp_path / "forged")
+    for number in range(TIMES):
+        made = forged(header, [header], random.Random(f"checkpoint {number}"))
+        try:
+            made = json.loads(json.dumps({**made, **kept}))
+        except (TypeError, ValueError, RecursionError):
+            continue
+        del made["check"]
+        with zipfile.ZipFile(f"{path}.npz", "w") as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+            archive.writestr("checkpoint.json", json.dumps({**made, "check": _check(made)}))
+        for use in (lambda: di.train.Checkpoint(**things()).restore(path).expect_partial(), lambda: looked_at(path)):
+            with contextlib.suppress(di.errors.DistinputError):
+                use()
+
+
+def looked_at(path: str) -> None:
+    for name, _ in di.train.list_variables(path):
+        try:
+            di.train.load_variable(path, name)
+        except TypeError as error:
+            assert "import the package that defines it first" in str(error)  # noqa: PT017
+
+
+def test_an_array_that_is_not_as_it_is_described_is_damage(tmp_path: Path) -> None:
+    """It may be many times as large."""
+    path = str(tmp_path / "ckpt")
+    array = {"kind": "array", "value": {"dtype": "<f8", "shape": [4], "array": "x"}}
+    header = {"workers": 1, "save_counter": 0, "run_calls": 0, "entries": {"x": array}}
+    write_checkpoint(path, header, {"x": np.zeros(9)})
+    x = np.zeros(4)
+    with pytest.raises(
+        di.errors.DataLossError, match=r"is said to have dtype float64 and shape \[4\], and has float64 and \[9\]"
+    ):
+        di.train.Checkpoint(x=x).restore(path)
+    with pytest.raises(di.errors.DataLossError, match="is said to have"):
+        di.train.load_variable(path, "x")
