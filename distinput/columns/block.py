@@ -102,6 +102,13 @@ class Block(ABC):
     def row(self, index: int) -> Any:
         """Element `index` as users see it."""
 
+    def shown(self, index: int) -> Any:
+        """Element `index` for messages; one that cannot be made, such as `str` of what is no UTF-8, as it is kept."""
+        try:
+            return self.row(index)
+        except Exception:  # noqa: BLE001 - the message is about this error
+            return self.structure.kept.build([column.row(index) for column in self.columnar().columns])
+
     @abstractmethod
     def elements(self) -> Iterator[Any]:
         """All elements as users see them."""

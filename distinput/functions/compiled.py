@@ -103,7 +103,7 @@ class Compiled:
             return self.block(part.rows(first, end))
         except Exception as error:
             if end - first == 1:
-                note(error, part.row(first))
+                note(error, part.shown(first))
             raise
 
 

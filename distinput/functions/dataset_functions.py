@@ -209,11 +209,12 @@ def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> tuple[N
     if not queue.size:
         return queue.passed(), None
     mark = queue.mark()
-    element = queue.take(1).row(0)
+    one, element = queue.take(1), None
     try:
+        element = one.row(0)
         return call(element), element
     except Exception as error:
-        note_element(error, element)
+        note_element(error, one.shown(0))
         trouble_of(error).mark = mark
         if not run.tolerant:
             raise

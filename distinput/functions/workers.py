@@ -306,7 +306,7 @@ def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant
                 if len(results) < wanted:
                     raise stopped()
         except Exception as error:  # noqa: BLE001 - raised when its turn comes
-            index, given = chain.place(error, part.row(first + len(results)))
+            index, given = chain.place(error, part.shown(first + len(results)))
             trouble = FailedCall(error, index, chain.told(given))
         for made, place, _ in formed(results, chain.said) if results else ():
             if isinstance(made, Block):

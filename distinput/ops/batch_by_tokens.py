@@ -220,7 +220,7 @@ class BatchByTokens(Node):
                     f"batch_by_tokens: an element of {sizes[place]} tokens does not go into a batch of max_tokens="
                     f"{self.max_tokens}; give more, or on_longer='alone', or shorten it by map"
                 )
-                error.add_note(f"on {element_text(rows.row(place))}")
+                error.add_note(f"on {element_text(rows.shown(place))}")
                 if not run.tolerant:
                     raise error
                 first = place + 1

@@ -224,7 +224,7 @@ class Groups:
                     yield from self._join(rows, first + again, numbers[again:], end, replayed=False)
                 if error is None:
                     break
-                note_element(error, rows.row(first + size))
+                note_element(error, rows.shown(first + size))
                 if not self.tolerant:
                     raise error
                 results, first = results[size + 1 :], first + size + 1

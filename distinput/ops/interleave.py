@@ -380,7 +380,9 @@ class _Cycle:
 
     def _small_next(self, index: int) -> bytes | None:
         """The name of the next file, if it is read in this place in turn, because it is small."""
-        name = self.queue.peek(1).row(0) if self.like is not None and self.queue.size and self._in_turn(index) else None
+        name = (
+            self.queue.peek(1).shown(0) if self.like is not None and self.queue.size and self._in_turn(index) else None
+        )
         return name if isinstance(name, bytes) and _is_small(name) else None
 
     @property

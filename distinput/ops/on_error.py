@@ -5,10 +5,11 @@ import json
 import os
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any, ClassVar
 
-from distinput.columns.block import Failure, fault_of, trouble_of
+from distinput.columns.block import Block, Failure, concat_blocks, fault_of, sound_parts, trouble_of
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import (
@@ -25,7 +26,7 @@ from distinput.plan.check import normalized
 from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
 from distinput.plan.options import SkipErrors, as_policy, error_classes, is_mistake, options_of
-from distinput.run.run import Run
+from distinput.run.run import OpCounters, Run
 from distinput.url_secrets import without_secrets
 
 # ----------------------------------------------------------------------------
@@ -404,21 +405,35 @@ class IgnoreErrors(SameElements):
     def stream(self, state: State, run: Run) -> Stream:
         counter = run.counter(self)
         for block, after in self.input.open(state, run.tolerating()):
-            if type(block) is Failure:
-                error = block.error
-                if is_mistake(error, self.also):
-                    name = type(error).__name__
-                    if fault := fault_of(error):
-                        error.add_note(f"ignore_errors drops no error {_FAULTS[fault]}")
-                    else:
-                        error.add_note(f"ignore_errors drops no {name} unless it is told to: also={name}")
-                    raise error
-                counter.dropped += 1
-                counter.error = f"{type(error).__name__}: {error}"
-                if self.log_warning:
-                    _warn(error)
+            parts: list[Block] = [block]
+            if block.structure.makes_anew:  # what `as_text` and `as_rows` cannot make fails where it is made
+                parts = [part for part, _ in sound_parts(block.size, partial(_built, block), tolerant=True)]
+            for part in parts:
+                if type(part) is Failure:
+                    self._drop(part.error, counter)
+            kept = [part for part in parts if type(part) is not Failure]
+            if kept:
+                yield concat_blocks(kept), after
+
+    def _drop(self, error: Exception, counter: OpCounters) -> None:
+        if is_mistake(error, self.also):
+            name = type(error).__name__
+            if fault := fault_of(error):
+                error.add_note(f"ignore_errors drops no error {_FAULTS[fault]}")
             else:
-                yield block, after
+                error.add_note(f"ignore_errors drops no {name} unless it is told to: also={name}")
+            raise error
+        counter.dropped += 1
+        counter.error = f"{type(error).__name__}: {error}"
+        if self.log_warning:
+            _warn(error)
+
+
+def _built(block: Block, first: int, end: int) -> Block:
+    part = block.rows(first, end)
+    for _ in part.elements():
+        pass
+    return part
 
 
 def _warn(error: Exception) -> None:

@@ -299,7 +299,7 @@ class Pack(Node):
                     yield from self._packed(window)
                     window = _Window(mark_at(place), 0, self._most)
                 elif place == bad:
-                    error = self._refused(rows.row(place))
+                    error = self._refused(rows.shown(place))
                     if not run.tolerant:
                         raise error
                     yield from self._packed(window)

@@ -116,7 +116,7 @@ def applied(
                         stride = max(1, stride // 2)
             except Exception as error:  # noqa: BLE001 - raised again once everything before it has been sent
                 trouble_of(error).mark = mark_at(first + len(results))
-                (note or note_element)(error, rows.row(first + len(results)))
+                (note or note_element)(error, rows.shown(first + len(results)))
                 failure = error
             if results:
                 yield results, rows, first, mark_at(first + len(results))

@@ -75,6 +75,14 @@ class Structure:
         own = self.mapping is not None and not isinstance(self.mapping, _Mapping)
         return own or any(child.makes_anew for child in self.children)
 
+    @property
+    def kept(self) -> "Structure":
+        """The same nest of the leaves as they are, of which nothing else is made."""
+        if not self.makes_anew:
+            return self
+        own = self.mapping if isinstance(self.mapping, _Mapping) else None
+        return dataclasses.replace(self, children=tuple([child.kept for child in self.children]), mapping=own)
+
     @cached_property
     def sparse(self) -> tuple[int, ...]:
         """Where the three leaves of each sparse tensor begin, among all leaves."""

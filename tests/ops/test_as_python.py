@@ -144,6 +144,64 @@ def test_names_look_through_values_that_may_be_null() -> None:
             call([5])
 
 
+NO_TEXT = [b"ok", b"z", b"\xff", b"zz", b"y"]
+
+
+def _length(row: Any) -> int:
+    return len(row["s"])
+
+
+AROUND: dict[str, Any] = {
+    "map": lambda ds: ds.map(_length, vectorize=False),
+    "map on threads": lambda ds: ds.map(_length, num_parallel_calls=2),
+    "map on workers": lambda ds: ds.map(_length).on_workers("threads:2"),
+    "filter": lambda ds: ds.filter(lambda row: len(row["s"]) > 0).map(_length),
+    "take_while": lambda ds: ds.take_while(lambda row: len(row["s"]) > 0).map(_length),
+    "flat_map": lambda ds: ds.flat_map(lambda row: di.data.Dataset.from_tensors(len(row["s"]))),
+    "interleave": lambda ds: ds.interleave(lambda row: di.data.Dataset.from_tensors(len(row["s"])), cycle_length=1),
+    "scan": lambda ds: ds.scan(np.int64(0), lambda state, row: (state, len(row["s"]))),
+    "group_by_window": lambda ds: ds.group_by_window(
+        lambda row: np.int64(len(row["s"]) * 0), lambda key, rows: rows.batch(1), window_size=1
+    ).map(lambda batch: len(batch["s"][0])),
+    "map_rows": lambda ds: ds.map_rows(lambda rows: np.array([len(text) for text in rows["s"]])),
+    "the loop": lambda ds: ds,
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_text_that_is_none_fails_alone_in_its_place(name: str) -> None:
+    def made() -> Any:
+        return AROUND[name](di.data.Dataset.from_tensor_slices({"s": NO_TEXT}).as_text())
+
+    found: list[Any] = []
+    steps = iter(made())
+    while len(found) < 10:
+        try:
+            found.append(next(steps))
+        except InvalidArgumentError as error:
+            found.append(str(error).split(":")[1])
+        except StopIteration:
+            break
+    lengths = [
+        each if isinstance(each, str) else _length(each) if isinstance(each, dict) else int(each) for each in found
+    ]
+    assert lengths == [2, 1, " a text is no UTF-8", 2, 1]
+    kept = made().ignore_errors()
+    assert [_length(each) if isinstance(each, dict) else int(each) for each in kept] == [2, 1, 2, 1]
+    assert [told["dropped"] for step, told in kept.stats().items() if "ignore_errors" in step] == [1]
+
+
+def test_rows_that_are_none_are_dropped_alone() -> None:
+    spec = {"s": {"a": di.TensorSpec([None], "int32"), "b": di.TensorSpec([None], "int32")}}
+    ds = di.data.Dataset.range(4).map(lambda i: {"s": {"a": [1] * int(i), "b": [2] * 2}}, output_signature=spec)
+    rows = ds.as_rows(["s"]).ignore_errors()
+    assert [len(row["s"]) for row in rows] == [2]
+    assert [len(row["s"]) for row in rows.restore(iter(rows).state())] == [2]
+    with pytest.raises(InvalidArgumentError, match="have 0 and 2 items") as caught:
+        ds.as_rows(["s"]).map(lambda row: len(row["s"])).to_list()
+    assert "on element {'s': {'a': array([], dtype=int32)" in caught.value.__notes__[0]
+
+
 def _numbers(value: Any) -> Any:
     """What is expected of `as_uint8`, of the same value with its text as bytes."""
     return list(value) if isinstance(value, bytes) else [_numbers(part) for part in value]
