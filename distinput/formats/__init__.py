@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file formats (floor 3): the table of their names. A module is loaded when it is first named, such as `formats.text`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import Field, fields, is_dataclass
-from inspect import signature
+from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,21 +117,29 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
     try:
         made = make(**options)
     except TypeError:
-        known = {**signature(make).parameters, **(of_class := signature(found).parameters)}
-        known = {
-            option: each for option, each in known.items() if option in of_class or each.kind is not each.VAR_KEYWORD
-        }
-        unknown = next((option for option in options if option not in known), None)
-        if unknown is None or any(each.kind is each.VAR_KEYWORD for each in known.values()):
-            raise
+        _refuse_unknown(name, options, signature(make), signature(found))
+        raise
+    return _checked(name, made)
+
+
+def _refuse_unknown(name: str, options: Iterable[str], made_by: Signature, of_class: Signature) -> None:
+    """Name the first option that a format does not have, unless it may have any."""
+    known = dict(of_class.parameters)
+    known |= {option: each for option, each in made_by.parameters.items() if each.kind is not each.VAR_KEYWORD}
+    unknown = next((option for option in options if option not in known), None)
+    if unknown is not None and all(each.kind is not each.VAR_KEYWORD for each in known.values()):
         raise TypeError(f"{name}: unexpected option {unknown!r}, {meant(unknown, known, 'it has')}") from None
-    if not isinstance(made, Format):
-        raise TypeError(f"{name!r} is registered as a format, but makes {made!r}, which is no Format")
-    options_of_format: tuple[Field[Any], ...] = fields(made) if is_dataclass(made) else ()
+
+
+def _checked(name: str, format: Any) -> Format:
+    """What was made, if it is a format whose switches are True or False."""
+    if not isinstance(format, Format):
+        raise TypeError(f"{name!r} is registered as a format, but makes {format!r}, which is no Format")
+    options_of_format: tuple[Field[Any], ...] = fields(format) if is_dataclass(format) else ()
     for option in options_of_format:
-        if option.type is bool and not isinstance(value := getattr(made, option.name), bool | int | np.bool_ | None):
+        if option.type is bool and not isinstance(value := getattr(format, option.name), bool | int | np.bool_ | None):
             raise TypeError(f"{name}: {option.name} must be True or False, got {value!r}")
-    return made
+    return format
 
 
 def write_index(filenames: Any, format: str, *, folder: str | None = None, **options: Any) -> int:

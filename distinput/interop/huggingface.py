@@ -198,7 +198,7 @@ def _of_stream(dataset: Any, nulls: Any, valid: Any, features: Any) -> Dataset[A
     return Dataset(Reader(ShardNames.of(table), shards))
 
 
-def _batches(dataset: Any, begun: Begun, *, sampling: bool) -> Iterator[Any]:
+def _batches(dataset: Any, begun: Begun, *, sampling: bool) -> Any:
     """The rows of a stream, many at a time; a generator that begins once goes on behind the sample."""
     return begun.items(lambda: dataset.iter(batch_size=_SAMPLE), dict, sampling=sampling)
 

@@ -14,8 +14,6 @@ from distinput.formats.megatron import DTYPES, as_tokens, index_bytes
 from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import ShardFile, Writer
 
-__all__ = ["MegatronWriter"]
-
 
 @dataclass(frozen=True)
 class MegatronWriter(Writer):
@@ -56,7 +54,9 @@ class MegatronWriter(Writer):
             )
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
-        return _File(sink, np.dtype(self.dtype or spec.leaves[0].dtype.name), first)
+        (leaf,) = spec.leaves
+        assert isinstance(leaf, TensorSpec), "checked"
+        return _File(sink, np.dtype(self.dtype or leaf.dtype.name), first)
 
 
 class _File(ShardFile):
@@ -65,8 +65,8 @@ class _File(ShardFile):
         self._sizes: list[Ints] = [np.zeros(0, np.int64)]
 
     def write(self, block: Block) -> None:
-        (column,) = block.materialize().columns
-        sizes = np.zeros(block.size, np.int64) + column.lengths()
+        column: Any = block.materialize().columns[0]  # of numbers, dense or ragged
+        sizes = np.broadcast_to(column.lengths(), block.size)
         try:
             tokens = as_tokens("", column.unstack().whole(), self._dtype)
         except InvalidArgumentError:  # by which sequence?
