@@ -3,6 +3,7 @@ r"""CSV whose lines end with "\r" alone, some or all of them, as Python's csv an
 
 import csv
 import io
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,11 @@ def by_python(text: str) -> list[tuple[int, bytes]]:
 @given(ENDS, ROWS, st.booleans())
 @settings(deadline=None, max_examples=150)
 def test_rows_are_those_of_pythons_csv(first: str, rows: list[Any], last: bool) -> None:
-    Path("a.csv").write_bytes(written(first, rows, last).encode())
-    found = di.data.CsvDataset("a.csv", schema={"x": "int64", "t": bytes})
-    assert [(row["x"], row["t"]) for row in found] == by_python(written(first, rows, last))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.csv"
+        path.write_bytes(written(first, rows, last).encode())
+        found = di.data.CsvDataset(str(path), schema={"x": "int64", "t": bytes})
+        assert [(row["x"], row["t"]) for row in found] == by_python(written(first, rows, last))
 
 
 @pytest.mark.parametrize("ends", ["\r", "\n", "\r\n", "mixed"])
