@@ -115,14 +115,15 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
     try:
         made = make(**options)
     except TypeError:
-        known = {**signature(make).parameters, **(of_class := signature(found).parameters)}
-        known = {
-            option: each for option, each in known.items() if option in of_class or each.kind is not each.VAR_KEYWORD
+        of_class = signature(found).parameters
+        options_of = {
+            key: each for key, each in signature(make).parameters.items() if each.kind is not each.VAR_KEYWORD
         }
-        unknown = next((option for option in options if option not in known), None)
-        if unknown is None or any(each.kind is each.VAR_KEYWORD for each in known.values()):
+        options_of.update(of_class)
+        unknown = next((option for option in options if option not in options_of), None)
+        if unknown is None or any(each.kind is each.VAR_KEYWORD for each in options_of.values()):
             raise
-        raise TypeError(f"{name}: unexpected option {unknown!r}, {meant(unknown, known, 'it has')}") from None
+        raise TypeError(f"{name}: unexpected option {unknown!r}, {meant(unknown, options_of, 'it has')}") from None
     if not isinstance(made, Format):
         raise TypeError(f"{name!r} is registered as a format, but makes {made!r}, which is no Format")
     options_of_format: tuple[Field[Any], ...] = fields(made) if is_dataclass(made) else ()

@@ -206,7 +206,8 @@ def _shown_features(dataset: Any, begun: Begun) -> Any:
     import datasets
     import pyarrow as pa
 
-    with closing(_batches(dataset, begun, sampling=True)) as batches:
+    batches: Any = _batches(dataset, begun, sampling=True)
+    with closing(batches):
         rows = next(batches, None)
     if not rows:
         raise InvalidArgumentError(f"{_WHO}: the stream is empty and does not say its features; give features=")
