@@ -405,6 +405,9 @@ def is_defect(error: BaseException) -> bool:
     return type(error).__module__ == "builtins" and not isinstance(error, OSError)
 
 
+DEFECTS = (AttributeError, IndexError, KeyError, NameError, TypeError)
+"""Libraries do not raise these for damaged data: where one comes, code of ours or of the user's is wrong."""
+
 _READERS = ("distinput.decoders.", "distinput.formats.", "distinput.kernels.")
 _BENEATH = frozenset(sys.stdlib_module_names) | {"PIL", "numba", "numpy", "pyarrow", "simplejpeg"} - {"__main__"}
 """Modules that readers call."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.arrow.arrow import without_rows
-from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.block import DEFECTS, Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged, column_of_arrays
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, NotFoundError, UnimplementedError
@@ -391,7 +391,7 @@ def _inflated(path: str, packed: bytes, size: int | None) -> bytes:
     most = max(_MOST_INFLATED, _MOST_RATIO * len(packed)) if size is None else size
     try:
         content = inflated(packed, "ZSTD", most)
-    except DistinputError:
+    except (DistinputError, *DEFECTS):
         raise
     except Exception as error:
         raise DataLossError(f"{path}: corrupted zstd data: {error}") from error

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.block import DEFECTS, Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.ragged import column_of_arrays
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, NotFoundError, UnimplementedError
@@ -313,7 +313,7 @@ def _unpacked(path: str, told: _Told) -> np.ndarray[Any, Any]:
             raise UnimplementedError(
                 f"{path}: its index says that it is compressed with {told.compression!r}; known are br, bz2, gz, snappy, zstd"
             )
-    except DistinputError:
+    except (DistinputError, *DEFECTS):
         raise
     except Exception as error:
         raise DataLossError(f"{path}: corrupted {told.compression} data: {error}") from error

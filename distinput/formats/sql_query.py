@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from distinput.columns.block import DEFECTS
 from distinput.errors import DataLossError, DistinputError, InputWarning, InvalidArgumentError, UnavailableError
 from distinput.formats.row_schema import RowSchema
 from distinput.names.lazy import library
@@ -250,7 +251,7 @@ class SqlQuery:
         """
         try:
             connection = self.connect()
-        except DistinputError:
+        except (DistinputError, *DEFECTS):
             raise
         except Exception as error:  # each driver has errors of its own
             raise UnavailableError(f"{self.who}: connect() failed: {type(error).__name__}: {error}") from error
@@ -325,6 +326,8 @@ class OpenQuery:
         """
         try:
             records = list(self.cursor.fetchmany(rows))
+        except DEFECTS:  # of a function of the user's that makes rows or values
+            raise
         except Exception as error:
             raise DataLossError(
                 f"{self.who}: reading rows failed behind row {self._fetched} of those that the query gave: "

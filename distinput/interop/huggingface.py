@@ -207,7 +207,8 @@ def _shown_features(dataset: Any, begun: Begun) -> Any:
     """Features inferred from the first rows."""
     import datasets
 
-    with closing(_batches(dataset, begun, sampling=True)) as batches:
+    batches: Any = _batches(dataset, begun, sampling=True)
+    with closing(batches):
         rows = next(batches, None)
     if not rows:
         raise InvalidArgumentError(f"{_WHO}: the stream is empty and does not say its features; give features=")

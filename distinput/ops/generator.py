@@ -6,13 +6,14 @@ import os
 import signal
 import stat
 import threading
+import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
-from time import perf_counter, sleep, thread_time
+from time import clock_gettime, perf_counter, sleep, thread_time
 from types import CodeType, FrameType, ModuleType
 from typing import Any, ClassVar
 
@@ -305,8 +306,8 @@ class Generator(Node):
 
     Elements are asked for a few at a time, except of a generator that names a queue, an event, a connection or the like: it may
     wait for what the loop does with an element, and gets a request only when the loop wants one. One that waits for the loop by
-    other means, while the loop has not got its last elements, ends in a `DeadlineExceededError` after 20 seconds, on the main
-    thread of systems with POSIX signals.
+    other means, while the loop has not got its last elements, ends in a `DeadlineExceededError` after 20 seconds: on the main
+    thread of systems with POSIX signals, and on Linux on a thread of a step above, such as `prefetch`.
 
     Source: `tf.data.Dataset.from_generator`.
     """
@@ -348,9 +349,26 @@ class Generator(Node):
         return {"row": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        return stackable(self._elements(state, run), self.signature)
+        return stackable(self._watched(state, run), self.signature)
 
-    def _elements(self, state: State, run: Run) -> Stream:
+    def _watched(self, state: State, run: Run) -> Stream:
+        """The elements; whoever waits for them on another thread is told if they are waited for in vain."""
+        alarm = _Alarm(run.holding)
+
+        def told() -> Exception | None:
+            if not alarm.is_stuck():
+                return None
+            run.waits.set()
+            self.__dict__["waits"] = True  # the next pass asks for one element at a time
+            return DeadlineExceededError(_STUCK)
+
+        run.sources.append(told)
+        try:
+            yield from self._elements(state, run, alarm)
+        finally:
+            run.sources.remove(told)
+
+    def _elements(self, state: State, run: Run, alarm: "_Alarm") -> Stream:
         row = state["row"]
         if state.get("failed"):
             return
@@ -376,7 +394,7 @@ class Generator(Node):
             return left.resumed(iterator, row) if left is not None and left.is_of(pull) else _passed(iterator, row)
 
         most = 1 if self.waits else run.at_once(MOST_ROWS)
-        for elements, ending in _pulled(begin, most, pull, run.holding):
+        for elements, ending in _pulled(begin, most, pull, run.holding, alarm):
             error = ending.told() if isinstance(ending, _HeldBack) else ending
             if error is not ending:
                 self.__dict__["waits"] = True  # the next pass asks for one element at a time
@@ -501,14 +519,19 @@ _STUCK = (
 )
 
 
+_thread_clock: Callable[[int], int] | None = getattr(time, "pthread_getcpuclockid", None)
+"""Gives the clock of the CPU time of another thread, where the system has one."""
+
+
 class _StuckError(BaseException):
     """Ends a wait in vain; no `except Exception` of the generator takes it."""
 
 
 class _Alarm:
-    """Ends a wait of the main thread while elements are held back: nobody else can.
+    """Ends a wait in vain while elements are held back. A generator that works goes on.
 
-    It takes the alarm clock of the process only if nobody uses it, and gives it back. A generator that works goes on.
+    On the main thread, where nobody else can, by the alarm clock of the process. It is taken only if nobody uses it, and given
+    back. On another thread by an error for whoever waits for the next block of that thread, and asks `is_stuck`.
 
     Args:
       holding: what steps above hold back.
@@ -518,21 +541,41 @@ class _Alarm:
         self._holding = holding
         self._elements: list[Any] | None = None
         self._began = self._worked = 0.0
+        self._seen = 0
+        self._clock: int | None = None  # of the thread that the generator runs on, if others have to look
 
     def set(self, elements: list[Any]) -> None:
         """Ring when a wait is too long; `elements` are those that the loop has not got."""
-        if threading.get_ident() != threading.main_thread().ident or not hasattr(signal, "setitimer"):
-            return
-        if signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL or any(signal.getitimer(signal.ITIMER_REAL)):
-            return
+        self._clock, self._seen = None, 0
         self._elements, self._began, self._worked = elements, perf_counter(), thread_time()
-        signal.signal(signal.SIGALRM, self._ring)
-        signal.setitimer(signal.ITIMER_REAL, _STUCK_SECONDS, _STUCK_SECONDS)
+        if threading.get_ident() != threading.main_thread().ident:
+            self._clock = None if _thread_clock is None else _thread_clock(threading.get_ident())
+        elif (
+            hasattr(signal, "setitimer")
+            and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+            and not any(signal.getitimer(signal.ITIMER_REAL))
+        ):
+            signal.signal(signal.SIGALRM, self._ring)
+            signal.setitimer(signal.ITIMER_REAL, _STUCK_SECONDS, _STUCK_SECONDS)
+
+    def is_stuck(self) -> bool:
+        """Whether it has waited in vain for too long on a thread that nobody can interrupt; for other threads."""
+        elements, clock = self._elements, self._clock
+        if elements is None or clock is None or not (elements or any(self._holding)):
+            return False
+        now = perf_counter()
+        if len(elements) == self._seen and now - self._began < _STUCK_SECONDS:
+            return False
+        worked, before, seen = clock_gettime(clock), self._worked, self._seen
+        waited, self._seen, self._began, self._worked = now - self._began, len(elements), now, worked
+        return len(elements) == seen and worked - before < waited / 10
 
     def clear(self) -> None:
         """Ring no more."""
         elements, self._elements = self._elements, None
-        if elements is not None and signal.getsignal(signal.SIGALRM) == self._ring:
+        if elements is None or threading.get_ident() != threading.main_thread().ident:
+            return
+        if hasattr(signal, "setitimer") and signal.getsignal(signal.SIGALRM) == self._ring:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
@@ -548,7 +591,7 @@ class _Alarm:
 
 
 def _pulled(
-    begin: Callable[[], Iterator[Any]], most: int, pull: _Pull, holding: list[Collection[Any]]
+    begin: Callable[[], Iterator[Any]], most: int, pull: _Pull, holding: list[Collection[Any]], alarm: _Alarm
 ) -> Iterator[tuple[list[Any], Exception | _HeldBack | None]]:
     """The elements that come in a short time, at most `most` or what a core's cache holds, and the error after them.
 
@@ -559,7 +602,6 @@ def _pulled(
     stride, exhausted, room = 1, False, 1
     error: Exception | _HeldBack | None = None
     iterator: Iterator[Any] | None = None
-    alarm = _Alarm(holding)
     while not exhausted:
         elements = pull.elements
         nbytes, now, worked = 0, perf_counter(), thread_time()

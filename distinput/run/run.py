@@ -430,6 +430,8 @@ class Run(Closing):
         """Set by a source that may wait for what the loop does, and so for ever when the loop is left."""
         self.holding: list[Collection[Any]] = []
         """What is under way in steps that ask for the next elements meanwhile."""
+        self.sources: list[Callable[[], Exception | None]] = []
+        """Each tells the error if a source waits in vain on another thread, for what the loop does with elements held back."""
         self._reading: list[Callable[[], str]] = []
         self._threads = Threads()
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running

@@ -3,7 +3,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import inf
@@ -103,6 +103,9 @@ class ThreadTrial:
 
 _MOST_BLOCKS = 32
 
+_LOOK_SECONDS = 1.0
+"""Between two looks at sources that may wait in vain."""
+
 _LATE_SECONDS, _LATE_PART = 0.01, 0.05
 """A longer buffer is worth its memory once the thread, after it had waited for room, was late for so many seconds, and for
 this part of all the time since the buffer last grew."""
@@ -155,8 +158,12 @@ class Buffer:
                 change = self._next_change()
             change.wait()
 
-    def get(self) -> _Item:
-        """Wait for the next item; None is the end, also when the buffer is closed while its consumer waits."""
+    def get(self, sources: Sequence[Callable[[], Exception | None]] = ()) -> _Item:
+        """Wait for the next item; None is the end, also when the buffer is closed while its consumer waits.
+
+        Args:
+          sources: each tells the error if nothing more will come of it.
+        """
         begin: float | None = None
         while True:
             with self._lock:
@@ -169,7 +176,10 @@ class Buffer:
                     return item
                 change = self._next_change()
             begin = Run.clock() if begin is None else begin
-            change.wait()
+            while not change.wait(_LOOK_SECONDS):
+                for told in list(sources):
+                    if (error := told()) is not None:
+                        return error
 
     def _next_change(self) -> Flag:
         """What is set when something has changed."""
@@ -288,7 +298,7 @@ def _buffered(upstream: Stream, buffer: Buffer, run: Run, counter: OpCounters, a
         if at_once:
             yield None
         while True:
-            item = counter.waits(buffer.get)
+            item = counter.waits(buffer.get, run.sources)
             counter.holds(buffer.rows)
             if item is None:
                 return

@@ -117,6 +117,18 @@ def test_rows_that_cannot_be_read_are_an_error_and_the_connection_is_closed() ->
         rows.fetch(1)
 
 
+def test_a_mistake_in_a_function_of_the_users_stays_one() -> None:
+    def connect(mistake: bool = False) -> sqlite3.Connection:
+        connection = sqlite3.connect(":memory:", isolation_level=nothing if mistake else None)  # type: ignore[name-defined] # noqa: F821
+        connection.row_factory = lambda _, row: nothing(row)  # type: ignore[name-defined] # noqa: F821
+        return connection
+
+    with pytest.raises(NameError, match="nothing"):
+        SqlQuery("SELECT 1", lambda: connect(True)).open()
+    with pytest.raises(NameError, match="nothing"), SqlQuery("SELECT 1", connect).open() as rows:
+        rows.fetch(1)
+
+
 def test_a_driver_that_does_not_say_its_style_is_asked_for() -> None:
     query = SqlQuery("SELECT 1 AS id", Faulty, order_by="id")
     with pytest.raises(InvalidArgumentError, match=r"the module of Faulty does not say.*paramstyle="):

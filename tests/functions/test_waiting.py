@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -20,6 +21,7 @@ import pytest
 import distinput as di
 from distinput.ops import generator as generators
 from distinput.ops.generator import may_wait
+from distinput.streaming import buffered
 
 _ACTIONS: "queue.Queue[int]" = queue.Queue()
 _NUMBERS = [1, 2, 3]
@@ -186,6 +188,76 @@ def test_such_a_wait_ends_while_results_are_under_way(make: Callable[[Any], Any]
     with pytest.raises(di.errors.DeadlineExceededError, match=r"set Options\.run_ahead = 0"):
         answered()
     assert answered() == list(range(6))
+
+
+AHEAD: dict[str, Callable[[Any], Any]] = {
+    "prefetch": lambda ds: ds.prefetch(2),
+    "prefetch of a prefetch": lambda ds: ds.prefetch(1).map(lambda x: x).prefetch(1),
+    "below map on threads": lambda ds: ds.prefetch(1).map(_slow, num_parallel_calls=2),
+    "over map on threads": lambda ds: ds.map(_slow, num_parallel_calls=2).prefetch(2),
+    "interleave": lambda ds: di.data.Dataset.range(1).interleave(lambda _: ds, 2, num_parallel_calls=2),
+    "errors left out": lambda ds: ds.prefetch(2).ignore_errors(),
+    "a strategy": lambda ds: di.distribute.MirroredStrategy(["cpu:0"]).experimental_distribute_dataset(
+        ds.batch(1).prefetch(2)
+    ),
+}
+
+
+@pytest.mark.skipif(not hasattr(time, "pthread_getcpuclockid"), reason="no clocks of other threads")
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("name", AHEAD)
+def test_such_a_wait_ends_on_a_thread_that_nobody_can_interrupt(
+    name: str, elsewhere: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generators, "_STUCK_SECONDS", 0.2)
+    monkeypatch.setattr(buffered, "_LOOK_SECONDS", 0.05)
+    locks: list[Any] = []
+
+    def numbers() -> Iterator[int]:
+        lock = locks[-1]
+        for number in range(6):
+            lock.acquire()
+            yield number
+
+    dataset = AHEAD[name](_signed(numbers))
+
+    def answered() -> list[int]:
+        locks.append(_thread.allocate_lock())
+        numbers = []
+        for number in dataset:
+            numbers.append(int(np.asarray(number).item()))
+            locks[-1].release()
+        return numbers
+
+    def passes() -> None:
+        with pytest.raises(di.errors.DeadlineExceededError, match=r"set Options\.run_ahead = 0"):
+            answered()
+        assert answered() == list(range(6))
+
+    if elsewhere:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(passes).result()
+    else:
+        passes()
+    for _ in range(6):  # lets the thread that was left end
+        if locks[0].locked():
+            locks[0].release()
+        time.sleep(0.01)
+
+
+def test_a_slow_generator_below_prefetch_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generators, "_STUCK_SECONDS", 1.0)
+    monkeypatch.setattr(buffered, "_LOOK_SECONDS", 0.02)
+    lock = _thread.allocate_lock()
+    lock.acquire()
+
+    def slowly() -> Iterator[int]:
+        yield from range(40)
+        for number in range(40, 60):
+            lock.acquire(timeout=0.07)
+            yield number
+
+    assert _signed(slowly).prefetch(2).to_list() == list(range(60))
 
 
 @pytest.mark.usefixtures("free_alarm")

@@ -3,6 +3,7 @@
 
 import importlib
 import io
+import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -333,3 +334,21 @@ def test_an_error_of_the_function_itself_is_skipped(error: type[Exception]) -> N
     assert di.data.Dataset.range(3).map(fails).ignore_errors().to_list() == [0, 2]
     assert di.data.Dataset.range(3).map(fails, on_error=di.data.SkipErrors(None)).to_list() == [0, 2]
     assert di.data.Dataset.from_tensor_slices(["1", "x"]).map(int).ignore_errors().to_list() == [1]
+
+
+@pytest.mark.parametrize("error", [AttributeError, IndexError, KeyError, TypeError])
+@pytest.mark.parametrize("module", ["mds", "litdata"])
+def test_a_defect_while_a_shard_is_unpacked_is_no_damage(
+    module: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.import_module(f"distinput.formats.{module}")
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise error("our defect")
+
+    monkeypatch.setattr(found, "inflated", broken)
+    monkeypatch.setattr(found, "read_range", lambda *_: b"packed", raising=False)
+    shard = types.SimpleNamespace(packed_size=6, size=9, compression="gz")
+    calls = {"mds": lambda: found._unpacked("a", shard), "litdata": lambda: found._inflated("a", b"packed", 9)}
+    with pytest.raises(error, match="our defect"):
+        calls[module]()
