@@ -109,7 +109,13 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
     if index:
         options["index_folder"] = None if index is True else str(index)
     found: Any = FORMATS.find(_INDEXED + name if index else name)
-    made = getattr(found, "of_options", found)(**options)  # what was registered may be a function
+    try:
+        made = getattr(found, "of_options", found)(**options)  # what was registered may be a function
+    except TypeError as error:
+        _, said, unknown = str(error).partition("got an unexpected keyword argument ")
+        if not said:
+            raise
+        raise TypeError(f"{name}: there is no option {unknown}") from None
     if not isinstance(made, Format):
         raise TypeError(f"{name!r} is registered as a format, but makes {made!r}, which is no Format")
     options_of_format: tuple[Field[Any], ...] = fields(made) if is_dataclass(made) else ()
