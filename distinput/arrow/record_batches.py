@@ -234,7 +234,7 @@ def _check_told(by_name: dict[str, Any], name: str) -> None:
     """Refuse a `Nullable` that says nothing: whose value is None, or whose mark is no truth value."""
     from pyarrow import types
 
-    kind = by_name.get("valid")
+    kind: Any = by_name.get("valid")
     while _is_list(kind):
         kind = kind.value_type
     if "value" not in by_name:

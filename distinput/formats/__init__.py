@@ -110,19 +110,19 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
         options["index_folder"] = None if index is True else str(index)
     found: Any = FORMATS.find(_INDEXED + name if index else name)
     try:
-        made = getattr(found, "of_options", found)(**options)  # what was registered may be a function
+        reader = getattr(found, "of_options", found)(**options)  # what was registered may be a function
     except TypeError as error:
         _, said, unknown = str(error).partition("got an unexpected keyword argument ")
         if not said:
             raise
         raise TypeError(f"{name}: there is no option {unknown}") from None
-    if not isinstance(made, Format):
-        raise TypeError(f"{name!r} is registered as a format, but makes {made!r}, which is no Format")
-    options_of_format: tuple[Field[Any], ...] = fields(made) if is_dataclass(made) else ()
+    if not isinstance(reader, Format):
+        raise TypeError(f"{name!r} is registered as a format, but makes {reader!r}, which is no Format")
+    options_of_format: tuple[Field[Any], ...] = fields(reader) if is_dataclass(reader) else ()
     for option in options_of_format:
-        if option.type is bool and not isinstance(value := getattr(made, option.name), bool | int | np.bool_ | None):
+        if option.type is bool and not isinstance(value := getattr(reader, option.name), bool | int | np.bool_ | None):
             raise TypeError(f"{name}: {option.name} must be True or False, got {value!r}")
-    return made
+    return reader
 
 
 def write_index(filenames: Any, format: str, *, folder: str | None = None, **options: Any) -> int:
