@@ -194,6 +194,8 @@ def _type_of(structure: Structure, leaves: Any, name: str, text: bool, paths: li
         key: _type_of(child, leaves, name if told else f"{name}.{key}", text, inside)
         for key, child in zip(names, children, strict=True)
     }
+    if told:
+        _check_told(by_name, name)
     if told and (made := _told_type(by_name["value"], by_name["valid"], name, inside)) is not None:
         kind, paths[len(paths) :] = made
         return kind
@@ -214,6 +216,23 @@ def _leaf_type(leaf: LeafSpec, name: str, text: bool) -> Any:
         # Arrow cannot tell how many lists without values there are, if their size is fixed.
         kind = pa.large_list(kind) if not size or axis < ragged else pa.list_(kind, size)
     return kind
+
+
+def _check_told(by_name: dict[str, Any], name: str) -> None:
+    """Refuse a `Nullable` that says nothing: whose value is None, or whose mark is no truth value."""
+    from pyarrow import types
+
+    kind: Any = by_name.get("valid")
+    while _is_list(kind):
+        kind = kind.value_type
+    if "value" not in by_name:
+        raise InvalidArgumentError(
+            f"to_arrow: column {name!r} is a Nullable whose value is None; give a value of the type of the others, such as 0"
+        )
+    if kind is None or not types.is_boolean(kind):
+        raise InvalidArgumentError(
+            f"to_arrow: column {name!r} is a Nullable whose mark is {kind}; `valid` must be truth values, such as bool(x)"
+        )
 
 
 def _told_type(value: Any, valid: Any, name: str, paths: list[str]) -> tuple[Any, list[str]] | None:

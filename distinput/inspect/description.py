@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from distinput.arrow.arrow import UnsupportedTypeError, schema_spec
+from distinput.errors import InvalidArgumentError
 from distinput.files.source import size_of, stamp_of
 from distinput.formats.parquet_file import Compact, ThriftError, footer_bytes, footer_of, part_of
 from distinput.formats.table_batches import schema_of_table
@@ -117,7 +118,12 @@ def describe(
     if kind == "example":
         columns, looked_at = _features(files, scan)
     elif kind in ("row", "value"):
-        columns = _columns(files)
+        try:
+            columns = _columns(files)
+        except InvalidArgumentError:
+            if any(map(size_of, files.paths)):
+                raise
+            columns = ()
     else:
         columns = (ColumnDescription("value", "string", ()),)
     made = files.format

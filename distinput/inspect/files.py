@@ -111,7 +111,7 @@ def open_files(
     try:
         made = format_named(found.format, **found.options)
     except TypeError as error:
-        raise InvalidArgumentError(f"{found.format}: {error}") from None
+        raise InvalidArgumentError(f"{found.format}: {str(error).removeprefix(f'{found.format}: ')}") from None
     return Files(paths, found, partitioned(made, paths, partitioning), manifest, storage, partitioning)
 
 

@@ -434,6 +434,8 @@ def _no_strings(items: list[Any]) -> Exception:
         cure = "None is no value: put another one in its place, such as float('nan') among floats or '' among text"
     elif isinstance(wrong, int | float | np.generic):
         cure = "numbers and text do not go into one array: give them as two components, or all as text"
+    elif isinstance(wrong, dict):
+        cure = "rows are a dict of lists here, {'name': [...]}, of which `as_rows` makes a list of dicts again"
     else:
         cure = "give numbers, text, or arrays of them"
     return TypeError(

@@ -85,6 +85,7 @@ def test_integers_beyond_int64_are_refused(value: int) -> None:
         ([np.int64(1), "a"], r"may hold only str or bytes, got (np.int64\()?1\)? \(int64\); numbers and text"),
         ([1, None], r"got 1 \(int\); None is no value: put another one in its place, such as float\('nan'\)"),
         (["a", None], r"got None \(NoneType\); None is no value: .* or '' among text"),
+        ([{"a": 1}, {"a": 2}], r"got {'a': 1} \(dict\); rows are a dict of lists here, {'name': \[...\]}, of which"),
         (np.array([object()]), r"may hold only str or bytes, got <object .* \(object\); give numbers, text"),
     ],
 )

@@ -74,3 +74,11 @@ def test_a_footer_that_says_something_else_of_its_writer(tmp_path: Path, told: b
     path.write_bytes(content[: -8 - len(footer)] + changed + len(changed).to_bytes(4, "little") + b"PAR1")
     found = describe(str(path))
     assert (found.records, found.details["written by"]) == (2, "")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.txt", "a.tfrecord"])
+def test_files_without_a_byte_are_described(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    found = describe(str(tmp_path / name))
+    assert (found.bytes, found.looked_at) == (0, 0)
+    assert not found.columns or [column.name for column in found.columns] == ["value"]

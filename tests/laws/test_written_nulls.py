@@ -192,3 +192,13 @@ def test_valid_says_where_text_has_nulls(kind: str, text: str, tmp_path: Path) -
         _ = di.data.FileDataset(str(tmp_path / "a"), kind, valid=["y"]).element_spec
     with pytest.raises(InvalidArgumentError, match="valid must be a list of columns, got 'x'"):
         di.data.FileDataset(str(tmp_path / "a"), kind, valid="x")
+
+
+@pytest.mark.parametrize(
+    "value, valid, says",
+    [(1, 1, "whose mark is int32; `valid` must be"), (None, False, "whose value is None"), ([1], [1], "mark is int32")],
+)
+def test_a_nullable_that_says_nothing_is_refused(value: Any, valid: Any, says: str) -> None:
+    ds = Dataset.range(2).map(lambda i: {"a": Nullable(value=value, valid=valid)})
+    with pytest.raises(InvalidArgumentError, match=f"column 'a' is a Nullable .*{says}"):
+        ds.to_arrow()
