@@ -4,6 +4,7 @@
 import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 
@@ -40,10 +41,8 @@ def imports(source: str, module: str, is_package: bool, known: Collection[str]) 
       known: names of all modules of the project, to tell `from package import module` from `from module import name`.
     """
 
-    def walk(node: ast.AST, function: str | None) -> Iterator[Import]:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            function = node.name
-        elif isinstance(node, ast.Import):
+    for node, function in _statements(source):
+        if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(alias.name, node.lineno, function)
         elif isinstance(node, ast.ImportFrom):
@@ -55,13 +54,28 @@ def imports(source: str, module: str, is_package: bool, known: Collection[str]) 
             for alias in node.names:
                 child = f"{origin}.{alias.name}"
                 yield Import(child if child in known else origin, node.lineno, function)
+        else:
+            argument = node.args[0]
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                yield Import(argument.value, node.lineno, function)
+
+
+@cache
+def _statements(source: str) -> list[tuple[ast.Import | ast.ImportFrom | ast.Call, str | None]]:
+    """What imports in a file, and the innermost function around it; several tests look at all files of the package."""
+    found: list[tuple[ast.Import | ast.ImportFrom | ast.Call, str | None]] = []
+
+    def walk(node: ast.AST, function: str | None) -> None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found.append((node, function))
         elif isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in ("import_module", "__import__", "library") and node.args:
-                argument = node.args[0]
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                    yield Import(argument.value, node.lineno, function)
-        for child_node in ast.iter_child_nodes(node):
-            yield from walk(child_node, function)
+                found.append((node, function))
+        for child in ast.iter_child_nodes(node):
+            walk(child, function)
 
-    yield from walk(ast.parse(source), None)
+    walk(ast.parse(source), None)
+    return found

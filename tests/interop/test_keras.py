@@ -47,7 +47,9 @@ REFUSED = {
     "scalars": "ValueError: interop.keras.Sequence: elements must be batches, and the element has no batch axis",
     "len": "TypeError: interop.keras.Sequence: the dataset is infinite",
 }
-pytestmark = pytest.mark.parametrize("backend", ["jax", pytest.param("torch", marks=pytest.mark.loads("torch"))])
+pytestmark = pytest.mark.parametrize(
+    "backend", [pytest.param(name, marks=pytest.mark.loads(name)) for name in ("jax", "torch")]
+)
 ROWS = 50
 
 

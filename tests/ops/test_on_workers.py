@@ -81,7 +81,7 @@ def test_elements_and_states_are_those_without_it(name: str, service: str) -> No
             assert plain(restoring.restore(state)) == elements[position:]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(10, 600), deadline=None)
 @given(pipelines(most_ops=4, last="on_workers"))
 def test_random_pipelines_restart_everywhere(pipeline: Pipeline) -> None:
     check_restart(pipeline.build(), most=60)
@@ -101,7 +101,7 @@ def check_states(alone: di.data.Dataset[Any], served: di.data.Dataset[Any], most
 
 
 @pytest.mark.timeout(cases(120, 1800))
-@settings(max_examples=cases(12, 500), deadline=None)
+@settings(max_examples=cases(7, 500), deadline=None)
 @given(pipelines(most_ops=4))
 def test_random_pipelines_go_on_with_and_without_it_at_every_place(pipeline: Pipeline) -> None:
     step = ("on_workers", {"most": None})
