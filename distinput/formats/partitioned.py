@@ -413,7 +413,8 @@ class Partitioned(Format):
             if layout is None or layout[0] is not block.structure:
                 layout = (block.structure, *self._layout(block.structure))
             for name, place in layout[3].items():
-                told = set(np.unique(block.columnar().columns[place].whole()).tolist())
+                column: Any = block.columnar().columns[place]  # of numbers or text, as `check_spec` has seen to
+                told = set(np.unique(column.whole()).tolist())
                 self._check_told(path, name, texts[name], told)
             columns = [*block.columnar().columns, *[_column(value, block.size) for value in chosen]]
             return ColumnBlock(layout[1], [columns[place] for place in layout[2]], block.size)

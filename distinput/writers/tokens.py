@@ -56,7 +56,8 @@ class MegatronWriter(Writer):
             )
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
-        return _File(sink, np.dtype(self.dtype or spec.leaves[0].dtype.name), first)
+        leaf: Any = spec.leaves[0]
+        return _File(sink, np.dtype(self.dtype or leaf.dtype.name), first)
 
 
 class _File(ShardFile):
@@ -65,7 +66,7 @@ class _File(ShardFile):
         self._sizes: list[Ints] = [np.zeros(0, np.int64)]
 
     def write(self, block: Block) -> None:
-        (column,) = block.materialize().columns
+        column: Any = block.materialize().columns[0]  # of rows [length], as `check` has seen to
         sizes = np.zeros(block.size, np.int64) + column.lengths()
         try:
             tokens = as_tokens("", column.unstack().whole(), self._dtype)

@@ -445,7 +445,7 @@ class CountedView(IterableView):
         """Composer would ask here, with arguments of its own, and skips steps itself if it cannot; the loader knows."""
         raise AttributeError("state_dict and load_state_dict are those of the Loader")
 
-    state_dict = load_state_dict = property(_of_the_loader)  # type: ignore[assignment]
+    state_dict = load_state_dict = property(_of_the_loader)
 
     def __len__(self) -> int:
         """The number of records.
