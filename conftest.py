@@ -24,7 +24,8 @@ _OPTIONAL = [
     "PIL", "accelerate", "aiohttp", "array_record", "av", "cloudpickle", "cryptography", "dask", "datasets", "deltalake",
     "distributed", "duckdb", "flask_cors", "flax", "google_crc32c", "grain", "jax", "keras", "lance", "lightning", "litdata",
     "loky", "megatron", "ml_dtypes", "moto", "mpi4py", "obstore", "opentelemetry", "orbax", "pandas", "polars", "pyiceberg",
-    "ray", "rich", "simplejpeg", "tensorflow", "torch", "torchdata", "tqdm", "transformers", "webdataset", "z3", "zensical",
+    "ray", "rich", "simplejpeg", "tensorflow", "torch", "torchdata", "torchtitan", "tqdm", "transformers", "webdataset", "z3",
+    "zensical",
 ]
 # fmt: on
 _MISSING = frozenset(name for name in _OPTIONAL if importlib.util.find_spec(name) is None)

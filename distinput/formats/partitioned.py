@@ -2,7 +2,8 @@
 """Columns that are in the names of folders, as Hive and Spark write them: `year=2024/month=1/part.parquet`.
 
 Every folder `name=value` above a file gives its rows a column. The values of a column are int64 if all of them are whole
-numbers, else text. A file all of whose rows a filter leaves out is not opened.
+numbers, else text. A file all of whose rows a filter leaves out is not opened. A file may have such a column itself, if all
+its rows say what the folder says, and it is Parquet or Arrow.
 """
 
 import re
@@ -25,6 +26,8 @@ from distinput.values.spec import Spec, TensorSpec
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a folder for rows that have none."""
 
+_TYPED = ("arrow", "parquet")
+"""Formats whose files say which columns they have, and of which types: these may have one that a folder names too."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _TEXT, _INT64 = np.dtype(object), np.dtype(np.int64)
 
@@ -227,7 +230,7 @@ class Partitioned(Format):
             raise UnimplementedError(
                 f"{self.name}: records that are no dicts have no place for the columns of folders; pass partitioning=None"
             )
-        self._check_conflict(path or self.name, nest)
+        self._check_shared(path or self.name, nest)
         nest = {**nest, **{name: TensorSpec((), dtype) for name, dtype in self.selected}}
         return Spec.of(nest if self.columns is None else {name: nest[name] for name in self.columns})
 
@@ -236,7 +239,13 @@ class Partitioned(Format):
         if not self.wants(path):
             return
         names = [name for name, _ in self.kinds]
-        nest = {name: leaf for name, leaf in spec.nest.items() if name not in names}
+        own: Any = self.inner.spec(path).nest if self.name in _TYPED else {}
+        self._check_shared(path, own)
+        nest = {
+            name: own[name] if name in names else leaf
+            for name, leaf in spec.nest.items()
+            if name not in names or name in own
+        }
         self.inner.check_spec(path, Spec.of(nest))
 
     def held(self, paths: Iterable[str]) -> "Partitioned":
@@ -317,9 +326,9 @@ class Partitioned(Format):
         """A schema of the other format with the columns of folders; a null is one here."""
         import pyarrow as pa
 
-        self._check_conflict(path, schema.names)
         for name, kind in self.selected:
-            schema = schema.append(pa.field(name, pa.binary() if kind == _TEXT else pa.from_numpy_dtype(kind)))
+            field = pa.field(name, pa.binary() if kind == _TEXT else pa.from_numpy_dtype(kind))
+            schema = schema.set(schema.get_field_index(name), field) if name in schema.names else schema.append(field)
         return schema if self.columns is None else pa.schema([schema.field(name) for name in self.columns])
 
     def with_folders(self, path: str) -> Callable[[Any], Any]:
@@ -332,27 +341,56 @@ class Partitioned(Format):
         values = {name: None if plain[name] is None else value for name, value in there.values(path).items()}
 
         def add(batch: Any) -> Any:
-            self._check_conflict(path, batch.schema.names)
             for name, kind in self.selected:
                 stored = pa.binary() if kind == _TEXT else pa.from_numpy_dtype(kind)
                 value = values[name]
                 value = value if value is None or isinstance(value, bytes) else value.item()
-                batch = batch.append_column(name, pa.repeat(pa.scalar(value, stored), batch.num_rows))
+                column = pa.repeat(pa.scalar(value, stored), batch.num_rows)
+                if name in batch.schema.names:
+                    place = batch.schema.get_field_index(name)
+                    self._check_told(path, name, plain[name], batch.column(place).to_pylist())
+                    batch = batch.set_column(place, name, column)
+                else:
+                    batch = batch.append_column(name, column)
             return batch if self.columns is None else batch.select(list(self.columns))
 
         return add
 
-    def _check_conflict(self, path: str, names: Iterable[str]) -> None:
-        """Refuse a file with a column that its folder names too.
+    def _check_shared(self, path: str, nest: Mapping[str, Any]) -> None:
+        """Refuse a file with a column that its folder names too, unless both can be compared.
 
         Raises:
           InvalidArgumentError: there is one.
         """
         for name, _ in self.kinds:
-            if name in names:
+            leaf = nest.get(name)
+            plain = isinstance(leaf, TensorSpec) and leaf.shape == () and leaf.dtype.kind in "iufO"
+            if leaf is not None and not (plain and self.name in _TYPED):
                 raise InvalidArgumentError(
                     f"{path}: has a column {name!r}, and is in a folder '{name}=...'; leave out what folders say with "
                     "partitioning=None"
+                )
+
+    @staticmethod
+    def _check_told(path: str, name: str, text: str | None, told: Iterable[Any]) -> None:
+        """Refuse a file whose own column is not what its folder says.
+
+        Args:
+          path: of the file.
+          name: of the column.
+          text: that of the folder; None: null.
+          told: what rows of the file say, numbers and text.
+
+        Raises:
+          InvalidArgumentError: a row says something else.
+        """
+        number = int(text) if text is not None and _INTEGER.fullmatch(text) else None
+        for each in told:
+            plain = each.decode(errors="replace") if isinstance(each, bytes) else each
+            if plain not in (text, number) or isinstance(plain, bool) or (plain is None and text is not None):
+                raise InvalidArgumentError(
+                    f"{path}: is in a folder '{name}={text}', and its own column {name!r} holds {plain!r}; leave out what "
+                    "folders say with partitioning=None"
                 )
 
     def _with(self, path: str, blocks: PlacedBlocks) -> PlacedBlocks:
@@ -363,25 +401,31 @@ class Partitioned(Format):
         """Adds the columns of folders to blocks of a file."""
         values = self.values(path)
         chosen = [values[name] for name, _ in self.selected]
-        layout: tuple[Structure, Structure, list[int]] | None = None
+        layout: tuple[Structure, Structure, list[int], dict[str, int]] | None = None
+        texts = _folders(path)
 
         def add(block: Block) -> Block:
             nonlocal layout
             if layout is None or layout[0] is not block.structure:
                 layout = (block.structure, *self._layout(block.structure))
+            for name, place in layout[3].items():
+                column: Any = block.columnar().columns[place]  # of numbers or text, as `check_spec` has seen to
+                told = set(np.unique(column.whole()).tolist())
+                self._check_told(path, name, texts[name], told)
             columns = [*block.columnar().columns, *[_column(value, block.size) for value in chosen]]
             return ColumnBlock(layout[1], [columns[place] for place in layout[2]], block.size)
 
         return add
 
-    def _layout(self, inner: Structure) -> tuple[Structure, list[int]]:
-        """The structure of records with the columns of folders, and where each leaf is among those of both."""
+    def _layout(self, inner: Structure) -> tuple[Structure, list[int], dict[str, int]]:
+        """The structure of records with the columns of folders, where each leaf is among those of both, and what both have."""
         nest = inner.build(list(range(inner.num_leaves)))
+        both = {name: nest[name] for name, _ in self.kinds if name in nest}
         nest = {**nest, **{name: inner.num_leaves + place for place, (name, _) in enumerate(self.selected)}}
         if self.columns is not None:
             nest = {name: nest[name] for name in self.columns}
         structure = structure_of(nest)
-        return structure, structure.flatten(nest)
+        return structure, structure.flatten(nest), both
 
 
 def _value(path: str, name: str, text: str, dtype: np.dtype[Any], fill: Mapping[str, Any]) -> Any:

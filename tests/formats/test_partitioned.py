@@ -133,7 +133,7 @@ def test_null_and_stated_types(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_names_the_file(tmp_path: Path) -> None:
     write(tmp_path / "a" / "x=1" / "f.parquet", "parquet", {"x": np.arange(1)})
-    with pytest.raises(InvalidArgumentError, match=r"f\.parquet: has a column 'x', and is in a folder 'x=\.\.\.'"):
+    with pytest.raises(InvalidArgumentError, match=r"f\.parquet: is in a folder 'x=1', and its own column 'x' holds 0"):
         ParquetDataset(str(tmp_path / "a")).to_list()
     assert ParquetDataset(str(tmp_path / "a"), partitioning=None).to_list() == [{"x": 0}]
     for name in ("y=1/f", "y=1/z=2/g", "h"):
@@ -142,6 +142,36 @@ def test_what_does_not_fit_names_the_file(tmp_path: Path) -> None:
         InvalidArgumentError, match=r"y=1/f\.parquet: is in folders that name the columns 'y', and .*h\.parq"
     ):
         ParquetDataset(str(tmp_path / "b"))
+
+
+def test_a_column_of_the_file_that_says_what_the_folder_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(tmp_path / "a")
+    columns = {"x": np.array([7, 7], np.int32), "text": np.array([b"Oslo", b"Oslo"], object), "y": np.arange(2)}
+    write(tmp_path / "a" / "x=7" / "text=Oslo" / "f.parquet", "parquet", columns)
+    write(tmp_path / "a" / "x=008" / "text=Bonn" / "g.parquet", "parquet", {"x": np.array([8]), "y": np.arange(1)})
+    for made in (ParquetDataset(f"{root}/x=7"), ParquetDataset(f"{root}/x=7").batch(2).unbatch()):
+        assert made.to_list() == [{"x": 7, "text": b"Oslo", "y": y} for y in range(2)]
+    assert ParquetDataset(root, columns=["y", "x"]).to_list() == [{"y": 0, "x": 8}, {"y": 0, "x": 7}, {"y": 1, "x": 7}]
+    assert main(["head", "--json", "-n", "1", f"{root}/x=7"]) == 0
+    assert '"value": {"x": 7, "text": "Oslo", "y": 0}' in capsys.readouterr().out
+    assert main(["stats", f"{root}/x=7"]) == 0
+    for own in ([7, 9], [[7], [7]], [7.5, 7.0], [True, True]):
+        write(tmp_path / "b" / "x=7" / "f.parquet", "parquet", {"x": np.array(own)})
+        for act in (
+            lambda: ParquetDataset(str(tmp_path / "b")).to_list(),
+            lambda: di.inspect.head(str(tmp_path / "b")),
+        ):
+            with pytest.raises(InvalidArgumentError, match=r"its own column 'x' holds|has a column 'x', and is"):
+                list(act())
+
+
+def test_a_column_of_a_csv_file_and_of_its_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x=7").mkdir()
+    (tmp_path / "x=7" / "a.csv").write_text("x,y\n7,1\n")
+    with pytest.raises(InvalidArgumentError, match=r"csv: has a column 'x', and is in a folder 'x=\.\.\.'"):
+        list(di.data.FileDataset(str(tmp_path)))
 
 
 def test_records_that_are_no_columns_have_none(tmp_path: Path) -> None:

@@ -442,6 +442,8 @@ def test_features_that_change_what_files_mean(tmp_path: Path) -> None:
         UnimplementedError, match=r"of its files have deletion vectors, which are not read; rewrite these"
     ):
         from_delta(at)
+    as_the_message_says = di.data.Dataset.from_arrow(lambda: deltalake.DeltaTable(at, 0).scan())
+    assert as_the_message_says.to_list() == [{"x": 2}]
 
     def says_nothing_of_it(action: dict[str, Any]) -> None:
         if "protocol" in action:

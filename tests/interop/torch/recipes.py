@@ -40,6 +40,7 @@ NEEDS = {
     "Lightning": "lightning",
     "Lightning on several ranks": "lightning",
     "Megatron-Core": "megatron",
+    "TRL": "trl",
     "Trainer of Hugging Face": "transformers",
     "Trainer on several ranks": "transformers",
 }
@@ -302,15 +303,17 @@ def of_a_view_made_before() -> list[Any]:
     return [rows(loader), rows(loader)]
 
 
-def rank_programs(folder: Path, rank: int) -> None:
-    """What each rank runs."""
+def rank_programs(folder: Path, rank: int, ports: list[int]) -> None:
+    """What each rank runs; each program has a port, so that no rank meets another one that is still in the program before."""
     write(folder, f"forked-{rank}", of_a_view_made_before)
     place = dict(os.environ)
     for name in OF_RANKS:
         if name in recipes():
+            os.environ["MASTER_PORT"] = str(ports.pop())
             write(folder, f"{name}-{rank}", lambda name=name: printed_by(recipes()[name]))
             os.environ |= place  # Lightning takes the variables of ranks away
     if importlib.util.find_spec("accelerate"):
+        os.environ["MASTER_PORT"] = str(ports.pop())
         write(folder, f"accelerate-{rank}", ranks_of_accelerate)
 
 
@@ -328,9 +331,11 @@ def main(folder: Path) -> None:
     os.chdir(folder)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with contextlib.ExitStack() as held:
+        free = [held.enter_context(socket.socket()) for _ in (*OF_RANKS, "accelerate")]
+        for each in free:
+            each.bind(("127.0.0.1", 0))
+        ports = [each.getsockname()[1] for each in free]
     BEFORE.append(IterableView(shuffled()))
     for name in LOADED_ONCE:
         if importlib.util.find_spec(name):
@@ -341,8 +346,8 @@ def main(folder: Path) -> None:
         if not child:
             place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": RANKS, "LOCAL_WORLD_SIZE": RANKS}
             os.environ.update({name: str(value) for name, value in place.items()})
-            os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-            rank_programs(folder, rank)
+            os.environ["MASTER_ADDR"] = "127.0.0.1"
+            rank_programs(folder, rank, ports)
             os._exit(0)
         children.append(child)
     write(folder, "loader_workers", loader_workers)
