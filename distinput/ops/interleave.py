@@ -5,6 +5,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from heapq import heappush, heapreplace
 from threading import Event
 from typing import Any, ClassVar, NamedTuple
 
@@ -515,44 +516,51 @@ class _Cycle:
             self.queue.skip(1)
         files += following
         starts = np.cumsum([0, *[file.rows.size for file in files]]).tolist()
-        order = self._turns(opened, following, {id(file): start for file, start in zip(files, starts, strict=False)})
+        firsts = {id(file): start + file.taken for file, start in zip(files, starts, strict=False)}
+        order = self._turns(opened, following, firsts)
         self.slots = [None if file is None else self._kept(like, file) for file in opened]
         self.moved.update(range(len(self.slots)))
-        yield concat_blocks([file.rows for file in files]).take(np.concatenate(order)), {}
+        yield concat_blocks([file.rows for file in files]).take(order), {}
 
-    def _turns(self, opened: "list[_Whole | None]", following: "list[_Whole]", starts: dict[int, int]) -> list[Ints]:
+    def _turns(self, opened: "list[_Whole | None]", following: "list[_Whole]", firsts: dict[int, int]) -> Ints:
         """The numbers of the rows in the order of their turns, until a file would be opened that is not there.
 
         Args:
           opened: the files that are open, which change.
-          following: those that are opened next.
-          starts: the number of the first row of each, by its id.
+          following: those that are opened next, at least as many as may be open.
+          firsts: the number of the first row of each that was not taken, by its id.
         """
-        order, length = [np.empty(0, np.int64)], self.block_length
-        while True:
-            if self.turn == len(opened):
-                opened.append(None)
-            file = opened[self.turn]
-            if file is None:
-                if not following:
-                    return order
-                file = opened[self.turn] = following.pop(0)
-            rounds = min([each.left if each else 0 for each in opened]) // length if len(opened) == self.cycle else 0
-            if rounds:
-                turns = [each for each in opened[self.turn :] + opened[: self.turn] if each is not None]
-                firsts = np.array([starts[id(each)] + each.taken for each in turns])
-                each_round = np.add.outer(firsts, np.arange(length)).reshape(-1)  # [slot, place in the turn]
-                order.append(np.add.outer(np.arange(0, rounds * length, length), each_round).reshape(-1))
-                for each in turns:
-                    each.taken += rounds * length
-                continue
-            size = min(length, file.left)
-            if size:
-                order.append(np.arange(size) + starts[id(file)] + file.taken)
-                file.taken += size
-            if size < length:
-                opened[self.turn] = None
-            self._pass_on()
+        cycle, length = self.cycle, self.block_length
+        # turns are counted from the first one of slot 0 on; a file has one more than it fills, in which it is found to end
+        free: list[int] = []  # a heap: the turns in which a slot has no file
+        read: list[tuple[int, _Whole]] = []  # the turn with which each file begins
+        opened += [None] * (cycle - len(opened))
+        for slot, file in enumerate(opened):
+            turn = slot + cycle * (slot < self.turn)
+            if file is not None:
+                read.append((turn, file))
+                turn += cycle * (file.left // length + 1)
+            heappush(free, turn)
+        for file in following:
+            turn = free[0]
+            opened[turn % cycle] = file
+            read.append((turn, file))
+            heapreplace(free, turn + cycle * (file.left // length + 1))
+        stop = free[0]
+        left = [file.left for _, file in read]
+        within = np.arange(sum(left)) - np.repeat(np.cumsum([0, *left[:-1]]), left)
+        turns = np.repeat([turn for turn, _ in read], left) + within // length * cycle
+        rows = np.repeat([firsts[id(file)] for _, file in read], left) + within
+        order = np.argsort(turns, kind="stable")
+        order = order[: np.searchsorted(turns[order], stop)]
+        for turn, file in read:
+            file.taken += min(file.left, -(-max(0, stop - turn) // cycle) * length)
+        for turn in free:
+            if turn - cycle < stop:
+                opened[turn % cycle] = None
+        self.turn = stop % cycle
+        taken: Ints = rows[order]
+        return taken
 
     def _kept(self, like: Reader, file: "_Whole") -> _Slot:
         """A file that stays open."""
