@@ -400,7 +400,7 @@ class Partitioned(Format):
     def _adding(self, path: str) -> Callable[[Block], Block]:
         """Adds the columns of folders to blocks of a file."""
         values = self.values(path)
-        chosen = [values[name] for name, _ in self.selected]
+        constants = [values[name] for name, _ in self.selected]
         layout: tuple[Structure, Structure, list[int], dict[str, int]] | None = None
         texts = _folders(path)
 
@@ -412,7 +412,7 @@ class Partitioned(Format):
                 column: Any = block.columnar().columns[place]  # of numbers or text, as `check_spec` has seen to
                 told = set(np.unique(column.whole()).tolist())
                 self._check_told(path, name, texts[name], told)
-            columns = [*block.columnar().columns, *[_column(value, block.size) for value in chosen]]
+            columns = [*block.columnar().columns, *[_column(value, block.size) for value in constants]]
             return ColumnBlock(layout[1], [columns[place] for place in layout[2]], block.size)
 
         return add
