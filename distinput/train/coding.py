@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import deepcopy
-from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
@@ -45,7 +44,9 @@ def numpy_of_tensor(value: Any) -> tuple[Array, str]:
 
 def tensor_of(array: Array, name: str) -> Any:
     """A tensor of a dtype with these values."""
-    torch = import_module("torch")  # who looks into a checkpoint need not have imported it
+    torch = sys.modules.get("torch")
+    if torch is None:
+        raise TypeError(f"the checkpoint has a tensor of PyTorch, of dtype {name}; import torch first")
     made = torch.from_numpy(np.array(array, order="C"))
     dtype = getattr(torch, name)
     return made if made.dtype == dtype else made.view(dtype)
