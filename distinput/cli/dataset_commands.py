@@ -224,6 +224,8 @@ def bench_command(given: argparse.Namespace) -> int:
             with Progress(most, "elements", exact=exact) as progress:
                 told = bench(dataset, longest, given.elements, given.warm_up, watch=progress.reach)
         tried = list(trials(dataset, told, min(longest or 5.0, 5.0))) if given.tries else []
+        if tried:
+            told = told.with_trials()
         _write(dataset, given, longest)
     if given.json:
         print_json({**told.to_dict(), "trials": [one.to_dict() for one in tried]})

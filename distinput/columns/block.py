@@ -2,13 +2,16 @@
 """Blocks: many consecutive elements, one column for each leaf; failures in the place of elements; and sizes of blocks."""
 
 import errno
+import os
 import re
 import sys
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import CO_GENERATOR
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Protocol, final
 
 from distinput.columns.column import Column, Ints, LazyColumn, StackError
@@ -438,6 +441,30 @@ def fault_of(error: BaseException) -> str:
     fault = "reader" if last.startswith(_READERS) else "call" if called else ""
     error._distinput_fault = fault  # type: ignore[attr-defined]
     return fault
+
+
+_OURS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, os.path.dirname(os.__file__) + os.sep)
+"""Where the code of this library is, and that of Python."""
+
+
+def users_frames(error: BaseException) -> TracebackType | None:
+    """The traceback of an error from the first function of the user on; None if the library itself raised it."""
+    trace = error.__traceback__
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        if not path.startswith((*_OURS, "<frozen", "<distinput")) and "site-packages" not in path:
+            return trace
+        trace = trace.tb_next
+    return None
+
+
+def trace_text(error: BaseException) -> str:
+    """The traceback of an error as text, for another process; without the frames of the library above the user's function.
+
+    An error that the library itself raised keeps all of its frames.
+    """
+    shown = traceback.TracebackException(type(error), error, users_frames(error) or error.__traceback__)
+    return "".join(shown.format()).rstrip()
 
 
 def note_open_files(error: BaseException) -> None:

@@ -11,7 +11,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, Self, TypeVar
 
 from distinput.arrow.adopt import adopt
-from distinput.columns.block import Block, ColumnBlock, Failure
+from distinput.columns.block import Block, ColumnBlock, Failure, users_frames
 from distinput.columns.state import State
 from distinput.errors import (
     AbortedError,
@@ -349,10 +349,6 @@ HandMark = tuple[Hand, int, BaseException | None]
 """A position: what was in hand, how many elements were left of it, and the error with which the stream had ended."""
 
 
-_OURS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, os.path.dirname(os.__file__) + os.sep)
-"""Where the code of this library lies, and that of Python."""
-
-
 def _begin_with_the_user(error: BaseException) -> None:
     """In a notebook, have the traceback of an error begin with the function of the user's that raised it.
 
@@ -361,13 +357,7 @@ def _begin_with_the_user(error: BaseException) -> None:
     shell = sys.modules.get("IPython")
     if shell is None or shell.get_ipython() is None:
         return
-    frames = error.__traceback__
-    while frames is not None:
-        path = frames.tb_frame.f_code.co_filename
-        if not path.startswith(_OURS) and "site-packages" not in path:
-            error.__traceback__ = frames
-            return
-        frames = frames.tb_next
+    error.__traceback__ = users_frames(error) or error.__traceback__
 
 
 class DatasetIterator(Closing, Generic[T_co]):

@@ -28,7 +28,7 @@ _IDLE = 0.1
 _WORTH_IT = 1.1
 """Times as fast, from which on a change is advised."""
 
-_UNTRIED = "What that brings was not measured; distinput bench --try tries it."
+UNTRIED = "What that brings was not measured; distinput bench --try measures it."
 _UNKNOWN = "What that brings was not measured."
 
 
@@ -211,7 +211,7 @@ def _of_loop(step: Node, pace: _Pace, last: OpCounters) -> tuple[str, str]:
     rows, count = step.rows_per_batch, last.rows
     if count and pace.load / count < _QUICK and (rows is None or rows <= SMALL_BATCH):
         each = f"it takes {seconds_text(pace.load / count)} for each of {count:,} elements"
-        return f"{each}: larger batches hand out many rows at once", _UNTRIED
+        return f"{each}: larger batches hand out many rows at once", UNTRIED
     most = pace.wall / pace.load if pace.load else 1.0
     here = pace.wall - pace.slack - pace.load  # seconds of the dataset on the thread of the loop
     times = pace.times(pace.wall - here, last.seconds)
@@ -238,15 +238,15 @@ def _cure(
         in_threads = counter.workers > 1 and not step.maps[0].processes and step.maps[0].executor is None
         if in_threads and cores is not None and load / 2 <= cores.seconds < 1.3 * pace.wall:
             turns = f"its {counter.workers} threads take turns in Python, one at a time"
-            return f"{turns}: processes=True has them compute at once", _UNTRIED
+            return f"{turns}: processes=True has them compute at once", UNTRIED
         if in_threads and pace.waits and cores is not None and cores.seconds > _IDLE * load:
             cure = f"its {counter.workers} threads wait for something, or for their turn in Python"
-            return f"{cure}: more of them would help, or processes=True", _UNTRIED
+            return f"{cure}: more of them would help, or processes=True", UNTRIED
         if counter.workers and pace.waits:
             more = 2 * counter.workers
             return f"{more} workers would help, since they wait more than they compute", pace.at_once(0, 2)
         if counter.workers:
-            return f"more than {counter.workers} workers would help, if there are cores for them", _UNTRIED
+            return f"more than {counter.workers} workers would help, if there are cores for them", UNTRIED
         if pace.waits:
             calls = min(MANY_CALLS, max(2, counter.rows))
             cure = f"it waits more than it computes: num_parallel_calls={calls} lets so many calls wait at once"
@@ -255,10 +255,10 @@ def _cure(
             each = f"a call takes {seconds_text(load / counter.rows)}, which no thread makes up for"
             return (
                 f"{each}: a function of whole batches, in a map after batch(n), is called once for n elements",
-                _UNTRIED,
+                UNTRIED,
             )
         spread = "num_parallel_calls= spreads it over threads, with processes=True over processes"
-        return f"{spread} if it computes in Python", _UNTRIED
+        return f"{spread} if it computes in Python", UNTRIED
     if step is not None and step.op == "on_workers" and counter.workers:
         share = counter.worked / counter.workers / load
         if share < 1 / 2:
@@ -292,13 +292,13 @@ def _of_files(step: Reader, files: int, records: int, pace: _Pace) -> tuple[str,
             return cure, pace.at_once(files, most)
         return (
             "it waits for the storage: a copy nearby (cache_remote, cache) or several files are read faster",
-            _UNTRIED,
+            UNTRIED,
         )
     if getattr(step.format, "compression", None):
         more = f"num_parallel_reads={MANY_READS} undoes several files at a time, and " if files > 1 else ""
         cure = f"its files are compressed as a whole: {more}Parquet, or files without compression, are read faster"
-        return cure, _UNTRIED
+        return cure, UNTRIED
     if files >= _MANY_FILES and records < _FEW_RECORDS * files:
         each = f"{files:,} files have {number_text(records / files)} records each"
-        return f"{each}: fewer and larger files (Dataset.write) are opened less often", _UNTRIED
+        return f"{each}: fewer and larger files (Dataset.write) are opened less often", UNTRIED
     return None

@@ -50,7 +50,7 @@ def calling(function: Callable[..., Any]) -> Callable[[Any], Any]:
     return call
 
 
-_FILE = "<neighbouring maps>"
+_FILE = "<distinput: neighbouring maps>"
 
 Kinds = tuple[Spec | None, ...]
 """The spec of what each function of a chain but the last returns; None while it is unknown."""

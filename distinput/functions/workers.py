@@ -2,7 +2,6 @@
 """Calls of a chain of functions on threads, in worker processes and by executors, with results in the order of elements."""
 
 import pickle
-import traceback
 import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -22,6 +21,7 @@ from distinput.columns.block import (
     fault_of,
     of_all,
     rows_within,
+    trace_text,
 )
 from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Datasets, Ragged
@@ -550,7 +550,7 @@ class WorkerTask:
         for place, made in enumerate(done.parts):
             if isinstance(made, FailedCall):
                 fault_of(made.error)  # which its traceback tells
-                made.trace = "".join(traceback.format_exception(made.error)).rstrip()
+                made.trace = trace_text(made.error)
                 made.error = sendable(made.error)
             else:
                 done.parts[place] = packed(made)

@@ -6,7 +6,6 @@ import os
 import pickle
 import platform
 import sys
-import traceback
 from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
@@ -16,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from distinput.cluster.input_service import InputService
-from distinput.columns.block import MOST_BYTES, Block
+from distinput.columns.block import MOST_BYTES, Block, trace_text
 from distinput.columns.state import Digest
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
@@ -440,8 +439,8 @@ def _answered(steps: bytes, message: _Message) -> _Answer:
         content = _as_packed(result)
     except UnseenError:
         return _Answer(worker, unseen=True)
-    except Exception:  # noqa: BLE001 - told to the consumer
-        return _Answer(worker, trace=traceback.format_exc().rstrip())
+    except Exception as error:  # noqa: BLE001 - told to the consumer
+        return _Answer(worker, trace=trace_text(error))
     idle.put(task)
     return _Answer(worker, content, near=near, lent=rooms or None)
 

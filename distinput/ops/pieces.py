@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A piece: some elements of the base of a chain, and what the steps of the chain make of them, here or at a worker."""
 
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,7 +9,16 @@ from typing import Any, ClassVar, NamedTuple, Never, final
 
 import numpy as np
 
-from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, Trouble, fault_of, trouble_of
+from distinput.columns.block import (
+    MOST_ROWS,
+    Block,
+    ColumnBlock,
+    Failure,
+    Trouble,
+    fault_of,
+    trace_text,
+    trouble_of,
+)
 from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
@@ -348,7 +356,7 @@ class PieceTask:
             return Told(error, trouble, index)
         fault_of(error)  # which its traceback tells
         notes = vars(error).pop("__notes__", [])
-        trace = "".join(traceback.format_exception(error)).rstrip()
+        trace = trace_text(error)
         vars(error).pop("_distinput_trouble", None)
         for note in notes:  # which are no part of the trace, or they would be told twice
             error.add_note(note)

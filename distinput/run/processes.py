@@ -16,13 +16,13 @@ import pickle
 import signal
 import socket
 import sys
-import traceback
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from distinput.columns.block import trace_text
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.run.segments import Closed, SegmentConnection, dumps
 from distinput.run.threads import Ending
@@ -80,8 +80,8 @@ def _serve(channel: SegmentConnection, function: Any) -> None:
         answer: tuple[Any, str | None] = (function(channel.receive()), None)
     except Closed:
         raise
-    except Exception:  # noqa: BLE001 - told to the parent
-        answer = (None, traceback.format_exc())
+    except Exception as error:  # noqa: BLE001 - told to the parent
+        answer = (None, trace_text(error))
     try:
         channel.send(answer)
     except Closed:

@@ -90,7 +90,9 @@ def test_changes_are_tried(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     in_threads = "map(num_parallel_calls=AUTOTUNE)"
     monkeypatch.setattr("distinput.reports.bench.CHANGES", {in_threads: CHANGES[in_threads]})
     assert main(["bench", "train_to_measure:ds", "--try"]) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
+    out = capsys.readouterr().out
+    assert "--try" not in out, "who has tried it is not sent to try it"
+    last = out.splitlines()[-1]
     assert last.startswith(f"  {in_threads}: ")
     assert last.endswith("times as fast")
 

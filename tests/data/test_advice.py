@@ -115,7 +115,7 @@ def bench_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
 def tried(dataset: di.data.Dataset, change: str, followed: di.data.Dataset) -> None:
     """That a trial brings what following it does."""
     before = bench(dataset, None, warm_up=0)
-    assert "not measured; distinput bench --try tries it" in before.bottleneck
+    assert "not measured; distinput bench --try measures it" in before.bottleneck
     (told,) = [one for one in trials(dataset, before) if one.change.startswith(change)]
     after = bench(followed, None, warm_up=0)
     assert told.times is not None, told.error

@@ -74,6 +74,8 @@ def test_an_error_in_a_process_says_everything(maps: int) -> None:
     trace, element, where = error.__notes__
     assert trace.startswith("in worker process ")
     assert 'raise KeyError("seven")' in trace
+    frames = [line for line in trace.splitlines() if line.startswith("  File ")]
+    assert len(frames) == 1, "frames of the library stand nowhere above the function"
     assert element == "on element np.int64(7)"
     assert where.startswith("in map(map_func=fails_at_seven, ")
     assert "test_worker_processes.py:" in where

@@ -9,11 +9,11 @@ import selectors
 import socket
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from distinput.columns.block import trace_text
 from distinput.distribute.door import Door, Visitor
 from distinput.distribute.engines.background import is_loopback
 from distinput.distribute.seats.links import (
@@ -493,8 +493,7 @@ def _with_traceback(error: BaseException, seat: str) -> Exception:
     if not isinstance(error, Exception):  # it was to end the thread or the program there, and must not end the caller's
         return UnknownError(f"{seat}: the function raised {type(error).__name__}: {error}")
     if not isinstance(error, SeatLost):
-        text = "".join(traceback.format_exception(error)).rstrip()
-        error.add_note(f"raised at {seat}:\n{text}")
+        error.add_note(f"raised at {seat}:\n{trace_text(error)}")
     return error
 
 
