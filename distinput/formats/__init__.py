@@ -113,7 +113,7 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
     found: Any = FORMATS.find(_INDEXED + name if index else name)
     make = getattr(found, "of_options", found)  # what was registered may be a function
     try:
-        made = make(**options)
+        format = make(**options)
     except TypeError:
         of_class = signature(found).parameters
         options_of = {
@@ -124,13 +124,13 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
         if unknown is None or any(each.kind is each.VAR_KEYWORD for each in options_of.values()):
             raise
         raise TypeError(f"{name}: unexpected option {unknown!r}, {meant(unknown, options_of, 'it has')}") from None
-    if not isinstance(made, Format):
-        raise TypeError(f"{name!r} is registered as a format, but makes {made!r}, which is no Format")
-    options_of_format: tuple[Field[Any], ...] = fields(made) if is_dataclass(made) else ()
+    if not isinstance(format, Format):
+        raise TypeError(f"{name!r} is registered as a format, but makes {format!r}, which is no Format")
+    options_of_format: tuple[Field[Any], ...] = fields(format) if is_dataclass(format) else ()
     for option in options_of_format:
-        if option.type is bool and not isinstance(value := getattr(made, option.name), bool | int | np.bool_ | None):
+        if option.type is bool and not isinstance(value := getattr(format, option.name), bool | int | np.bool_ | None):
             raise TypeError(f"{name}: {option.name} must be True or False, got {value!r}")
-    return made
+    return format
 
 
 def write_index(filenames: Any, format: str, *, folder: str | None = None, **options: Any) -> int:
