@@ -102,7 +102,7 @@ test: $(MADE)/test
 	@$(RUN)/python -m pytest -n $(JOBS) $(SPREAD) $(PYTEST_ARGS)
 
 test-core: $(VENV)-core/made
-	@HYPOTHESIS_PROFILE=core $(VENV)-core/bin/python -m pytest $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE=core $(VENV)-core/bin/python -m tests.in_parts $(PYTEST_ARGS)
 
 # The interpreters are those on the PATH, then those of pyenv; each has an environment of its own.
 test-pythons:

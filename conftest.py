@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from _pytest.doctest import DoctestModule
@@ -66,8 +67,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_LEFT_OUT] = Counter()
 
 
+_PART, _PARTS = map(int, os.environ.get("DISTINPUT_TESTS_PART", "0/1").split("/"))
+"""Which of several processes this is; each has other files (tests/in_parts.py)."""
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out a module, or a package, that imports at its top what is not installed."""
+    """Leave out a module, or a package, that imports at its top what is not installed, and files of other processes."""
+    if (
+        collection_path.is_file()
+        and crc32(str(collection_path.relative_to(config.rootpath)).encode()) % _PARTS != _PART
+    ):
+        return True
     module = collection_path / "__init__.py" if collection_path.is_dir() else collection_path
     if not _MISSING or module.suffix != ".py" or not module.exists():
         return None
