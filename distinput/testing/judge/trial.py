@@ -92,7 +92,7 @@ class Trial:
         """
         delivery = self.deliver(job)
         if delivery.refused:
-            raise Settled(refused(str(delivery.trouble)))
+            raise Settled.by(refused(str(delivery.trouble)))
         return delivery
 
     def walk(self, job: Job) -> tuple[Walk, ...]:
@@ -106,9 +106,9 @@ class Trial:
         walks = self._walked[job]
         for walk in walks:
             if walk.stateless is not None:
-                raise Settled(not_judged(walk.stateless))
+                raise Settled.by(not_judged(walk.stateless))
             if walk.whole.error is not None:
-                raise Settled((broken if walk.whole.died else refused)(walk.whole.error))
+                raise Settled.by((broken if walk.whole.died else refused)(walk.whole.error))
         return walks
 
     def rest(self, job: Job, states: Sequence[Saved | None]) -> JobPasses:
@@ -127,9 +127,14 @@ class Trial:
 class Settled(Exception):
     """A ruling that needs no further look."""
 
-    def __init__(self, ruling: Ruling) -> None:
-        super().__init__(ruling.says)
-        self.ruling = ruling
+    ruling: Ruling
+
+    @classmethod
+    def by(cls, ruling: Ruling) -> "Settled":
+        """The error for a ruling."""
+        error = cls(ruling.says)
+        error.ruling = ruling
+        return error
 
 
 def of_each_job(check: Callable[[Trial, Job], Ruling]) -> Callable[[Trial], Ruling]:
