@@ -180,7 +180,7 @@ class ArrowIpc(TableFormat):
             row = int(file.batches.ends[-1])
         if begin > row:
             raise DataLossError(
-                f"{path}: has {row} rows, but reading was to go on at row {begin}; the file has changed"
+                f"{path}: has {row} rows, but reading must continue at row {begin}; the file has changed"
             )
 
     def fetch(self, path: str, rows: Ints) -> Block:

@@ -134,7 +134,7 @@ class FixedLengthRecords(SpanFormat):
                 rows, row = self._count(path, source.size), position["row"]
                 if row > rows:
                     raise DataLossError(
-                        f"{path}: has {rows} records, but reading was to go on at record {row}; the file has changed"
+                        f"{path}: has {rows} records, but reading must continue at record {row}; the file has changed"
                     )
                 source.go_to(first)
             except BaseException:

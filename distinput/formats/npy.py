@@ -107,7 +107,9 @@ class Npy(TableFormat):
         header = _header_of(path, stamp)
         rows = header.rows_there
         if row > rows:
-            raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {row}; the file has changed")
+            raise DataLossError(
+                f"{path}: has {rows} rows, but reading must continue at row {row}; the file has changed"
+            )
         cuts = cut_rows(rows - row, block_rows(header.row_bytes), size, given)
         local = self._local(path)
         if local is not None:
@@ -353,7 +355,9 @@ class Npz(TableFormat):
         arrays = self._arrays(path)
         rows = _rows(arrays)
         if row > rows:
-            raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {row}; the file has changed")
+            raise DataLossError(
+                f"{path}: has {rows} rows, but reading must continue at row {row}; the file has changed"
+            )
         for first, stop in cut_rows(rows - row, block_rows(_row_bytes(arrays)), size, given):
             if local_path(path) is not None:
                 check_unchanged(path, stamp)

@@ -298,7 +298,7 @@ class Parquet(TableFormat):
         end = rows if stop is None else min(rows, stop["row"])
         if begin > rows:
             raise DataLossError(
-                f"{path}: has {rows} rows, but reading was to go on at row {begin}; the file has changed"
+                f"{path}: has {rows} rows, but reading must continue at row {begin}; the file has changed"
             )
         readers = Readers(path, stamp)
         spec = self._spec(path, stamp)  # rejects columns that do not exist

@@ -144,7 +144,7 @@ class SpanFormat(Format):
                 over = max(0, over - found.count)
             if over:
                 raise DataLossError(
-                    f"{path}: has {row} records, but reading was to go on at record {wanted['row']}; the file has changed"
+                    f"{path}: has {row} records, but reading must continue at record {wanted['row']}; the file has changed"
                 )
 
     def _found(

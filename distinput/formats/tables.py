@@ -430,7 +430,7 @@ class CountedTable(TableFormat):
         """
         if row > rows:
             raise DataLossError(
-                f"{path}: has {rows} records, but reading was to go on at record {row}; the file has changed"
+                f"{path}: has {rows} records, but reading must continue at record {row}; the file has changed"
             )
 
     def groups_of(

@@ -383,7 +383,7 @@ class TextRecords(Format):
             self._refuse(path, data, -1, position, byte, line)
         if over:
             raise DataLossError(
-                f"{path}: has {row} records, but reading was to go on at record {row + over}; the file has changed"
+                f"{path}: has {row} records, but reading must continue at record {row + over}; the file has changed"
             )
 
     def _refuse(self, path: str, data: Bytes, problem: int, at: int, byte: int, line: int) -> NoReturn:
