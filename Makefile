@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Needs Python 3.11 or newer and make; everything else is installed into $(VENV) by the targets themselves.
 #
-#   make demo     the main job on real data            make lint    style of the code
+#   make demo     the main job on real data            make lint    style of code and spelling
 #   make test     all tests                            make types   types
 #   make bench    figures beside their limits          make docs    the reference, from the docstrings
 #   make test-core  what runs on numpy, pyarrow, fsspec, numba, pytest and hypothesis alone, in $(VENV)-core
@@ -135,6 +135,7 @@ peers: $(MADE)/peers
 lint: $(MADE)/lint
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
+	@$(RUN)/codespell
 
 format: $(MADE)/lint
 	@$(RUN)/ruff check --fix-only --quiet .

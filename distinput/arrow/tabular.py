@@ -157,5 +157,5 @@ class Reading:
                 yield block, {"row": row}
         if begin > row:
             raise DataLossError(
-                f"{source} has {row} rows, but reading was to go on at row {begin}; the file has changed"
+                f"{source} has {row} rows, but reading must continue at row {begin}; the file has changed"
             )

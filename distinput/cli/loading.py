@@ -108,7 +108,7 @@ def user_code(what: str, kind: type[Exception] = UnknownError) -> Iterator[None]
         raise
     except SystemExit as error:
         raise FailedPreconditionError(
-            f"{what}: it ended the program; keep what only its own runs do below `if __name__ == '__main__':`"
+            f"{what}: it ended the program; put code that should only run as a script below `if __name__ == '__main__':`"
         ) from error
     except Exception as error:
         raised = kind(f"{what}: {type(error).__name__}: {error}")

@@ -93,7 +93,7 @@ def simulate_arguments(parser: argparse.ArgumentParser) -> None:
         "--kill-every", type=_TIME, metavar="T", help="between two failures: 30min (default: none fails)"
     )
     machines.add_argument(
-        "--restart", type=_TIME, default=Machines.restart, metavar="T", help="until training goes on (default: 1min)"
+        "--restart", type=_TIME, default=Machines.restart, metavar="T", help="until training continues (default: 1min)"
     )
     machines.add_argument(
         "--checkpoint-every", type=_TIME, default=Machines.checkpoint_every, metavar="T", help="(default: 10min)"

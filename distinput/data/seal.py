@@ -100,8 +100,8 @@ def opened(state: Any, who: str, keys: Collection[str], kind: str | None = None)
         raise StateError(f"{who}: a state holds nothing but JSON values: {str(error)[:80]}") from None
     if type(state["check"]) is not int or state["check"] != check:
         raise StateError(
-            f"{who}: the state is not as it was saved: something in it was changed, added or left out, as its check word "
-            f"tells; hand in what {KINDS[kind].taken} gave, or what JSON made of that"
+            f"{who}: the state is not as it was saved: its checksum does not match, so something in it was "
+            f"changed, added or left out; pass the value of {KINDS[kind].taken}, as it was or after a trip through JSON"
         )
     return content
 

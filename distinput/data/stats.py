@@ -28,8 +28,8 @@ _IDLE = 0.1
 _WORTH_IT = 1.1
 """Times as fast, from which on a change is advised."""
 
-UNTRIED = "What that brings was not measured; distinput bench --try measures it."
-_UNKNOWN = "What that brings was not measured."
+UNTRIED = "The gain was not measured; distinput bench --try measures it."
+_UNKNOWN = "The gain was not measured."
 
 
 class Stats(dict[str, dict[str, Any]]):
@@ -199,8 +199,8 @@ class _Pace(NamedTuple):
         share = -(-count // most) / count if count else 1 / most
         times = self.wall / (self.slack + self.wall / self.times(self.load * share, self.rest))
         if times < _WORTH_IT:
-            return "By what was measured that brings little, since other steps take as long."
-        return f"By what was measured that is {times:.2g} times as fast, if none waits longer for it."
+            return "As measured, the gain is small, since other steps take as long."
+        return f"As measured, the pass would be {times:.2g} times as fast, if none waits longer then."
 
 
 def _of_loop(step: Node, pace: _Pace, last: OpCounters) -> tuple[str, str]:
@@ -211,19 +211,19 @@ def _of_loop(step: Node, pace: _Pace, last: OpCounters) -> tuple[str, str]:
     rows, count = step.rows_per_batch, last.rows
     if count and pace.load / count < _QUICK and (rows is None or rows <= SMALL_BATCH):
         each = f"it takes {seconds_text(pace.load / count)} for each of {count:,} elements"
-        return f"{each}: larger batches hand out many rows at once", UNTRIED
+        return f"{each}: larger batches give it many rows at a time", UNTRIED
     most = pace.wall / pace.load if pace.load else 1.0
     here = pace.wall - pace.slack - pace.load  # seconds of the dataset on the thread of the loop
     times = pace.times(pace.wall - here, last.seconds)
     if pace.cores is not None and times > _WORTH_IT:
         return (
-            "prefetch(2) at the end makes elements meanwhile",
-            f"By what was measured that is {times:.2g} times as fast.",
+            "prefetch(2) at the end makes elements in the meantime",
+            f"As measured, the pass would be {times:.2g} times as fast.",
         )
     cure = "the dataset waits for it, and a faster pipeline would not help"
     if most > _WORTH_IT:
         cure = "a faster pipeline helps little"
-    return cure, f"One that takes no time would make this pass {most:.3g} times as fast."
+    return cure, f"A pipeline that takes no time would make this pass {most:.3g} times as fast."
 
 
 def _cure(
@@ -238,7 +238,7 @@ def _cure(
         in_threads = counter.workers > 1 and not step.maps[0].processes and step.maps[0].executor is None
         if in_threads and cores is not None and load / 2 <= cores.seconds < 1.3 * pace.wall:
             turns = f"its {counter.workers} threads take turns in Python, one at a time"
-            return f"{turns}: processes=True has them compute at once", UNTRIED
+            return f"{turns}: processes=True lets them compute at the same time", UNTRIED
         if in_threads and pace.waits and cores is not None and cores.seconds > _IDLE * load:
             cure = f"its {counter.workers} threads wait for something, or for their turn in Python"
             return f"{cure}: more of them would help, or processes=True", UNTRIED
@@ -249,10 +249,12 @@ def _cure(
             return f"more than {counter.workers} workers would help, if there are cores for them", UNTRIED
         if pace.waits:
             calls = min(MANY_CALLS, max(2, counter.rows))
-            cure = f"it waits more than it computes: num_parallel_calls={calls} lets so many calls wait at once"
+            cure = (
+                f"it waits more than it computes: num_parallel_calls={calls} lets so many calls wait at the same time"
+            )
             return cure, pace.at_once(counter.rows, calls)
         if counter.rows and load / counter.rows < _QUICK:
-            each = f"a call takes {seconds_text(load / counter.rows)}, which no thread makes up for"
+            each = f"a call takes {seconds_text(load / counter.rows)}, and threads cannot shorten that"
             return (
                 f"{each}: a function of whole batches, in a map after batch(n), is called once for n elements",
                 UNTRIED,
@@ -263,7 +265,7 @@ def _cure(
         share = counter.worked / counter.workers / load
         if share < 1 / 2:
             return (
-                f'workers work for {share:.0%} of that, the rest is the way: target_workers="AUTO" keeps cheap work here',
+                f'workers work for {share:.0%} of that, and the rest is transfer: target_workers="AUTO" keeps cheap work here',
                 _UNKNOWN,
             )
         less = f"{1 / (counter.workers + 1):.0%}"
@@ -279,7 +281,7 @@ def _cure(
         times = pace.times(last.seconds, last.outside)
         if times > _WORTH_IT:
             cure = "prefetch after it would let it run beside the loop"
-            return cure, f"By what was measured that is {times:.2g} times as fast."
+            return cure, f"As measured, the pass would be {times:.2g} times as fast."
     return "the other steps wait for it", ""
 
 
@@ -288,14 +290,14 @@ def _of_files(step: Reader, files: int, records: int, pace: _Pace) -> tuple[str,
     if pace.waits:
         if files > 1:
             most = min(MANY_READS, files)
-            cure = f"it waits for the storage of {files:,} files: num_parallel_reads={most} waits for so many at a time"
+            cure = f"it waits for the storage of {files:,} files: num_parallel_reads={most} reads so many at a time"
             return cure, pace.at_once(files, most)
         return (
             "it waits for the storage: a copy nearby (cache_remote, cache) or several files are read faster",
             UNTRIED,
         )
     if getattr(step.format, "compression", None):
-        more = f"num_parallel_reads={MANY_READS} undoes several files at a time, and " if files > 1 else ""
+        more = f"num_parallel_reads={MANY_READS} decompresses several files at a time, and " if files > 1 else ""
         cure = f"its files are compressed as a whole: {more}Parquet, or files without compression, are read faster"
         return cure, UNTRIED
     if files >= _MANY_FILES and records < _FEW_RECORDS * files:

@@ -304,7 +304,7 @@ class Writing:
             raise FailedPreconditionError(f"{holds}; overwrite=True replaces it once the new one is complete")
         named = f"a {old.more['op']}" if other is None else f"{other} is not named {request.prefix}-..."
         raise FailedPreconditionError(
-            f"{holds} that is another one ({named}), and is not replaced; a folder holds one dataset: write to one of its own, "
+            f"{holds} that is another one ({named}), and is not replaced; a folder holds one dataset: write to another folder, "
             f"such as {join_path(request.directory, request.prefix)}"
         )
 

@@ -592,7 +592,7 @@ class PreemptionCheckpointHandler(Closing):
         text = self._notice.text if self._notice is not None else "a notice"
         if not decision.final:
             self._saved_at = time.monotonic()
-            _log.warning("%s received %s: saved %s; training goes on for the grace period", who, text, path)
+            _log.warning("%s received %s: saved %s; training continues for the grace period", who, text, path)
             return
         _log.warning("%s received %s: saved %s after %d steps; ending", who, text, path, self.total_run_calls)
         if self._notice is not None:

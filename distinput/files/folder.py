@@ -155,7 +155,7 @@ def open_inside(folder: str, name: str) -> BinaryIO:
     Raises:
       NotFoundError: it is not there.
       FailedPreconditionError: it is a symbolic link out of the folder.
-      DataLossError: it is a pipe or a device, on which reading could wait for ever.
+      DataLossError: it is a pipe or a device, on which reading could wait forever.
     """
     path = join_path(folder, name)
     local = local_path(path)

@@ -502,7 +502,7 @@ class FileStream(Closing):
         """
         if self.size is not None and offset > self.size:
             raise DataLossError(
-                f"{self.path}: has {self.size} bytes, but reading was to go on at byte {offset}; the file has changed"
+                f"{self.path}: has {self.size} bytes, but reading must continue at byte {offset}; the file has changed"
             )
         with naming(self.path):
             self._file.seek(offset)

@@ -101,7 +101,7 @@ def check_reached(path: str, count: int, at: int, what: str = "row") -> None:
     """
     if at > count:
         raise DataLossError(
-            f"{path}: has {count} {what}s, but reading was to go on at {what} {at}; the file has changed"
+            f"{path}: has {count} {what}s, but reading must continue at {what} {at}; the file has changed"
         )
 
 

@@ -249,7 +249,7 @@ def _joined(
     if apart.any():
         row = int(apart.argmax())
         raise UnimplementedError(
-            f"{beside}: sequence {row + 1} does not lie behind sequence {row} of the same document; read the sequences, "
+            f"{beside}: sequence {row + 1} does not follow sequence {row} of the same document; read the sequences, "
             "without documents=True"
         )
     ends = np.append(0, np.cumsum(sizes, dtype=np.int64))

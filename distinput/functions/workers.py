@@ -867,8 +867,8 @@ class _Lanes:
 
     def _broken(self, error: Exception) -> UnavailableError:
         return UnavailableError(
-            f"map: the executor takes no more work ({type(error).__name__}: {error}); give a function that makes an executor, "
-            "which is called again when one has broken: executor=lambda: ProcessPoolExecutor(4)"
+            f"map: the executor accepts no more work ({type(error).__name__}: {error}); give a function that makes an "
+            "executor, which is called again when one has broken: executor=lambda: ProcessPoolExecutor(4)"
         )
 
 

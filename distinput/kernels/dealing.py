@@ -243,7 +243,7 @@ def choose_reference(debts: IntsOut, shares: Ints, steps: Ints, turns: IntsOut) 
     Args:
       debts: [k], from -WHOLE to WHOLE, summing to 0; in and out.
       shares: [p * k], not negative; those of each of the p pieces of the schedule sum to `WHOLE`.
-      steps: [p], how many steps each piece lasts, at least 1; the last one lasts for ever.
+      steps: [p], how many steps each piece lasts, at least 1; the last one lasts forever.
       turns: [n]; out: the numbers of the candidates.
     """
     k, p = debts.size, steps.size

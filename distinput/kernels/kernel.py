@@ -31,7 +31,7 @@ class Flag:
     """Set once, and seen by all threads, as a `threading.Event`.
 
     An event is written in Python, with a lock around it. An interrupt in the middle of it would leave the lock behind, and
-    every thread that looks at the event would wait for ever. Here threads wait in C code, each for a lock of its own.
+    every thread that looks at the event would wait forever. Here threads wait in C code, each for a lock of its own.
 
     >>> flag = Flag()
     >>> flag.is_set(), flag.wait(0), flag.set(), flag.is_set(), flag.wait()
@@ -69,7 +69,7 @@ class Flag:
 
 
 # ----------------------------------------------------------------------------
-# Forks of a process with threads: a child has none of them, so what they held would be held in it for ever. Python sees to
+# Forks of a process with threads: a child has none of them, so what they held would be held in it forever. Python sees to
 # that for its own locks, except those of modules that another thread was importing.
 # ----------------------------------------------------------------------------
 

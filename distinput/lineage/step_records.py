@@ -490,7 +490,7 @@ def _check_own(source: StepSource) -> None:
     if layout.get("cut") == "lanes":
         workers, replicas = layout["workers"], layout["replicas"] // layout["workers"]
         raise UnimplementedError(
-            f"lineage: this pass goes on with the inputs of an earlier job ({workers_of(workers, replicas)}), so its records "
+            f"lineage: this pass continues with the inputs of an earlier job ({workers_of(workers, replicas)}), so its records "
             "are not located or written into a ledger; a dataset that is distributed for as many has the same steps, and the "
             "next pass is planned for this job"
         )

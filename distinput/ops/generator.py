@@ -161,8 +161,8 @@ def _passed(iterator: Iterator[Any], row: int) -> Iterator[Any]:
 
 def _gone(row: int, why: str) -> str:
     return (
-        f"from_generator: cannot go on at element {row}: `generator` gave an iterator that begins only once, and {why}; give a "
-        "function that makes another one each time"
+        f"from_generator: cannot continue at element {row}: `generator` gave an iterator that begins only once, and {why}; "
+        "give a function that makes another one each time"
     )
 
 

@@ -265,7 +265,7 @@ class OnError(SameElements):
         return DataLossError(
             f"{self.subject.op}: {errors} of {errors + elements} elements failed, but {self.policy} allows fewer"
             + (f"; {before} of them before a restart" if before else "")
-            + f"; the first:{listed}\nmend the data, or raise max_errors of SkipErrors(...) and go on from the last state"
+            + f"; the first:{listed}\ncorrect the data, or raise max_errors of SkipErrors(...) and continue from the last state"
         )
 
 

@@ -301,8 +301,8 @@ class ServiceLanes:
             future = self._service.submit(_answered, self._steps, message, word=word)
         except Exception as error:
             raise UnavailableError(
-                f"on_workers: the service takes no more work ({type(error).__name__}: {error}); start it again, and go on from "
-                f"the last state that was saved; the work was that of {self._chain}"
+                f"on_workers: the service accepts no more work ({type(error).__name__}: {error}); start it again, and continue "
+                f"from the last state that was saved; the work was that of {self._chain}"
             ) from error
         self._under_way.add(future)
         return future
@@ -326,7 +326,7 @@ class ServiceLanes:
             elif Run.clock() > begin + _NOBODY_SECONDS:
                 raise UnavailableError(
                     f"on_workers: the service has had no workers for {_NOBODY_SECONDS:.0f} s; start some, for example with "
-                    "`dask worker SCHEDULER`, and go on from the last state that was saved"
+                    "`dask worker SCHEDULER`, and continue from the last state that was saved"
                 )
 
     def _opened(self, answer: "_Answer", views: list[memoryview]) -> Result:

@@ -473,7 +473,9 @@ class _Buffer:
             if b > a:
                 parts.append(block.take(positions[a:b] - first))
         if not failures and sum(part.size for part in parts) < count:
-            raise StateError("shuffle: the state is behind the end of the data: rows that wait in it are not there")
+            raise StateError(
+                "shuffle: the state is after the end of the data: rows that its buffer holds are not there"
+            )
         self.numbers = slots[:count]
         if parts:
             rows = concat_blocks(parts)

@@ -268,7 +268,7 @@ class KeptOnDisk(SameElements):
         if made != self._made_word(epoch):
             raise StateError(
                 f"{self.op}: the state is of elements that were in {self.directory} and are not there any more; they were made "
-                "with other random seeds, so they cannot be made again: bring the folder back, or begin anew"
+                "with other random seeds, so they cannot be made again: bring the folder back, or start again without the state"
             )
         self._begins(epoch)
         stage = self._begun() if found is None else None
@@ -463,7 +463,7 @@ class KeptOnDisk(SameElements):
             return
         self.store.told = True
         warnings.warn(
-            f"{self.op}: {self.directory}: a step behind it, such as take or zip, wants no more after {made} elements, so "
+            f"{self.op}: {self.directory}: a later step, such as take or zip, wants no more after {made} elements, so "
             "nothing is kept, and the next pass makes them again; put such a step before it instead: "
             f"dataset.take(n).{self.op}(...)",
             InputWarning,

@@ -136,12 +136,12 @@ class Sql(Node):
             place = order[self.schema.names.index(self.query.order_by or "")]
             if not found or found[0][place] != key[0]:
                 raise DataLossError(
-                    f"{who}: reading was to go on behind the row with {self.query.order_by} {key[0]!r}, which is not there, or "
+                    f"{who}: reading must continue after the row with {self.query.order_by} {key[0]!r}, which is not there, or "
                     "not the first one with this key; the rows changed, or the column is no unique key"
                 )
         elif row and (passed := rows.skip(row, MOST_ROWS)) < row:
             raise DataLossError(
-                f"{who}: the query gives {passed} rows, but reading was to go on at row {row}; the rows changed"
+                f"{who}: the query gives {passed} rows, but reading must continue at row {row}; the rows changed"
             )
 
     def _blocks(self, rows: list[Any], first: int) -> Iterator[tuple[ColumnBlock, int]]:

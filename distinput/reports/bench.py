@@ -68,7 +68,7 @@ class Bench:
         """The same for a reader who finds the trials below it: nothing sends him to `distinput bench --try`."""
 
         def said(text: str) -> str:
-            return text.replace(UNTRIED, "The trials below measure what that brings.")
+            return text.replace(UNTRIED, "The trials below measure the gain.")
 
         stats = Stats(self.stats, self.stats.slowest, said(self.stats.bottleneck), self.stats.outside)
         return replace(self, bottleneck=said(self.bottleneck), changes=tuple(map(said, self.changes)), stats=stats)
@@ -188,8 +188,8 @@ def _changes(dataset: Dataset[Any], stats: Stats) -> list[str]:
     steps = list(walk(dataset._runs().node))
     if not any(isinstance(step, Prefetch) for step in steps) and stats.slowest != "consumer":
         advice.append(
-            "There is no prefetch: a loop that trains waits for each element. prefetch(2) at the end makes them meanwhile. "
-            "What that brings depends on your loop, which was not measured."
+            "There is no prefetch: a loop that trains waits for each element. prefetch(2) at the end makes them in the "
+            "meantime. The gain depends on your loop, which was not measured."
         )
     _, _, slowest = stats.slowest.partition(":")
     # What `explain` notes about the function of the slowest step.
@@ -247,9 +247,7 @@ def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator
                 if changed is dataset.node:
                     continue
                 if edit is _after_batch and not _begin_alike(dataset, Dataset(changed)):
-                    yield TriedChange(
-                        change, error="the elements are others, as its function is one of single elements"
-                    )
+                    yield TriedChange(change, error="its elements differ, because the function takes single elements")
                     continue
                 measured = bench(Dataset(changed), seconds)
                 if measured.elements == 1 and not measured.ended:  # processes that took long to start

@@ -325,7 +325,7 @@ class OpCounters:
       dropped: elements that were left out because of an error.
       dropped_before: those of them in passes before this one.
       error: the last such error, in words.
-      began: for the last step of a run, what the process had had of the cores before it.
+      began: for the last step of a run, what the process had used of the cores before it.
       used: for the last step of a run that has ended, what the process had of the cores meanwhile.
     """
 

@@ -106,7 +106,7 @@ def _refuse_end(counts_from_it: bool) -> None:
 
 
 _CURE = (
-    "iterate over the dataset, or put cache() behind that step, or begin with from_source, arrays, or files whose records are "
+    "iterate over the dataset, or put cache() after that step, or begin with from_source, arrays, or files whose records are "
     "indexed, and with steps that give one element for each"
 )
 

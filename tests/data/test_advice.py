@@ -184,7 +184,7 @@ def test_a_slow_step_beside_one_that_is_as_slow_gets_little(clock: Clock) -> Non
 
     dataset = RANGE(64).map(ask, output_signature=INT64).prefetch(4).filter(check)
     _ = list(dataset)
-    assert "brings little, since other steps take as long" in dataset.stats().bottleneck
+    assert "the gain is small, since other steps take as long" in dataset.stats().bottleneck
 
 
 @pytest.fixture
@@ -368,7 +368,7 @@ def test_many_small_files(tmp_path: Path) -> None:
 
 def test_files_of_a_slow_store(tmp_path: Path) -> None:
     advice = advice_of_files(di.data.TextLineDataset(lines(tmp_path, 60)).batch(8), waits=True)
-    assert "it waits for the storage of 60 files: num_parallel_reads=8 waits for so many at a time" in advice
+    assert "it waits for the storage of 60 files: num_parallel_reads=8 reads so many at a time" in advice
     advice = advice_of_files(di.data.TextLineDataset(lines(tmp_path, 1)).batch(8), waits=True)
     assert "it waits for the storage: a copy nearby" in advice
 
@@ -426,7 +426,7 @@ def test_batches_that_are_too_small(clock: Clock, rows: int, helps: bool) -> Non
         clock.work(1e-6)
     stats = dataset.stats()
     assert stats.slowest == "consumer"
-    assert ("larger batches hand out many rows at once" in stats.bottleneck) == helps
+    assert ("larger batches give it many rows at a time" in stats.bottleneck) == helps
 
 
 def test_a_busy_machine_is_not_taken_for_waiting(clock: Clock) -> None:

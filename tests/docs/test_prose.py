@@ -25,12 +25,14 @@ AVOIDED = {
     "easily": "leave it out, or say how",
     "essentially": "leave it out",
     "etc.": "and others, or the whole list",
+    "for ever": "forever",
     "how many times as long": "their time divided by ours",
     "i.e.": "that is",
     "is to be had": "is there",
     "leverage": "use",
     "lest": "so that ... not",
     "obviously": "leave it out",
+    "point in time": "time",
     "powerful": "say what it does",
     "prior to": "before",
     "robust": "say what it withstands",
@@ -52,6 +54,7 @@ AVOIDED = {
 }
 """Words and phrases that hide what is meant, and what to write in their place."""
 
+_DOUBLED = re.compile(r"(?<![\w-])([a-z]{2,}) \1(?![\w-])")
 _AVOIDED = re.compile(r"(?<![\w-])(?:" + "|".join(re.escape(words) for words in AVOIDED) + r")(?![\w-])", re.IGNORECASE)
 
 
@@ -92,6 +95,8 @@ def complaints(text: str) -> Iterator[str]:
             yield f"{len(sentence.split())} words, make two sentences: {sentence}"
         for words in _AVOIDED.findall(sentence):
             yield f"{words!r} ({AVOIDED[words.lower()]}): {sentence}"
+        for word in _DOUBLED.findall(sentence):
+            yield f"{word!r} stands twice: {sentence}"
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in pages()])
@@ -106,9 +111,10 @@ def test_docstrings_are_plain_english() -> None:
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("word " * 41, "41 words"),
+        ("a word " * 20 + "more", "41 words"),
         ("It is simply so.", "'simply' (leave it out)"),
         ("* Utilize it.\n", "'Utilize' (use)"),
+        ("It is is so.", "'is' stands twice"),
         ("Seen [here, e.g. there](x.md).", "'e.g.'"),
     ],
 )
@@ -123,8 +129,8 @@ def test_what_is_no_plain_english_is_named(text: str, says: str) -> None:
         "`simply`",
         "```\nsimply\n```\n",
         "| simply |\n|---|\n",
-        "word " * 40,
-        "word " * 30 + "; " + "word " * 30,
+        "a word " * 20,
+        "a word " * 15 + "; " + "a word " * 15,
         "The bus.",
     ],
 )

@@ -92,7 +92,7 @@ def test_a_worker_that_has_run_out_of_data_is_told(engine: str, tmp_path: Path) 
 def test_a_grace_period_is_used_and_kept(engine: str, tmp_path: Path) -> None:
     codes, output = train(engine, tmp_path, 0, kind="counted", form="run", stops={"1": -2}, grace=4, pause=0.25)
     assert codes == [ENDED, ENDED], output
-    assert "training goes on for the grace period" in output
+    assert "training continues for the grace period" in output
     codes, output = train(engine, tmp_path, 1, kind="counted", form="run")
     assert codes == [0, 0], output
     check_result(tmp_path, "counted")

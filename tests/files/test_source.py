@@ -60,7 +60,7 @@ def test_a_source_gives_what_was_kept_and_more(file: Path) -> None:
         second, ended = source.more(first[-2:], 100)
         assert (second.tobytes(), ended, source.offset) == (bytes(range(108, 200)), True, 200)
         assert first.tobytes() == bytes(range(10, 110))
-    with pytest.raises(DataLossError, match="has 200 bytes, but reading was to go on at byte 201"):
+    with pytest.raises(DataLossError, match="has 200 bytes, but reading must continue at byte 201"):
         FileStream(str(file), start=201)
 
 

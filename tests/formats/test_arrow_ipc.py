@@ -257,7 +257,7 @@ def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
         assert ArrowIpc().rows(path) == 2
         write_arrow(path, {"x": [1, 2, 3]})
         assert ArrowIpc().rows(path) == 3
-        with pytest.raises(DataLossError, match="has 3 rows, but reading was to go on at row 4; the file has changed"):
+        with pytest.raises(DataLossError, match="has 3 rows, but reading must continue at row 4; the file has changed"):
             records(ArrowIpc(), path, {"row": 4})
 
 

@@ -97,7 +97,7 @@ def test_a_position_behind_the_end_is_an_error(tmp_path: Path, compression: str 
     with Sink(path, compression or "") as sink:  # type: ignore[arg-type]
         sink.write(b"aabb")
     with pytest.raises(
-        DataLossError, match="has 2 records, but reading was to go on at record 3; the file has changed"
+        DataLossError, match="has 2 records, but reading must continue at record 3; the file has changed"
     ):
         records(FixedLengthRecords(2, compression_type=compression), path, {"row": 3})
 

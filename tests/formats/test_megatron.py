@@ -182,7 +182,7 @@ def test_documents_whose_sequences_lie_apart(tmp_path: Path) -> None:
     struct.pack_into("<3q", index, HEAD + 12, 8, 0, 4)
     path.with_suffix(".idx").write_bytes(index)
     assert records(Megatron(), path) == [[3], [1], [2]]
-    with pytest.raises(UnimplementedError, match=r"a\.idx: sequence 1 does not lie behind sequence 0"):
+    with pytest.raises(UnimplementedError, match=r"a\.idx: sequence 1 does not follow sequence 0"):
         records(Megatron(documents=True), path)
 
 

@@ -101,7 +101,7 @@ def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
         assert Npy().rows(path) == 2
         save(path, np.arange(3))
         assert Npy().rows(path) == 3
-        with pytest.raises(DataLossError, match="has 3 rows, but reading was to go on at row 4; the file has changed"):
+        with pytest.raises(DataLossError, match="has 3 rows, but reading must continue at row 4; the file has changed"):
             records(Npy(), path, {"row": 4})
 
 

@@ -171,7 +171,7 @@ class Broken(Executor):
 def test_a_broken_executor_of_another_kind_says_the_cure() -> None:
     _, error = until_error(RANGE(9).map(double, executor=Broken(), output_signature=INT64))
     assert isinstance(error, UnavailableError)
-    assert "takes no more work (BrokenExecutor: a worker has died)" in str(error)
+    assert "accepts no more work (BrokenExecutor: a worker has died)" in str(error)
     assert "executor=lambda: ProcessPoolExecutor(4)" in str(error)
 
 

@@ -116,5 +116,5 @@ def test_errors_of_a_stream_are_told() -> None:
     with iter(dataset) as iterator:
         next(iterator), next(iterator)
         state = iterator.state()
-    with pytest.raises(DataLossError, match="has 1 rows, but reading was to go on at row 2"):
+    with pytest.raises(DataLossError, match="has 1 rows, but reading must continue at row 2"):
         list(dataset.restore(state))

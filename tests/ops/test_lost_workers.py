@@ -183,7 +183,7 @@ def test_a_scheduler_that_stays_away_is_an_error_and_the_state_goes_on_elsewhere
                     if len(seen) == 100:
                         process.kill()
 
-            with pytest.raises(UnavailableError, match="go on from the last state that was saved") as caught:
+            with pytest.raises(UnavailableError, match="continue from the last state that was saved") as caught:
                 killing()
             state = json.loads(json.dumps(elements.state()))
     assert "slowly" in "\n".join([str(caught.value), *caught.value.__notes__])

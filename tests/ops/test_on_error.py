@@ -118,7 +118,7 @@ def test_beyond_the_budget_the_run_ends_with_the_first_errors() -> None:
     assert str(caught.value) == (
         "map: 5 of 7 elements failed, but max_errors=4 allows fewer; the first:\n"
         "  ValueError: bad 2\n  ValueError: bad 3\n  ValueError: bad 4\n"
-        "mend the data, or raise max_errors of SkipErrors(...) and go on from the last state"
+        "correct the data, or raise max_errors of SkipErrors(...) and continue from the last state"
     )
     assert isinstance(caught.value.__cause__, ValueError)
     with pytest.raises(di.errors.DataLossError, match="5 of 7"):  # which is no element that can be left out

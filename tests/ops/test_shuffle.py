@@ -66,7 +66,7 @@ def test_a_state_behind_the_end_is_refused() -> None:
     dataset = through(RANGE(20), counted=False).shuffle(7, seed=1)
     node = dataset.node
     state = {**node.start(0), "row": 3 * 10**18}
-    with pytest.raises(StateError, match="shuffle: the state is behind the end of the data"):
+    with pytest.raises(StateError, match="shuffle: the state is after the end of the data"):
         next(node.open(state, Run()))
 
 

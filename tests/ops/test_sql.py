@@ -87,9 +87,9 @@ def test_rows_that_are_gone_are_an_error(path: str) -> None:
     in_order = Dataset.from_sql(f"{QUERY} ORDER BY id", opens(path), fetch_size=10)
     states = state_after(by_key, 25), state_after(in_order, 25)
     run(path, "DELETE FROM people WHERE id > 4")
-    with pytest.raises(DataLossError, match="reading was to go on behind the row with id 38, which is not there"):
+    with pytest.raises(DataLossError, match="reading must continue after the row with id 38, which is not there"):
         ids(by_key.restore(states[0]))
-    with pytest.raises(DataLossError, match="gives 3 rows, but reading was to go on at row 20; the rows changed"):
+    with pytest.raises(DataLossError, match="gives 3 rows, but reading must continue at row 20; the rows changed"):
         ids(in_order.restore(states[1]))
 
 

@@ -154,7 +154,7 @@ def stop_and_resume(directory: Path, replicas: int, batch_size: int, stop_after:
         [sys.executable, "-m", "distinput", "demo", "--resume", str(saved)], capture_output=True, text=True, check=False
     )
     if child.returncode:
-        raise ChildProcessError(f"the process that was to go on from {saved} failed:\n{child.stderr.strip()}")
+        raise ChildProcessError(f"the process that should continue from {saved} failed:\n{child.stderr.strip()}")
     return Interrupted(len(state), before, after, json.loads(child.stdout))
 
 

@@ -367,7 +367,7 @@ def _reports(statuses: Mapping[int, Mapping[str, Any]]) -> dict[int, FailureRepo
 
 
 class Deadline:
-    """A point in time, `seconds` from now.
+    """A time, `seconds` from now.
 
     Args:
       seconds: at least 0.

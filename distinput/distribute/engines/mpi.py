@@ -3,7 +3,7 @@
 
 MPI has no timeouts and waits by spinning, so every wait here polls, with short sleeps in between. After a timeout the
 operation is still under way, and MPI would deliver its messages to the next one. So the group cannot be used any more, and
-when such a process exits the job is ended, because MPI_Finalize would wait for ever.
+when such a process exits the job is ended, because MPI_Finalize would wait forever.
 
 A process that dies takes the whole job with it, unless mpiexec is told otherwise (`--with-ft ulfm` of Open MPI).
 """
@@ -105,7 +105,7 @@ def _leave() -> None:
             world.Abort(1)
         time.sleep(0.01)
     if _lost and threading.current_thread() is threading.main_thread():
-        # MPI_Finalize may, though seldom, wait for ever for a process that has died; an alarm of the system ends that.
+        # MPI_Finalize may, though seldom, wait forever for a process that has died; an alarm of the system ends that.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_FINALIZE_SECONDS)
 

@@ -400,8 +400,8 @@ def _compare(
     wrong, hints = said(facts, names)
     if wrong:
         raise FailedPreconditionError(
-            f"{call}: the workers do not go together, so records would be lost or delivered twice, or workers wait for one "
-            f"another in vain: {'; '.join(wrong)}. {cure}"
+            f"{call}: what the workers built does not fit together, so records would be lost or delivered twice, or workers "
+            f"would wait for each other forever: {'; '.join(wrong)}. {cure}"
         )
     return seed, hints
 

@@ -207,8 +207,8 @@ def batch_of(parts: Sequence[Any]) -> Any:
         blocks: list[Block] = [from_tensor_slices(part).block for part in parts]
     except InvalidArgumentError as error:
         raise InvalidArgumentError(
-            "DistributedDataset.restore: a job with other numbers of workers or replicas goes on with the rows of all replicas "
-            f"together, so each element needs a first axis of rows; {error}"
+            "DistributedDataset.restore: with other numbers of workers or replicas, a job continues with the rows of all "
+            f"replicas together, so each element needs a first axis of rows; {error}"
         ) from error
     rows = concat_blocks(blocks)
     if not rows.size:
@@ -217,8 +217,8 @@ def batch_of(parts: Sequence[Any]) -> Any:
         return next(iter(rows.stack(rows.size).elements()))
     except StackError as error:
         raise FailedPreconditionError(
-            "DistributedDataset.restore: a job with other numbers of workers or replicas goes on with the rows of all replicas "
-            f"together, but they differ in shape: {error}; pad them to one shape, or batch them with ragged_batch"
+            "DistributedDataset.restore: with other numbers of workers or replicas, a job continues with the rows of all "
+            f"replicas together, but they differ in shape: {error}; pad them to one shape, or batch them with ragged_batch"
         ) from error
 
 

@@ -438,7 +438,7 @@ class Client(Closing):
           rpc_layer: "grpc".
           address: of the server, "host:port".
           name: for messages.
-          timeout_in_ms: how long calls may take by default; 0 for ever.
+          timeout_in_ms: how long calls may take by default; 0: forever.
           key: the secret of the server, if it has one.
 
         Raises:

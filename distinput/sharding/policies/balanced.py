@@ -335,7 +335,7 @@ def _balanced(node: Node, share: Share, tolerant: bool = False) -> Node:
         return Take(Skip(node, low, origin=node.origin), high - low, origin=node.origin)
     raise NotFoundError(
         f"policy BALANCED: {node.op} needs to see all elements, and those it reads cannot be counted; use policy DATA, or put "
-        f"{node.op} behind the batch of each worker"
+        f"{node.op} after the batch of each worker"
     )
 
 

@@ -152,7 +152,7 @@ def test_a_grace_period_is_used_for_training(tmp_path: Any, workers: int, caplog
     assert [end[0] for end in ends] == [143] * workers
     assert ends[0][1] < 2.5, "a loaded machine may be late"
     assert ends[0][2] > 10, "training went on"
-    assert any("training goes on for the grace period" in record.message for record in caplog.records)
+    assert any("training continues for the grace period" in record.message for record in caplog.records)
     who = "worker 0" if workers > 1 else "this process"
     assert any(f"{who} received notice of its end: saved {tmp_path}/ckpt-2" in text for text in caplog.messages)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "ckpt-1.npz", "ckpt-2.npz"]
