@@ -16,7 +16,7 @@ class NumpyIterator(Generic[T_co]):
       dataset: what to iterate.
 
     Raises:
-      TypeError: `dataset` is no dataset.
+      TypeError: `dataset` is not a dataset.
 
     >>> import distinput as di
     >>> it = di.data.NumpyIterator(di.data.Dataset.range(4))

@@ -128,7 +128,7 @@ def at(dataset: Dataset[Any], index: int) -> Any:
     Raises:
       OutOfRangeError: there is no such element.
       UnimplementedError: a step of the dataset can only be iterated; the message names it, and the cure.
-      TypeError: `index` is no integer.
+      TypeError: `index` is not an integer.
 
     >>> import distinput as di
     >>> di.data.experimental.at(di.data.Dataset.range(5).map(lambda x: x * x), 3)
@@ -604,7 +604,7 @@ class TFRecordWriter:
           dataset: byte strings.
 
         Raises:
-          TypeError: it is no dataset, or its elements are no byte strings.
+          TypeError: it is not a dataset, or its elements are no byte strings.
           NotFoundError: the folder does not exist.
         """
         if not isinstance(dataset, Dataset):

@@ -247,7 +247,7 @@ class CheckpointManager(Generic[C]):
       last_checkpoint_step: the step of the last checkpoint, if it is known.
 
     Raises:
-      TypeError: `max_to_keep` is no integer.
+      TypeError: `max_to_keep` is not an integer.
       ValueError: `max_to_keep` is not positive, or `checkpoint_interval` lacks a `step_counter`.
 
     >>> import tempfile
