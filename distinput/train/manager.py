@@ -63,7 +63,7 @@ class CheckpointIndex:
             with open_inside(folder, _NAME) as file:
                 record = json_value(file.read())
             if member(record, "format") != _FORMAT:
-                raise MalformedJson("it is no record of checkpoints")
+                raise MalformedJson("it is not a record of checkpoints")
             pairs = [items_of(each, "a checkpoint with its time", 2) for each in member(record, "managed", list)]
             latest, preserved = member(record, "latest"), member(record, "preserved")
             return cls(

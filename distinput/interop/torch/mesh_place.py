@@ -189,7 +189,7 @@ class SequenceCut:
         divided = isinstance(leaf, TensorSpec) and leaf.dtype != STRING and (leaf.shape is None or len(leaf.shape) > 1)
         if asked and not divided:
             raise InvalidArgumentError(
-                f"{self._who}: {self._names[place]} is no sequence: it has no second axis of numbers: {leaf}"
+                f"{self._who}: {self._names[place]} is not a sequence: it has no second axis of numbers: {leaf}"
             )
         return divided
 
