@@ -291,14 +291,16 @@ def _of_packages(known: Sequence[Package]) -> Iterator[Advice]:
 
 def _of_kernels(kernels: dict[str, bool]) -> Iterator[Advice]:
     if os.environ.get("DISTINPUT_KERNELS") == "reference":
-        yield Advice(False, "DISTINPUT_KERNELS=reference: nothing is compiled, and many steps are slow; unset it")
+        yield Advice(
+            False, "DISTINPUT_KERNELS=reference: nothing is compiled, and many steps are slow; unset this variable"
+        )
     elif os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         yield Advice(False, "NUMBA_DISABLE_JIT is set: numba compiles nothing, and many steps are slow; unset it")
     elif missing := sum(not there for there in kernels.values()):
         yield Advice(
             False,
             f"{missing} of {len(kernels)} kernels are not compiled yet; programs compile them in the background when they need "
-            "them. All at once, for all later programs: distinput kernels build",
+            "them. `distinput kernels build` compiles all of them at once, for all later programs",
         )
 
 
@@ -307,9 +309,10 @@ def _of_machine(machine: Machine) -> Iterator[Advice]:
         yield Advice(
             False,
             f"this container may keep {machine.core_quota:g} of its {machine.cores} cores busy: choose num_parallel_calls "
-            "by that, or let AUTOTUNE measure",
+            "accordingly, or let AUTOTUNE measure",
         )
     if machine.open_files is not None and machine.open_files < _FEW_FILES:
         yield Advice(
-            False, f"a process may open {machine.open_files} files only: `ulimit -n 65536` before a job of many files"
+            False,
+            f"a process may open only {machine.open_files} files: run `ulimit -n 65536` before a job with many files",
         )

@@ -110,7 +110,7 @@ class DistinputError(Exception):
         super().__init__(*[without_secrets(each) if isinstance(each, str) else each for each in args])
 
     def add_note(self, note: str) -> None:
-        """Add a sentence, which is printed behind the message. Secrets in URLs are cut out of both."""
+        """Add a sentence, which is printed after the message. Secrets in URLs are cut out of both."""
         super().add_note(without_secrets(note))
 
     @property

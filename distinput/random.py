@@ -19,7 +19,7 @@ def set_seed(seed: int) -> None:
       seed: any integer.
 
     Raises:
-      TypeError: it is no integer.
+      TypeError: it is not an integer.
 
     >>> import distinput as di
     >>> found = []

@@ -300,7 +300,7 @@ def on_workers(given: argparse.Namespace, body: "Callable[[DistributedDataset], 
       The answers, worker by worker.
 
     Raises:
-      InvalidArgumentError: what is named is no dataset; there is no such step, replica, file or worker.
+      InvalidArgumentError: what is named is not a dataset; there is no such step, replica, file or worker.
     """
     dataset: Any = load(given.dataset)
     cut = isinstance(dataset, distributed_dataset.DistributedDataset)

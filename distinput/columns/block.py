@@ -317,7 +317,7 @@ class Trouble:
       row: the row at fault in a group of elements; None: not known.
       place: the file that was read, and the position in it; None: it was not raised by reading.
       lost: how many records are lost with it, None if nobody knows; and whether these are all up to the end of the file.
-      last: whether nobody goes on after it.
+      last: whether nobody continues after it.
       of_all: whether all rows are at fault together, so that nobody has to look for one.
       keys: of the sample of an archive at fault, or nothing where it is not known which; None: it is about no sample.
       located: whether a note says where it happened.

@@ -352,7 +352,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         Raises:
           InvalidArgumentError: `step` is 0, or a number does not fit into int64.
-          TypeError: an argument is no integer, or `output_type` no dtype of integers or floats.
+          TypeError: an argument is not an integer, or `output_type` is not a dtype of integers or floats.
           ValueError: the arguments are not one to three.
 
         >>> import distinput as di
@@ -383,7 +383,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
           name: a label.
 
         Raises:
-          TypeError: `dtype` is no dtype of numbers, or a float is given where it is one of integers.
+          TypeError: `dtype` is not a dtype of numbers, or a float is given where it is one of integers.
 
         >>> import distinput as di
         >>> di.data.Dataset.counter(start=5, step=-2).take(4).to_list()
@@ -409,7 +409,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
           name: a label.
 
         Raises:
-          TypeError: `seed` is no integer.
+          TypeError: `seed` is not an integer.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.random(seed=4).take(3)
@@ -1036,7 +1036,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         Raises:
           InvalidArgumentError: fractions do not fit; or the elements have another order in each pass or process, or are
             repeated, so that a record would be in several parts: split before `shuffle` and `repeat`.
-          TypeError: a fraction is no number, or `seed` no integer.
+          TypeError: a fraction is not a number, or `seed` is not an integer.
 
         >>> import distinput as di
         >>> train, test = di.data.Dataset.range(10).split(0.8, seed=1)
@@ -1066,7 +1066,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         Raises:
           InvalidArgumentError: `k` is below 2 or `i` not one of the folds; or elements are shuffled or repeated, see `split`.
-          TypeError: an argument is no integer.
+          TypeError: an argument is not an integer.
 
         >>> import distinput as di
         >>> for i in range(3):
@@ -1572,7 +1572,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         """Write a pass as files of a format, with a manifest of their names, rows, sizes and checksums.
 
         The files get their names together, when all are complete: a writer that is interrupted or killed leaves what was there
-        before, or the whole dataset. Calling it again with the same pipeline goes on after the last complete file.
+        before, or the whole dataset. Calling it again with the same pipeline continues after the last complete file.
 
         Args:
           directory: the folder, local or a URL; it may hold other files.
@@ -1595,7 +1595,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         Raises:
           InvalidArgumentError: the elements do not fit the format, the dataset is infinite, or arguments contradict each other.
           FailedPreconditionError: the folder holds a dataset, or files of these names; another process writes there.
-          OSError: the files could not be written. What is complete stays in the hidden stage, to go on from.
+          OSError: the files could not be written. What is complete stays in the hidden stage, to continue from.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(10).write("numbers", "parquet", shards=2).rows
@@ -1618,7 +1618,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         The elements are kept in Arrow IPC files of about 256 MiB with a manifest of their rows, sizes and checksums, in the
         place of what was saved there before: until all is complete, the older dataset stays, also if the process is killed.
-        Calling it again with the same pipeline then goes on after the last complete file.
+        Calling it again with the same pipeline then continues after the last complete file.
 
         Args:
           path: a folder, local or a URL.
@@ -1626,7 +1626,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
             compressed is mapped into memory.
           shard_func: element -> the number of its file, an integer from 0 on. The order of the files is that of their numbers.
             Large ones are several files, which `load(reader_func=)` takes as one.
-          checkpoint_args: accepted as TensorFlow's; every save can go on after an interruption.
+          checkpoint_args: accepted as TensorFlow's; every save can continue after an interruption.
 
         Returns:
           The files.

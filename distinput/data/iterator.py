@@ -106,7 +106,7 @@ class Optional(Generic[T_co]):
         """An Optional that holds `value`, with its spec.
 
         Raises:
-          TypeError: the value is no element.
+          TypeError: the value is not an element.
 
         >>> import distinput as di
         >>> di.data.experimental.Optional.from_value(37.0).element_spec
@@ -366,7 +366,7 @@ class DatasetIterator(Closing, Generic[T_co]):
     An error takes the place of an element: the next call continues after it. If nothing can follow, it is raised again.
 
     An interrupt (`KeyboardInterrupt`, or another exception that a signal handler raises) takes no element away: a loop that is
-    run again, with this iterator or one restored from its state, goes on with the element after the last one that it got.
+    run again, with this iterator or one restored from its state, continues with the element after the last one that it got.
 
     Args:
       plan: the node as the user described it, for the fingerprint.

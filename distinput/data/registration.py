@@ -132,7 +132,7 @@ def _check(name: str, op: Any) -> None:
         raise TypeError(f"op {name!r}: needs a subclass of Node, got {op!r}")
     if inspect.isclass(op) and "__dataclass_fields__" not in vars(op) and "__annotations__" in vars(op):
         raise TypeError(
-            f"op {name!r}: {op.__qualname__} has fields but is no dataclass; put @dataclass(frozen=True, eq=False) before it"
+            f"op {name!r}: {op.__qualname__} has fields but is not a dataclass; put @dataclass(frozen=True, eq=False) before it"
         )
     if inspect.isclass(op) and set(getattr(op, "__dataclass_fields__", ())) == set(Node.__dataclass_fields__):
         raise TypeError(

@@ -82,7 +82,7 @@ def opened(state: Any, who: str, keys: Collection[str], kind: str | None = None)
     if of != kind:
         found = KINDS[of] if of is None or (isinstance(of, str) and of in KINDS) else None
         told = "" if found is None else f"; it is one of {found.of}: restore it with {found.restored}"
-        raise StateError(f"{who}: this is no state of {KINDS[kind].of}; take it with {KINDS[kind].taken}{told}")
+        raise StateError(f"{who}: this is not a state of {KINDS[kind].of}; take it with {KINDS[kind].taken}{told}")
     version = state["version"]
     if type(version) is not int or version not in READABLE:
         raise StateError(

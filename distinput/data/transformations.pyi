@@ -47,7 +47,7 @@ class Transformations(Generic[T_co]):
           columns: names of components, at least one; "messages.calls" for lists of structs in lists of structs.
 
         Raises:
-          InvalidArgumentError: a column is not there, or is no dict of lists; at iteration, its lists differ in length.
+          InvalidArgumentError: a column is not there, or is not a dict of lists; at iteration, its lists differ in length.
 
         >>> import distinput as di
         >>> import pathlib
@@ -71,7 +71,7 @@ class Transformations(Generic[T_co]):
           columns: names of components, with dots in them for those of inner dicts; all text when None.
 
         Raises:
-          InvalidArgumentError: a column is not there or is no text; at iteration, a text is no UTF-8.
+          InvalidArgumentError: a column is not there or is not a text; at iteration, a text is no UTF-8.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.from_tensor_slices({"name": ["Ada", "Zoë"], "age": [30, 41]})
@@ -1244,7 +1244,7 @@ class Transformations(Generic[T_co]):
 
         Raises:
           InvalidArgumentError: elements have no such component, or `columns` is one name, empty, or names one twice.
-          TypeError: elements are no dicts.
+          TypeError: elements are not dicts.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.from_tensor_slices({"x": [1, 2], "y": [3, 4], "z": [5, 6]})

@@ -309,7 +309,7 @@ class Writing:
         )
 
     def _recovered(self) -> Journal | None:
-        """The journal to go on from; what else a writer that was killed has left is removed."""
+        """The journal to continue from; what else a writer that was killed has left is removed."""
         stage, old = self.stage, self.old
         journal = Journal.of_json(stage.journal())
         if journal is None:

@@ -216,7 +216,7 @@ def decode_jpeg(
       strict: as for `decode_image`.
 
     Raises:
-      InvalidArgumentError: it is no image, damaged, or larger than `max_pixels`.
+      InvalidArgumentError: it is not an image, is damaged, or is larger than `max_pixels`.
       UnimplementedError: a ratio, or an image that is to be recovered.
 
     Source: `tf.io.decode_jpeg`.
@@ -250,7 +250,7 @@ def decode_png(
       max_pixels: the most pixels that an image may say it has.
 
     Raises:
-      InvalidArgumentError: it is no image, damaged, or larger than `max_pixels`.
+      InvalidArgumentError: it is not an image, is damaged, or is larger than `max_pixels`.
 
     Source: `tf.io.decode_png`.
     """

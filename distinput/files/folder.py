@@ -101,7 +101,7 @@ def plain_name(name: object) -> str:
     """A name that a file gives, if it is that of a file in the same folder.
 
     Raises:
-      MalformedJson: it is no text, it names a folder, or it leads to another folder.
+      MalformedJson: it is not a text, it names a folder, or it leads to another folder.
 
     >>> plain_name("part-00000.parquet")
     'part-00000.parquet'

@@ -166,7 +166,7 @@ def load_manifest(path: str) -> FileTable:
 
 
 def _check_kinds(names: list[Any], sizes: list[Any], rows: list[Any], stamps: list[Any]) -> None:
-    """Refuse names and stamps that are no texts, and sizes and rows that are no integers.
+    """Refuse names and stamps that are no texts, and sizes and rows that are not integers.
 
     Raises:
       MalformedJson: there is one.

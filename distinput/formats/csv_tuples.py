@@ -85,7 +85,7 @@ def _converted(field: bytes, dtype: np.dtype[Any]) -> Any:
     """A number, or the text itself.
 
     Raises:
-      FieldError: it is no number of this type.
+      FieldError: it is not a number of this type.
     """
     if dtype.kind == "O":
         return field
@@ -207,7 +207,7 @@ def decode_csv(
       name: ignored.
 
     Raises:
-      InvalidArgumentError: a record has another number of fields, an empty one that must not be, one that is no number, or
+      InvalidArgumentError: a record has another number of fields, an empty one that must not be, one that is not a number, or
         wrong quotes; a default of another dtype.
 
     >>> decode_csv(["1,2.5,a", '4,,"b,c"'], [0, 0.5, "x"])

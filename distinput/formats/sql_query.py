@@ -149,7 +149,7 @@ def _floats(given: list[Any], kind: Any) -> Any:
 
 
 def _only(values: list[Any], kind: Any, *wanted: type) -> None:
-    """Refuse values of other types. A truth value is no integer, and a time of a day no day."""
+    """Refuse values of other types. A truth value is not an integer, and a time of a day no day."""
     for found in set(map(type, values)) - {type(None)}:
         fits = issubclass(found, wanted)
         if (found is bool and bool not in wanted) or (issubclass(found, datetime) and datetime not in wanted):

@@ -50,7 +50,7 @@ def convert(
 ) -> WrittenFiles:
     r"""Write the records of files as files of another format, with a manifest, as `Dataset.write` does.
 
-    If it is interrupted or killed, the same call goes on after the last complete file.
+    If it is interrupted or killed, the same call continues after the last complete file.
 
     `tf.train.Example` messages become columns, one for each feature: all messages are decoded once before, to find out which
     there are, so nothing is left out. A feature that is absent somewhere, or differs in length, becomes lists, empty where it
@@ -81,7 +81,7 @@ def convert(
     Raises:
       InvalidArgumentError: the format cannot hold the records; the message names the column and says what to do.
       FailedPreconditionError: the folder holds a dataset.
-      DataLossError: a file is damaged. What was written stays hidden, to go on from.
+      DataLossError: a file is damaged. What was written stays hidden, to continue from.
 
     >>> import pathlib
     >>> _ = pathlib.Path("a.csv").write_text("x,name\n1,Ada\n2,Alan\n")

@@ -52,7 +52,7 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
 
     Raises:
       TypeError: no dataset, elements of more than three parts, or a component that is no dense array of numbers.
-      ValueError: elements are no batches; the number of batches is unknown; the batch size is unknown, and `tail` needs it;
+      ValueError: elements are not batches; the number of batches is unknown; the batch size is unknown, and `tail` needs it;
         with "pad", there are no targets. With "error", a batch is short, which may be known only when it is read.
       EngineMissing: Keras is not installed.
 

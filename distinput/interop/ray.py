@@ -66,7 +66,7 @@ def shard(
       may_differ: what may have changed since the position was saved, as for `Dataset.restore`.
 
     Raises:
-      FailedPreconditionError: this is no worker of Ray Train, and `rank` or `world_size` was not given.
+      FailedPreconditionError: this process is not a worker of Ray Train, and `rank` or `world_size` was not given.
       InvalidArgumentError: there is no such rank, or no such tail; or workers cannot share these elements: they have no batch
         axis, were sharded before, or their order is random without a seed.
 
@@ -270,7 +270,7 @@ def _here() -> tuple[int, int]:
     """Rank and number of workers, as Ray Train says.
 
     Raises:
-      FailedPreconditionError: this is no worker of Ray Train.
+      FailedPreconditionError: this process is not a worker of Ray Train.
     """
     try:
         import ray.train
@@ -279,8 +279,8 @@ def _here() -> tuple[int, int]:
         return context.get_world_rank(), context.get_world_size()
     except Exception as error:
         raise FailedPreconditionError(
-            f"interop.ray.shard: this is no worker of Ray Train ({error}); call it in train_loop_per_worker, or say rank= and "
-            "world_size="
+            f"interop.ray.shard: this process is not a worker of Ray Train ({error}); call it in train_loop_per_worker, or say "
+            "rank= and world_size="
         ) from error
 
 

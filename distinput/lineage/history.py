@@ -167,7 +167,7 @@ def entries_of(data: bytes, path: str) -> Iterator[tuple[Entry, int]]:
     """The entries of a file, each with the place behind it; a torn end is left out.
 
     Raises:
-      DataLossError: it is no ledger, or is damaged before its end.
+      DataLossError: it is not a ledger, or is damaged before its end.
     """
     if not data:
         return
@@ -223,7 +223,7 @@ class LedgerFile:
       path: a local file; a torn end, which a killed process left, is cut off.
 
     Raises:
-      DataLossError: it is no ledger, or is damaged.
+      DataLossError: it is not a ledger, or is damaged.
     """
 
     def __init__(self, path: str) -> None:

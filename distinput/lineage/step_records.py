@@ -481,7 +481,7 @@ def described(source: StepSource) -> list[Any]:
 
 
 def _check_own(source: StepSource) -> None:
-    """Refuse a source that goes on with the inputs of an earlier job.
+    """Refuse a source that continues with the inputs of an earlier job.
 
     Raises:
       UnimplementedError: it does.

@@ -96,7 +96,7 @@ class MixtureWeights:
           FailedPreconditionError: several workers run the mixture, and `step` is None; or this is the copy of another process.
           InvalidArgumentError: elements of that step were drawn already; there is not one weight for each dataset; or one pass
             has too many decisions.
-          TypeError: weights are no numbers, or `step` no integer.
+          TypeError: weights are not numbers, or `step` is not an integer.
         """
         shares = _one_above_zero(weights, len(self.first))
         self._check_process()

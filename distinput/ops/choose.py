@@ -293,7 +293,7 @@ def sample_from_datasets(
 
     Raises:
       InvalidArgumentError: there is no dataset, or not one weight for each.
-      TypeError: the datasets differ in structure or dtype, or the seed is no integer.
+      TypeError: the datasets differ in structure or dtype, or the seed is not an integer.
     """
     if seed is not None:
         integer("sample_from_datasets", "seed", seed)

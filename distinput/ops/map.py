@@ -78,7 +78,7 @@ class RandomKeys(Seeded):
       step: which of the steps with random numbers it is, from the source on; None: one more than there are in the input.
 
     Raises:
-      TypeError: `seed` is no integer.
+      TypeError: `seed` is not an integer.
     """
 
     by_element = tolerant = harmless = True
@@ -466,7 +466,7 @@ def _formed(
     refused: Callable[[Exception, Any], Failure],
     said: Spec | None,
 ) -> Iterator[MadeBlock]:
-    """Results as blocks, with their arguments; `refused` raises, or returns a failure, for a result that is no element."""
+    """Results as blocks, with their arguments; `refused` raises, or returns a failure, for a result that is not an element."""
     for made, first, end in formed(results, said):
         if isinstance(made, Block):
             yield made, behind(at, first), given.rows(first, end)

@@ -46,7 +46,7 @@ class Range(InMemory):
 
     Raises:
       InvalidArgumentError: `step` is 0.
-      TypeError: `output_type` is no dtype of integers or floats.
+      TypeError: `output_type` is not a dtype of integers or floats.
 
     Source: `tf.data.Dataset.range`.
     """
@@ -129,7 +129,7 @@ class Counter(InMemory):
       output_type: their dtype.
 
     Raises:
-      TypeError: `output_type` is no dtype of numbers, or a float is given where it is one of integers.
+      TypeError: `output_type` is not a dtype of numbers, or a float is given where it is one of integers.
 
     Source: `tf.data.Dataset.counter`.
     """
@@ -208,7 +208,7 @@ class Random(Seeded):
       rerandomize_each_iteration: True: other numbers in each pass, with a seed too.
 
     Raises:
-      TypeError: `seed` is no integer.
+      TypeError: `seed` is not an integer.
 
     Source: `tf.data.Dataset.random`.
     """

@@ -29,7 +29,7 @@ class Select(Restructured):
 
     Raises:
       InvalidArgumentError: elements have no such component, or `columns` is one name, empty, or names one twice.
-      TypeError: elements are no dicts.
+      TypeError: elements are not dicts.
 
     >>> import distinput as di
     >>> ds = di.data.Dataset.from_tensor_slices({"x": [1, 2], "y": [3, 4], "z": [5, 6]})

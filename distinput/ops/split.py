@@ -132,7 +132,7 @@ def parts(node: Node, fractions: tuple[Any, ...], seed: int) -> list[Node]:
 
     Raises:
       InvalidArgumentError: fractions are not between 0 and 1, sum to more than 1 or are too fine; or `_divisible`.
-      TypeError: a fraction is no number, or `seed` no integer.
+      TypeError: a fraction is not a number, or `seed` is not an integer.
     """
     integer("split", "seed", seed)
     exact = [_fraction(each) for each in fractions]
@@ -157,7 +157,7 @@ def folds(node: Node, k: int, i: int, seed: int) -> tuple[Node, Node]:
 
     Raises:
       InvalidArgumentError: `k` is below 2, or `i` not one of the folds; or `_divisible`.
-      TypeError: an argument is no integer.
+      TypeError: an argument is not an integer.
     """
     integer("kfold", "seed", seed)
     k = at_least("kfold", "k", k, 2)

@@ -77,7 +77,7 @@ class Captured:
     changeable: bool = False
 
     def check(self, op: str) -> None:
-        """Refuse to go on with a variable that has another value than when the step was made.
+        """Refuse to continue with a variable that has another value than when the step was made.
 
         Raises:
           FailedPreconditionError: there is one.

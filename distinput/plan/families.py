@@ -219,7 +219,7 @@ class Seeded(Node):
         return key_of(state["seed"], state["epoch"] if self.reshuffles else 0)
 
     def check_seed(self, op: str) -> None:
-        """Refuse a seed that is no integer.
+        """Refuse a seed that is not an integer.
 
         Raises:
           TypeError: it is none.

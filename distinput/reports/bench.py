@@ -40,7 +40,7 @@ class Bench:
       ended: whether it came to its end.
       first_seconds: until the first element was there.
       elements_per_second: behind the warm-up; None if it did not last that long, or gave no elements.
-      rows_per_second: the same for the rows of batches; None if the elements are no batches.
+      rows_per_second: the same for the rows of batches; None if the elements are not batches.
       bytes_per_second: the same for the bytes of all arrays and strings, estimated from some of the elements.
       slowest: the step that the others wait for; "consumer" if the dataset waits for the loop.
       bottleneck: the same, in a sentence.

@@ -460,7 +460,7 @@ def register_rule(rule: Rule, *, first: bool = False) -> Rule:
       The rule.
 
     Raises:
-      TypeError: it is no function with a name.
+      TypeError: it is not a function with a name.
       InvalidArgumentError: another rule has that name.
 
     >>> from distinput.ops.shuffle import Shuffle

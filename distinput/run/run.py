@@ -370,7 +370,7 @@ class Asked(NamedTuple):
     Args:
       by_element: the consumer looks at single elements, so a block may hold any number of rows not gathered or copied yet.
       run_ahead: how many elements functions may be ahead of those that were asked for; None: as many as a block holds.
-      tolerant: a stream goes on after an error, with a `Failure` in place of the element; otherwise it raises.
+      tolerant: a stream continues after an error, with a `Failure` in place of the element; otherwise it raises.
       past_damage: a reader goes on behind a damaged record where its format can; otherwise with the next file.
       sampling: elements are read to see what they look like; what can be read only once is kept for the pass that comes.
       later: others have come before the first element, so nobody waits for it alone.
@@ -448,7 +448,7 @@ class Run(Closing):
 
     @property
     def tolerant(self) -> bool:
-        """Whether a stream goes on after an error."""
+        """Whether a stream continues after an error."""
         return self.asked.tolerant
 
     @property
@@ -540,7 +540,7 @@ class Run(Closing):
         return self if self.tolerant == tolerant else self.asking(tolerant=tolerant)
 
     def skipping(self, foreign: frozenset[int]) -> Self:
-        """The same run for a step that goes on after its own errors; for steps that it reads from it is as it was.
+        """The same run for a step that continues after its own errors; for steps that it reads from it is as it was.
 
         Args:
           foreign: the ids of those steps.

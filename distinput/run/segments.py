@@ -96,7 +96,7 @@ class Packed:
         self.data, self.buffers, self.kept, self.received = data, buffers, kept, received
 
     def unpacked(self) -> Any:
-        """The value made anew; each call makes one of its own, but for a value received, which is used once."""
+        """The value made again; each call makes one of its own, but for a value received, which is used once."""
         buffers = self.buffers if self.received else [bytearray(buffer) for buffer in self.buffers]
         return pickle.loads(self.data, buffers=buffers)
 

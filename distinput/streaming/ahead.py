@@ -283,7 +283,7 @@ def places(
     Args:
       queue: one element for each file.
       state: holds the position in the first file.
-      run: says whether reading goes on after a file that cannot be opened.
+      run: says whether reading continues after a file that cannot be opened.
       opened: (element, position) -> the place at which to begin.
     """
     position = state["position"]
@@ -326,7 +326,7 @@ def blocks_in(
     *,
     one_version: bool = False,
 ) -> Stream:
-    """The records of files; in a tolerant run an error is delivered as a failure, and reading goes on with the next file.
+    """The records of files; in a tolerant run an error is delivered as a failure, and reading continues with the next file.
 
     Args:
       files: from `places`.

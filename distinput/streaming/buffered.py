@@ -281,7 +281,7 @@ def buffered(upstream: Stream, buffer: Buffer, run: Run, counter: OpCounters, *,
       at_once: True to start the thread now, not when the first block is asked for.
 
     Raises:
-      Stopped: the buffer was stopped; the caller can go on with the stream itself.
+      Stopped: the buffer was stopped; the caller can continue with the stream itself.
     """
     blocks = _buffered(upstream, buffer, run, counter, at_once)
     if at_once:

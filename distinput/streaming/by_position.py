@@ -41,7 +41,7 @@ def row_of(key: SupportsIndex, size: int) -> int:
 
     Raises:
       IndexError: there is no such element.
-      TypeError: it is no integer, or counts from the end of an infinite dataset.
+      TypeError: it is not an integer, or counts from the end of an infinite dataset.
     """
     row = index(key)
     if size == INFINITE:

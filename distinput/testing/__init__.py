@@ -4,7 +4,7 @@
 A suite checks all laws of one kind, and its error names the law that is broken: `check_dataset` for an op or a source,
 `check_format`, `check_devices` for a backend, `check_collectives` for an engine, `check_seats` for one of coordinators,
 `check_strategy` for a strategy.
-`judge` tries a loader of any library; `check_interrupted` stops one and goes on with other ranks.
+`judge` tries a loader of any library; `check_interrupted` stops one and continues with other ranks.
 `distinput.testing.strategies` draws random pipelines, specs, jobs and faults with Hypothesis (`pip install distinput[test]`);
 the laws themselves need no other package.
 """

@@ -121,7 +121,7 @@ def check_dataset(
     * shards: `shard` keeps every n-th element;
     * policies: workers that share the pipeline by a policy read each element once;
     * distributed: replicas get the rows of each batch, and sums and means over them are right;
-    * another process: another process gets the same elements, and goes on from a state of this one;
+    * another process: another process gets the same elements, and continues from a state of this one;
     * nothing left: no thread, process or open file is left behind.
 
     How much of a pipeline is looked at: "same elements" and "distributed" read all of it; "spec", "shards" and "policies" all

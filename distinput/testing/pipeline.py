@@ -85,7 +85,7 @@ class Pipeline:
         return _extended(self, (*self.recipe, (name, arguments)), self.table)
 
     def build(self) -> Dataset:
-        """A dataset of this recipe, made anew, with other seeds than the last one where the recipe names none."""
+        """A dataset of this recipe, made again, with other seeds than the last one where the recipe names none."""
         return _seeded(assembled(self.recipe, self.table), next(self._numbers))
 
     @cached_property

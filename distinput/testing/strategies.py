@@ -141,7 +141,7 @@ def file_faults(most: float = 0.3, *, stalls: bool = False) -> st.SearchStrategy
 
 
 class Interruption(NamedTuple):
-    """A job is stopped, and goes on from its state; `check_interrupted` does it.
+    """A job is stopped, and continues from its state; `check_interrupted` does it.
 
     Attributes:
       steps: how many steps it makes before that.
@@ -158,7 +158,7 @@ def interruptions(job: Job, most: int = 3, *, elastic: bool = True) -> st.Search
     Args:
       job: the job.
       most: how often it is stopped.
-      elastic: it may go on with any number of ranks that divides the rows of a step; else with those that it had.
+      elastic: it may continue with any number of ranks that divides the rows of a step; else with those that it had.
 
     >>> from hypothesis import find
     >>> find(interruptions(Job(20, 2, 2)), lambda made: any(each.ranks == 4 for each in made))

@@ -105,7 +105,7 @@ def at(dataset: Dataset[Any], index: int) -> Any:
     Raises:
       OutOfRangeError: there is no such element.
       UnimplementedError: a step of the dataset can only be iterated; the message names it, and the cure.
-      TypeError: `index` is no integer.
+      TypeError: `index` is not an integer.
 
     >>> import distinput as di
     >>> di.data.experimental.at(di.data.Dataset.range(5).map(lambda x: x * x), 3)
@@ -581,7 +581,7 @@ class TFRecordWriter:
           dataset: byte strings.
 
         Raises:
-          TypeError: it is no dataset, or its elements are no byte strings.
+          TypeError: it is not a dataset, or its elements are no byte strings.
           NotFoundError: the folder does not exist.
         """
         if not isinstance(dataset, Dataset):
@@ -606,7 +606,7 @@ class NumpyIterator(Generic[T_co]):
       dataset: what to iterate.
 
     Raises:
-      TypeError: `dataset` is no dataset.
+      TypeError: `dataset` is not a dataset.
 
     >>> import distinput as di
     >>> it = di.data.NumpyIterator(di.data.Dataset.range(4))

@@ -149,7 +149,7 @@ def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformat
       mask_key: the name of a further component, True for elements of the dataset and False for added ones.
 
     Raises:
-      InvalidArgumentError: the elements are no dicts, or have a component of that name or of unknown shape; the number of
+      InvalidArgumentError: the elements are not dicts, or have a component of that name or of unknown shape; the number of
         elements is not known, or is larger than `cardinality`.
 
     >>> import distinput as di
@@ -538,7 +538,7 @@ def _on_host(op: str, name: str, device: Any) -> None:
     """Refuse a device that is no CPU.
 
     Raises:
-      TypeError: it is no text.
+      TypeError: it is not a text.
       UnimplementedError: it is another device.
     """
     if not isinstance(device, str):

@@ -128,10 +128,10 @@ class CheckpointFile(Closing):
         """Verify everything, and return the JSON member."""
         names = self._archive.namelist()
         if names.count(_HEADER) != 1:
-            raise MalformedJson("it is no checkpoint")
+            raise MalformedJson("it is not a checkpoint")
         header = json_value(content_of(self._archive, _HEADER).tobytes())
         if member(header, "format") != _FORMAT:
-            raise MalformedJson("it is no checkpoint")
+            raise MalformedJson("it is not a checkpoint")
         version, check = member(header, "version"), member(header, "check")
         if version != VERSION:
             raise StateError(

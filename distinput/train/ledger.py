@@ -69,7 +69,7 @@ class Ledger(Closing):
       path: a local folder, made if it is missing.
 
     Raises:
-      DataLossError: a file in it is no ledger, or is damaged before its end.
+      DataLossError: a file in it is not a ledger, or is damaged before its end.
 
     >>> import distinput as di
     >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -147,7 +147,7 @@ class Ledger(Closing):
 
         Raises:
           FailedPreconditionError: no iterator is followed.
-          InvalidArgumentError: the step was not handed over since the iterator is followed; or losses are no numbers for rows
+          InvalidArgumentError: the step was not handed over since the iterator is followed; or losses are not numbers for rows
             of each replica.
         """
         if self._followed is None:
@@ -227,11 +227,11 @@ class Ledger(Closing):
     ) -> Located:
         """The file and the record of every row of a step that the model has seen.
 
-        Where they do not follow from positions, as behind `filter`, the step is read again from the state before it on, and
+        Where they do not follow from positions, as after `filter`, the step is read again from the state before it on, and
         records are counted on the way.
 
         Args:
-          dataset: the distributed dataset that the job had, built anew.
+          dataset: the distributed dataset that the job had, built again.
           number: of the step among all that it has seen, from 0 on; negative: from the last one.
           replica: as for `DistributedDataset.locate`.
           read: as there.
@@ -253,7 +253,7 @@ class Ledger(Closing):
             yield view.locate(number, None, read=read)
 
     def worst(self, dataset: DistributedDataset, n: int = 10, *, read: bool = False) -> list[NotedRow]:
-        """The rows with the largest losses of all that were noted, largest first; what is no number is larger than any.
+        """The rows with the largest losses of all that were noted, largest first; what is not a number is larger than any.
 
         Args:
           dataset: as for `locate`; it may have another number of replicas than the job, where batches are cut for replicas.
@@ -388,5 +388,5 @@ class Ledger(Closing):
 
 
 def _height(losses: Any) -> Any:
-    """Losses by which rows are ordered: what is no number, or has no end, is above all."""
+    """Losses by which rows are ordered: what is not a number, or has no end, is above all."""
     return np.where(np.isfinite(losses), losses, np.inf)

@@ -63,7 +63,7 @@ class CheckpointIndex:
             with open_inside(folder, _NAME) as file:
                 record = json_value(file.read())
             if member(record, "format") != _FORMAT:
-                raise MalformedJson("it is no record of checkpoints")
+                raise MalformedJson("it is not a record of checkpoints")
             pairs = [items_of(each, "a checkpoint with its time", 2) for each in member(record, "managed", list)]
             latest, preserved = member(record, "latest"), member(record, "preserved")
             return cls(
@@ -247,7 +247,7 @@ class CheckpointManager(Generic[C]):
       last_checkpoint_step: the step of the last checkpoint, if it is known.
 
     Raises:
-      TypeError: `max_to_keep` is no integer.
+      TypeError: `max_to_keep` is not an integer.
       ValueError: `max_to_keep` is not positive, or `checkpoint_interval` lacks a `step_counter`.
 
     >>> import tempfile

@@ -256,7 +256,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     """A NumPy dtype; every kind of text is `object`, the dtype of byte strings here.
 
     Raises:
-      TypeError: it is no dtype.
+      TypeError: it is not a dtype.
     """
     if isinstance(dtype, str) and dtype == "string":
         return STRING
@@ -545,7 +545,7 @@ def array_of(value: Any) -> Any:
     A bytearray and a memoryview of bytes are text, as bytes are; every other buffer is an array of its numbers.
 
     Returns:
-      None: it is no array.
+      None: it is not an array.
 
     Raises:
       TypeError: an array that is not on the host, or a column that cannot be an array.

@@ -191,7 +191,7 @@ class TensorSpec(TypeSpec):
 
     @property
     def value_type(self) -> type:
-        """The class of values: NumPy's arrays; a scalar and bytes are no arrays, and fit all the same."""
+        """The class of values: NumPy's arrays; a scalar and bytes are not arrays, and fit all the same."""
         return np.ndarray
 
     @classmethod
@@ -682,7 +682,7 @@ class Spec:
         """The exact spec of a value as users write it.
 
         Raises:
-          TypeError: it is no element.
+          TypeError: it is not an element.
         """
         structure = structure_of(value)
         leaves = as_leaves(structure.flatten(value), structure.paths)

@@ -72,7 +72,7 @@ def member(found: Any, key: str, *kinds: type) -> Any:
     """A member of an object, if it is of one of these kinds; of any, if none are named.
 
     Raises:
-      MalformedJson: it is not there, or of another kind, or `found` is no object.
+      MalformedJson: it is not there, or of another kind, or `found` is not an object.
 
     >>> member({"rows": 3}, "rows", int)
     3
@@ -89,7 +89,7 @@ def items_of(value: Any, what: str, size: int | None = None) -> list[Any]:
     """The items of a list, or of a tuple that becomes one in JSON; there must be so many.
 
     Raises:
-      MalformedJson: it is no list, or one of another length.
+      MalformedJson: it is not a list, or one of another length.
     """
     items = list(of_kind(value, what, list, tuple))
     if size is not None and len(items) != size:

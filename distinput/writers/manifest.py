@@ -361,7 +361,7 @@ class Journal:
 
     @staticmethod
     def of_json(found: Any) -> "Journal | None":
-        """From JSON; None if it is damaged, or of another version: then there is nothing to go on from."""
+        """From JSON; None if it is damaged, or of another version: then there is nothing to continue from."""
         if not isinstance(found, dict) or found.get("version") != _VERSION:
             return None
         try:

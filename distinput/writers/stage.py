@@ -42,7 +42,7 @@ class Stage:
 
     Args:
       directory: the folder of the dataset, which is made.
-      word: tells apart writings that may go on at the same time.
+      word: tells apart writings that may continue at the same time.
 
     Attributes:
       run: a word for the writing, different each time; that of the writing that goes on.

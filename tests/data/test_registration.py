@@ -139,7 +139,7 @@ class Source(Node):
     [
         (3, "needs a subclass of Node, got 3"),
         (dict, "needs a subclass of Node, got <class 'dict'>"),
-        (Undecorated, r"has fields but is no dataclass; put @dataclass\(frozen=True, eq=False\) before it"),
+        (Undecorated, r"has fields but is not a dataclass; put @dataclass\(frozen=True, eq=False\) before it"),
         (Source, r"has no field for its input; a source is used by dataset_of\(Source\(\.\.\.\)\)"),
     ],
 )

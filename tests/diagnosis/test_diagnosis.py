@@ -40,7 +40,7 @@ def test_a_machine_that_has_all_gets_no_advice(found) -> None:  # type: ignore[n
         ([NUMPY, TORCH, Package("obstore", "obstore", "0.6", None)], {}, GOOD, False, "s3://.*distinput.obstore"),
         ([NUMPY, TORCH], {"a": True, "b": False}, GOOD, False, "1 of 2 kernels .*distinput kernels build"),
         ([TORCH], {}, Machine("", "", 8, 1.5, None, None), False, "may keep 1.5 of its 8 cores busy"),
-        ([TORCH], {}, Machine("", "", 8, None, None, 256), False, "may open 256 files only"),
+        ([TORCH], {}, Machine("", "", 8, None, None, 256), False, "may open only 256 files"),
     ],
 )
 def test_what_could_be_better_is_said(found, packages, kernels, machine, wrong, says) -> None:  # type: ignore[no-untyped-def]

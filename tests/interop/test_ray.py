@@ -74,7 +74,7 @@ def test_the_position_is_restored_on_other_numbers_of_workers(tmp_path: Path) ->
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(FailedPreconditionError, match=r"this is no worker of Ray Train.*say rank= and"):
+    with pytest.raises(FailedPreconditionError, match=r"this process is not a worker of Ray Train.*say rank= and"):
         di.interop.ray.shard(Dataset.range(4).batch(2))
     with pytest.raises(InvalidArgumentError, match="rank must be from 0 to 1, got 2"):
         di.interop.ray.shard(Dataset.range(4).batch(2), 2, 2)

@@ -73,7 +73,7 @@ def test_what_says_nothing_is_not_divided_below(tmp_path: Path) -> None:
     dataset = read_with(Sums, tmp_path)
     assert di.data.experimental.shard_plan(dataset, 3).policy == "DATA"
     assert check_policy(lambda: read_with(Sums, tmp_path), "DATA", 3)
-    with pytest.raises(NotFoundError, match="walked to a node which is not a dataset: sums"):
+    with pytest.raises(NotFoundError, match="Did not find a shardable source: sums must see all"):
         di.data.experimental.auto_shard_dataset(with_policy(dataset, POLICY.FILE), 3, 0)
     with pytest.raises(NotFoundError, match="BALANCED: sums needs to see all elements"):
         di.data.experimental.auto_shard_dataset(with_policy(dataset, POLICY.BALANCED), 3, 0)

@@ -36,7 +36,7 @@ class ImageFolderDataset(Dataset[Any]):
     `train/cat/7.jpg` is of the class `cat`; so are images in folders below `train/cat`. Classes are numbered in the order of
     their names, and images come class by class in the order of their paths, the same on every machine: shuffle them with
     `global_shuffle`, which reads nothing beforehand. Images are counted, and any of them is reached at once. Hidden files and
-    folders are left out, and files that are no images by their suffixes.
+    folders are left out, and files that are not images by their suffixes.
 
     Args:
       directory: the folder; a path or any fsspec URL.

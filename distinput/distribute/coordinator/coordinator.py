@@ -42,7 +42,7 @@ class ClusterCoordinator(Closing):
 
     A scheduled function runs on whichever worker is free. If the worker is lost meanwhile, the function runs again on
     another one, so it may have begun more than once; the lost worker takes part again when it is back and its datasets are
-    made anew. If a parameter server is lost, every further call raises `UnavailableError`.
+    made again. If a parameter server is lost, every further call raises `UnavailableError`.
 
     Use it in a `with` block, or call `close`; a coordinator that nothing refers to ends by itself.
 

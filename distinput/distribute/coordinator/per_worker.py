@@ -90,7 +90,7 @@ class PerWorkerIterator(PerWorkerValues):
 class ExactPerWorkerIterator(PerWorkerIterator):
     """An iterator at each worker whose position the coordinator knows (`exact_input=True`).
 
-    A checkpoint saves it beside the variables, so that a coordinator that is started again goes on with exactly the elements
+    A checkpoint saves it beside the variables, so that a coordinator that is started again continues with exactly the elements
     that no finished function had taken.
 
     >>> import distinput as di
@@ -180,7 +180,7 @@ class PerWorkerDataset:
         return found
 
     def restore(self, state: State, may_differ: str | Collection[str] = ()) -> ExactPerWorkerIterator:
-        """An iterator that goes on at every worker where another one was.
+        """An iterator that continues at every worker where another one was.
 
         Args:
           state: a result of `state` of an iterator of this dataset, or of the same one of another process.

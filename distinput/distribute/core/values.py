@@ -357,7 +357,7 @@ def is_distributed(value: Any) -> bool:
 
 
 def refuse_sparse_values(call: str, structure: Structure) -> None:
-    """Refuse sparse tensors where values are added or joined: their three arrays are no values each for itself.
+    """Refuse sparse tensors where values are added or joined: their three arrays are not values each for itself.
 
     Raises:
       InvalidArgumentError: there is one.

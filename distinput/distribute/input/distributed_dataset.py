@@ -85,7 +85,7 @@ def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
 
 
 def _going_on(source: StepSource, state: Any) -> tuple[StepSource, Any]:
-    """The source that goes on with a state, and the state that it takes.
+    """The source that continues with a state, and the state that it takes.
 
     Args:
       source: of the dataset as it is distributed now.
@@ -583,7 +583,7 @@ class DistributedDataset:
 
         Its first step raises `StateError` on all workers if they were not restored to the same place.
 
-        A job of other numbers of workers or replicas goes on with the same global batches, cut for its own replicas. Where
+        A job of other numbers of workers or replicas continues with the same global batches, cut for its own replicas. Where
         workers read parts of their own (policy FILE, BALANCED, OFF, HINT), it needs the states of all workers.
 
         Args:
@@ -595,7 +595,7 @@ class DistributedDataset:
 
         Raises:
           StateError: the state belongs to another dataset, number of replicas or version, or was modified.
-          ValueError: `skip` is no range of steps; or it names a file that is not read, or a record that is not there.
+          ValueError: `skip` is not a range of steps; or it names a file that is not read, or a record that is not there.
           UnimplementedError: it names records that cannot be located, as after `filter`.
 
         >>> import distinput as di

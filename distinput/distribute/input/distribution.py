@@ -394,7 +394,7 @@ def _of_own_elements(
 def _of_earlier_job(
     consumer: Consumer, terms: Terms, original: Any, options: InputOptions, layout: Mapping[str, Any]
 ) -> StepSource | None:
-    """The source that goes on with the states of a job with other workers, replicas, or another way to divide the data.
+    """The source that continues with the states of a job with other workers, replicas, or another way to divide the data.
 
     Args:
       consumer: of the steps.

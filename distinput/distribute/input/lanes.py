@@ -92,7 +92,7 @@ class WorkerLanes:
         return "\n".join(f"lane {lane}:\n{dataset.explain()}" for lane, dataset in enumerate(self._datasets))
 
     def restore(self, state: State, may_differ: str | Collection[str] = ()) -> "WorkerLanesIterator":
-        """An iterator that goes on at a place in each lane.
+        """An iterator that continues at a place in each lane.
 
         Args:
           state: what `WorkerLanesIterator.sealed` or `joined` made.

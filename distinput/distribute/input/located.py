@@ -23,7 +23,7 @@ class Records:
       read: count the records of files that do not tell how many they hold, by reading all files once.
 
     Raises:
-      ValueError: `records` is no number from 0 on and no range of them.
+      ValueError: `records` is neither a number from 0 on nor a range of them.
 
     >>> Records("n-1.txt", 20003).numbers
     range(20003, 20004)

@@ -57,7 +57,7 @@ class Terms:
       open_ends: True if a worker that has no more elements can learn their shape only from others.
       alike: True if all workers have the same pipeline and begin the same passes.
       hints: harmless differences between the pipelines, for the error raised if their elements turn out to differ.
-      earlier: makes the source that goes on with the states of a job of another layout; it gives None where none can.
+      earlier: makes the source that continues with the states of a job of another layout; it gives None where none can.
     """
 
     replicas: Replicas

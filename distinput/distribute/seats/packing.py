@@ -158,7 +158,7 @@ class Pickled:
         return Packed(file.getbuffer(), [bytearray(buffer.raw()) for buffer in buffers], kept), used
 
     def unpack(self, packed: Any) -> Any:
-        """The value made anew."""
+        """The value made again."""
         return packed.unpacked()
 
     def _found_others(self, names: set[str]) -> bool:

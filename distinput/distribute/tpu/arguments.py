@@ -164,7 +164,7 @@ class RunArguments:
         """Look at each argument.
 
         Raises:
-          InvalidArgumentError: a replica's value is no number, is too large for 32 bits, or has another dtype or rank than
+          InvalidArgumentError: a replica's value is not a number, is too large for 32 bits, or has another dtype or rank than
             those of the others.
         """
         structure, leaves = replica_leaves((args, kwargs))

@@ -48,7 +48,7 @@ def as_device_array(value: Any, what: str, who: str = "run") -> Any:
       who: what puts it on a device, for messages.
 
     Raises:
-      InvalidArgumentError: a number that 32 bits cannot hold, or a value that is no number.
+      InvalidArgumentError: a number that 32 bits cannot hold, or a value that is not a number.
 
     >>> from distinput.distribute.tpu.mesh import as_device_array
     >>> as_device_array(np.array([1, 2**31 - 1]), "x").dtype
@@ -343,7 +343,7 @@ class DeviceValues(PerReplica):
 
     @property
     def part_shape(self) -> tuple[int, ...]:
-        """The shape of each component, rows that are no data included."""
+        """The shape of each component, rows that are not data included."""
         shape: tuple[int, ...] = self.whole.shape
         return () if self.scalar else (shape[0] // self._mesh.replicas, *shape[1:])
 

@@ -33,8 +33,8 @@ class Traced:
         values of the variables written.
       trace: which variables it uses.
       structure: of the result.
-      places: for each leaf of the result, the number of its output; None for a leaf that is no array.
-      constants: for each leaf of the result, the leaf if it is no array; else None.
+      places: for each leaf of the result, the number of its output; None for a leaf that is not an array.
+      constants: for each leaf of the result, the leaf if it is not an array; else None.
       shared: for each array of the result, whether it is one value for all replicas, as merge functions return them.
     """
 

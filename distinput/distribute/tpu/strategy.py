@@ -234,7 +234,7 @@ class TPUStrategy(Strategy):
         Raises:
           ValueError: `args` is not a list or tuple.
           TypeError: the function looks at the values of arrays, so it cannot be compiled; `compile=False` runs it.
-          InvalidArgumentError: an argument is no number, or does not fit into 32 bits.
+          InvalidArgumentError: an argument is not a number, or does not fit into 32 bits.
           RuntimeError: inside another strategy's scope or inside `run`.
 
         >>> import distinput as di

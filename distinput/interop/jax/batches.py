@@ -679,7 +679,7 @@ def to_global(step: Any, sharding: Any) -> Any:
     The parts of the replicas become the rows of one array, in replica order. A part that is on the right device stays there.
     Nothing is exchanged between processes: each one gives the rows that its devices hold.
 
-    Shapes: parts `[n, ...]` of R replicas become `[R * n, ...]`, scalars `[R]`. A leaf that is no distributed value holds
+    Shapes: parts `[n, ...]` of R replicas become `[R * n, ...]`, scalars `[R]`. A leaf that is not a distributed value holds
     the rows of this process; a scalar is copied to all devices.
 
     Args:

@@ -74,7 +74,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
     A step is one batch of the dataset, of which each rank gets its rows. Every record is delivered exactly once, on one rank,
     and all ranks have the same number of steps, whatever the number of loader workers. A rank may get no row of a short batch:
     `tail` says what becomes of such steps. If the dataset is shuffled, each epoch has another order, the same on all ranks,
-    also with loader workers that are started anew for each epoch.
+    also with loader workers that are started again for each epoch.
 
     Elements keep their nest; tensors use the memory that the dataset has made for them. Rows that are views of your arrays, of
     a cache or of a file are copied, so a loop may change its tensors in place; `share_memory=True` hands them on as well.

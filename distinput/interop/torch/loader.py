@@ -38,7 +38,7 @@ _IN_FLIGHT = 8
 
 
 class DeviceCopies:
-    """Copies of steps to a device. Text and other values that are no tensors stay on the host.
+    """Copies of steps to a device. Text and other values that are not tensors stay on the host.
 
     Args:
       device: any of PyTorch's but the CPU. Only GPUs of CUDA have streams here; to others tensors are copied one by one.

@@ -78,7 +78,7 @@ class MeshPlace:
           **options: `layout`, `sequence` and `positions` of `MeshPlace`.
 
         Raises:
-          TypeError: this is no mesh with names.
+          TypeError: this is not a mesh with names.
           InvalidArgumentError: a dimension is named twice or never, or there is none of a name; this rank is not in the mesh.
         """
         names = getattr(mesh, "mesh_dim_names", None)
@@ -120,7 +120,7 @@ class MeshPlace:
           masked: batches are pairs of a batch and the mask of its rows.
 
         Raises:
-          InvalidArgumentError: a component named in `sequence` is not there or is no sequence; there is no sequence; the
+          InvalidArgumentError: a component named in `sequence` is not there or is not a sequence; there is no sequence; the
             lengths differ, or cannot be divided; positions cannot be added.
         """
         if self.parts == 1 and self.positions is None:
@@ -189,7 +189,7 @@ class SequenceCut:
         divided = isinstance(leaf, TensorSpec) and leaf.dtype != STRING and (leaf.shape is None or len(leaf.shape) > 1)
         if asked and not divided:
             raise InvalidArgumentError(
-                f"{self._who}: {self._names[place]} is no sequence: it has no second axis of numbers: {leaf}"
+                f"{self._who}: {self._names[place]} is not a sequence: it has no second axis of numbers: {leaf}"
             )
         return divided
 

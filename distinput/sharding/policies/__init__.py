@@ -158,8 +158,8 @@ def _at_names(node: Node, found: Replacement, share: Share) -> Node:
             f"the files does not{_CURE}"
         )
     raise NotFoundError(
-        f"Did not find a shardable source, walked to a node which is not a dataset: {node.op}; {node.op} must see all "
-        f"elements, so files cannot be divided below it{_CURE}"
+        f"Did not find a shardable source: {node.op} must see all "
+        f"elements, so workers cannot divide the files that it reads{_CURE}"
     )
 
 

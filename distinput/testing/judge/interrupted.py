@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job that is stopped several times, and goes on with other ranks each time."""
+"""A job that is stopped several times, and continues with other ranks each time."""
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice

@@ -46,7 +46,7 @@ def judge(
     * workers: the steps are the same with any number of worker processes or threads;
     * restart: from the state after any step exactly the rest follows, in a new loader;
     * elastic restart: so it does on another number of ranks, each record once;
-    * rank killed: after SIGKILL a new process goes on from the last state that was saved;
+    * rank killed: after SIGKILL a new process continues from the last state that was saved;
     * worker killed: after SIGKILL to a worker process there is an error, or nothing is lost; nothing hangs;
     * nothing left: no thread, process or open file is left behind.
 

@@ -226,7 +226,7 @@ def restart(trial: Trial, job: Job) -> Ruling:
     """All ranks stop after a step; new loaders that get their states deliver what would have followed.
 
     What is compared is the pass whose states these are, so a loader is not blamed twice for what it loses anyway. After the
-    last step a loader may go on with nothing or with a whole epoch: its state may be that of the next one.
+    last step a loader may continue with nothing or with a whole epoch: its state may be that of the next one.
     """
     walks = trial.walk(job)
     states = [state for walk in walks for state in walk.states]
@@ -364,7 +364,7 @@ def elastic_restart(trial: Trial, job: Job) -> Ruling:
 
 
 def rank_killed(trial: Trial) -> Ruling:
-    """The last rank of the last job is killed by SIGKILL in the middle; a new process goes on with its last state.
+    """The last rank of the last job is killed by SIGKILL in the middle; a new process continues with its last state.
 
     It gets the step that was under way again, and then all others. Ranks that are played at once are all stopped, as `torchrun`
     does it, and go on with their states after the same step.

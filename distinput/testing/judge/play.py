@@ -72,7 +72,7 @@ def saved(loader: Any, iterator: Any) -> Saved:
 
 
 def restored(loader: Any, state: Saved) -> Iterator[Any]:
-    """An iterator of a new loader that goes on from a state."""
+    """An iterator of a new loader that continues from a state."""
     if names := _protocol(loader):
         getattr(loader, names[1])(state.state)
         return iter(loader)
@@ -100,7 +100,7 @@ class Play:
     Args:
       job: the job.
       ranks: those that are played.
-      states: what each rank of the job goes on from, None where that is the beginning; by default all begin.
+      states: what each rank of the job continues from, None where that is the beginning; by default all begin.
       save: take a state after each step.
       epochs: passes over the same loader, after `set_epoch` where it has it.
       most: steps after which a pass is abandoned.

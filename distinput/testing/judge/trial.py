@@ -23,7 +23,7 @@ class Trial:
       jobs: what the loader is tried in.
       ids: the records of a batch.
       stops: after which steps it is stopped; every one where None.
-      others: numbers of ranks to go on with.
+      others: numbers of ranks to continue with.
       workers: numbers of workers of each rank to try.
       patience: seconds that a step may take.
       play: how the ranks of a job are played, one of `HOWS`.

@@ -216,7 +216,7 @@ def _check_fetch(step: Node, epoch: int, elements: list[Any]) -> None:
 
 
 def check_processes(fresh: Callable[[], Dataset], *, most: int = MOST) -> bool:
-    """Another process, started anew, gives the same elements and goes on from a state saved in this one.
+    """Another process, started again, gives the same elements and continues from a state saved in this one.
 
     Args:
       fresh: makes the pipeline; where it cannot be pickled, as a function inside a function cannot, the law is not checked.

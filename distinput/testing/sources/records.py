@@ -298,7 +298,7 @@ def _build_own(_: None, a: dict[str, Any]) -> Dataset:
 
 
 def _some_of(a: dict[str, Any], seen: list[Any]) -> list[Any]:
-    """What one worker reads is no element twice; that all workers together read all is a law of its own."""
+    """No worker reads an element twice; that all workers together read all is a law of its own."""
     record = digits if a["format"] == "fixed" else record_of
     all_rows = {record(i) for i in range(sum(a["rows"]))}
     if len(set(seen)) != len(seen) or not all_rows.issuperset(seen):

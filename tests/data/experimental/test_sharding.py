@@ -73,7 +73,7 @@ def test_hint_fills_in_the_placeholder() -> None:
         (RANGE(4).flat_map(RANGE), "Found an unshardable source dataset: range"),
         (
             RANGE(4).batch(2).scan(np.int64(0), lambda s, x: (s, x)),
-            "Did not find a shardable source, walked to a node which is not a dataset: scan",
+            "Did not find a shardable source: scan must see all",
         ),
     ],
 )

@@ -117,7 +117,7 @@ def test_masks_stay_whole() -> None:
         ({"data": ("dp", "tp"), "context": "tp"}, "dimension 'tp' of the mesh is named 2 times"),
         ({"data": "ep", "replicate": ("dp", "tp")}, "data names 'ep', and the dimensions of the mesh are dp, tp"),
         ({"data": "dp", "context": "tp", "layout": "ring"}, "layout must be one of contiguous, zigzag, got 'ring'"),
-        ({"data": "dp", "context": "tp", "sequence": "id"}, r"'id'.* is no sequence"),
+        ({"data": "dp", "context": "tp", "sequence": "id"}, r"'id'.* is not a sequence"),
         ({"data": "dp", "context": "tp", "sequence": "other"}, "sequence names other, which must be keys"),
         ({"data": "dp", "context": "tp", "positions": "id"}, "choose another name"),
     ],

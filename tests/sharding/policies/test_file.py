@@ -45,7 +45,7 @@ def test_workers_that_shuffle_names_apart_still_read_each_file_once(how: str, na
     ],
 )
 def test_what_needs_all_elements_stands_in_the_way(stand: Any, names: Dataset) -> None:
-    with pytest.raises(NotFoundError, match="walked to a node which is not a dataset"):
+    with pytest.raises(NotFoundError, match="Did not find a shardable source"):
         share(stand(di.data.TextLineDataset(names)), 2, 0)
 
 

@@ -92,7 +92,7 @@ def _prepared(records: int, rank: int, ranks: int, batch: int, seed: int, worker
 
 
 def elastic(records: int, rank: int, ranks: int, global_batch: int, seed: int, epoch: int) -> Any:
-    """`ElasticIterator`, which goes on with other ranks."""
+    """`ElasticIterator`, which continues with other ranks."""
     import grain
 
     order = grain.MapDataset.range(records).shuffle(seed=1000 * seed + epoch)
