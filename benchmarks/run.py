@@ -62,6 +62,8 @@ BENCHMARKS = (
     "feeds",
     "save_load",
     "outside",
+    "folders",
+    "chats",
     "gpu",
 )
 WHEN_NAMED = {"gpu"}

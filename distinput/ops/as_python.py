@@ -86,6 +86,10 @@ class RowDicts:
                 return self._made(inner, lists["value"], 0) if lists["valid"] else None
             case ("dict", parts):
                 return {name: self._made(part, lists[name], 0) for name, part in parts}
+            case ("rows", parts) if all(part == ("leaf",) for _, part in parts):
+                self._length(lists)
+                names = [name for name, _ in parts]
+                return [dict(zip(names, row, strict=True)) for row in zip(*map(lists.get, names), strict=True)]
             case ("rows", parts):
                 rows = (_at(lists, row) for row in range(self._length(lists)))
                 return [{name: self._made(part, row[name], 0) for name, part in parts} for row in rows]

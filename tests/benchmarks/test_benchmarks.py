@@ -24,6 +24,7 @@ def _as_in_a_contender(monkeypatch: pytest.MonkeyPatch) -> None:
 
 needs = pytest.mark.needs
 MARKS: dict[str, tuple[pytest.MarkDecorator, ...]] = {
+    "chats": (needs("jax"),),
     "feeds": (needs("torch", "jax", "keras"),),
     "gpu": (needs("torch", "jax"),),
     "images": (needs("simplejpeg", "PIL"),),
