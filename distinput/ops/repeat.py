@@ -67,6 +67,12 @@ class Repeat(SameElements):
             return None if below is None else below.repeated(self.passes)
         return None if below.count else below
 
+    def for_groups(self, size: int) -> Node | None:
+        source = self.input.for_groups(
+            size
+        )  # a pass that ends within a group costs no more than one that tells nothing
+        return None if source is None else self.with_inputs((source,)).same_as(self)
+
     def over_pieces(self, pieces: Node, each: int) -> Node:
         return self.with_inputs((pieces,))
 
