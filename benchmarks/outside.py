@@ -15,6 +15,7 @@ QUESTION = (
     "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle; rows of 4 KB of Parquet in a random order; .npz files of "
     "8 MB, as its unet3d reads them; and the cases of TensorFlow's own benchmarks"
 )
+_BY_TURNS = "take, into two arrays by turns"
 FILES, RECORDS, RECORD_BYTES = 100, 10, 114_000
 EXAMPLE_FILES, EXAMPLES = 200, 20
 ROWS, ROW, BATCH, EPOCHS = 256, 1 << 16, 64, 8
@@ -124,7 +125,8 @@ def cases(folder: Path, scale: float) -> list[Case]:
             {"batch": ROWS * EPOCHS // BATCH, "byte": ROWS * EPOCHS * row * 8},
             [
                 Contender("distinput", "ours", lambda: batches("distinput")),
-                Contender("tf.data", "peer", lambda: batches("tensorflow"), ("tensorflow",), 1.0),
+                Contender(_BY_TURNS, "limit", lambda: _gathered(ROWS, row, BATCH, ROWS * EPOCHS // BATCH), reach=0.8),
+                Contender("tf.data", "peer", lambda: batches("tensorflow"), ("tensorflow",), reach_cpu=1.0),
             ],
         ),
         Case(
@@ -198,6 +200,8 @@ def _snapshot(data: Any, folder: Path) -> Any:
     return rows.snapshot(str(folder / f"snapshot-{data.__name__}"))
 
 
+_LARGE = "from_tensors(64K).repeat().batch(64)"
+
 SHORT: dict[str, tuple[Callable[[Any, Path], Any], int]] = {
     "range": (lambda data, _: data.Dataset.range(10**9), 50_000),
     "prefetch(5)": (lambda data, _: data.Dataset.range(10**9).prefetch(5), 50_000),
@@ -207,7 +211,7 @@ SHORT: dict[str, tuple[Callable[[Any, Path], Any], int]] = {
     "map with a fan-out of 20": (lambda data, _: _repeated(data, *range(20)).map(_same), 5000),
     "5 maps, filter": (lambda data, _: _added(_repeated(data, 5), 5, 5).filter(lambda x: x > -1), 5000),
     "from_tensors(1024).repeat().batch(8)": (lambda data, _: _repeated(data, _random(1 << 10)).batch(8), 4096),
-    "from_tensors(64K).repeat().batch(64)": (lambda data, _: _repeated(data, _random(1 << 16)).batch(64), 32),
+    _LARGE: (lambda data, _: _repeated(data, _random(1 << 16)).batch(64), 32),
     "from_tensor_slices, repeat(10)": (lambda data, _: _rows(data).repeat(10), 10_000),
     "from_tensor_slices, repeat(10), batch(100)": (lambda data, _: _rows(data).repeat(10).batch(100), 100),
     "batch(100), cache, repeat(10)": (lambda data, _: _rows(data).batch(100).cache().repeat(10), 100),
@@ -238,14 +242,28 @@ def _short(name: str, make: Callable[[Any, Path], Any], count: int, folder: Path
         plain = np.shape if name == "rejection_resample" else None  # which draws as it likes
         return delivering(lambda: dataset, plain=plain)
 
+    large = [Contender(_BY_TURNS, "limit", lambda: _gathered(1, 1 << 16, 64, count), reach=0.8)]
     return Case(
         f"TensorFlow's: {name}",
         {"element": count},
         [
             Contender("distinput", "ours", lambda: work("distinput")),
+            *(large if name == _LARGE else []),
             Contender("tf.data", "peer", lambda: work("tensorflow"), ("tensorflow",), reach_cpu=1.0),
         ],
     )
+
+
+def _gathered(rows: int, width: int, batch: int, count: int) -> Work:
+    """What one core can do: rows copied into two arrays by turns, whose pages are there."""
+    source, outs = _random(rows * width).reshape(rows, width), np.zeros((2, batch, width))
+    numbers = np.random.default_rng(SEED).integers(0, rows, (count, batch))
+
+    def once() -> None:
+        for index, some in enumerate(numbers):
+            source.take(some, 0, outs[index % 2], "clip")
+
+    return Work(once)
 
 
 def _random(count: int) -> Any:

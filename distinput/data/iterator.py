@@ -27,7 +27,7 @@ from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running
 from distinput.run.run import OpCounters, Run
 from distinput.run.threads import Closing, Ending
-from distinput.values.buffers import copy_of, forget_large
+from distinput.values.buffers import copy_of, end_iteration
 from distinput.values.leaves import as_leaves
 from distinput.values.nest import structure_of
 from distinput.values.spec import ElementsSpec, OptionalSpec, Spec
@@ -200,7 +200,7 @@ class Iteration(Ending):
                 self.stream.close()  # type: ignore[attr-defined]
         finally:
             self.run.close(patience)
-            forget_large()
+            end_iteration()
 
 
 # ----------------------------------------------------------------------------

@@ -592,9 +592,9 @@ class _Cycle:
 
     def _handed(self, block: Block) -> Block:
         """The same elements, with long byte strings as they are handed out: bytes that are not put side by side first."""
-        columns = block.columnar().columns
-        if not self.singly or not any(map(_is_long, columns)):
+        if not self.singly:
             return block
+        columns = block.columnar().columns
         made = [Objects(list(each.values()), each.dtype) if _is_long(each) else each for each in columns]
         return ColumnBlock(block.structure, made, block.size)
 
@@ -622,7 +622,7 @@ class _Cycle:
 def _is_long(column: Column) -> bool:
     """Whether copying these strings takes longer than handling objects of Python."""
     is_plain = type(column) is Strings and column.starts.ndim == 1
-    return is_plain and int(column.sizes.sum()) >= _LONG_BYTES * len(column)  # type: ignore[attr-defined]
+    return is_plain and int(np.add.reduce(column.sizes)) >= _LONG_BYTES * len(column)  # type: ignore[attr-defined]
 
 
 def default_cycle(num_parallel_calls: int | None) -> int:

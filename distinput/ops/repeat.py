@@ -67,6 +67,11 @@ class Repeat(SameElements):
             return None if below is None else below.repeated(self.passes)
         return None if below.count else below
 
+    def for_groups(self, size: int) -> Node | None:
+        # A pass that ends within a group costs no more than one that tells nothing. States of other inputs stay as they were.
+        source = self.input.for_groups(size) if self.input.fetches else None
+        return None if source is None else self.with_inputs((source,)).same_as(self)
+
     def over_pieces(self, pieces: Node, each: int) -> Node:
         return self.with_inputs((pieces,))
 

@@ -7,8 +7,8 @@ neither it nor a view of it is alive. Whatever looks at an array (a slice, a `me
 PyTorch or JAX over the same memory) refers to it, and a view refers to the buffer. So a batch that anybody keeps is never
 overwritten; a new buffer is made instead.
 
-Large arrays have a pool of their own, so that they do not evict the others. It is emptied whenever an iteration ends: what
-waits in it is there for the next batches, and goes back to the system when there are none.
+Large arrays have a pool of their own, so that they do not evict the others. Whenever an iteration ends, it keeps no more than
+the other one may: enough for the first batches of the next pass, whose pages need not be cleared again.
 
 Where reference counts are not exact (free-threaded builds; see `references`) nothing is recycled: every array is fresh.
 """
@@ -159,6 +159,16 @@ class Buffers:
         """Remember nothing: what nobody holds is freed, and the rest once nobody holds it."""
         self._shelves, self._bytes = {}, 0
 
+    def keep(self, most: int) -> None:
+        """Remember so many bytes at most: of each size those given out last, and of the sizes those that came last."""
+        shelves, left = {}, most
+        for capacity, shelf in reversed(list(self._shelves.items())):
+            kept = list(shelf)[: left // capacity]
+            if kept:
+                shelves[capacity] = deque(kept)
+                left -= capacity * len(kept)
+        self._shelves, self._bytes = dict(reversed(shelves.items())), most - left
+
     @property
     def nbytes(self) -> int:
         """The memory remembered, in use or waiting."""
@@ -176,7 +186,12 @@ def _fresh(size: int) -> Bytes:
 _LARGE = Buffers(LARGE_MOST_BYTES)
 _BUFFERS = Buffers(larger=_LARGE)
 
-empty, is_pooled, forget_large = _BUFFERS.empty, _BUFFERS.remembers, _LARGE.forget
+empty, is_pooled = _BUFFERS.empty, _BUFFERS.remembers
+
+
+def end_iteration() -> None:
+    """Give back most of the memory of large arrays, which may have no next batch."""
+    _LARGE.keep(MOST_BYTES)
 
 
 def copy_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:

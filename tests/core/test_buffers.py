@@ -247,13 +247,34 @@ def test_arrays_too_large_for_one_pool_have_memory_of_the_larger_one_until_it_is
     assert (kept == 7).all()
 
 
-def test_large_batches_are_given_back_when_an_iteration_ends() -> None:
+def test_large_batches_are_given_back_when_an_iteration_ends_but_those_with_which_the_next_one_begins() -> None:
     rows = np.zeros((32, 1 << 17))
-    with iter(di.data.Dataset.from_tensor_slices(rows).shuffle(32).repeat().batch(24)) as it:  # 24 MiB
-        addresses = {element.__array_interface__["data"][0] for element in itertools.islice(it, 8)}
-        assert len(addresses) <= 2
-        assert buffers._LARGE.nbytes > 0
-    assert buffers._LARGE.nbytes == 0
+    batches = di.data.Dataset.from_tensor_slices(rows).shuffle(32).repeat().batch(24)  # 24 MiB
+    passes = []
+    for _ in range(3):
+        with iter(batches) as it:
+            passes.append({element.__array_interface__["data"][0] for element in itertools.islice(it, 8)})
+    assert len(set.union(*passes)) <= 3
+    with iter(batches) as it:
+        held = list(itertools.islice(it, 4))
+        assert buffers._LARGE.nbytes > MOST_BYTES
+    assert 0 < buffers._LARGE.nbytes <= MOST_BYTES
+    for batch in held:
+        batch[:] = 7
+    with iter(batches) as it:
+        assert not any(batch.any() for batch in itertools.islice(it, 4))
+    assert all((batch == 7).all() for batch in held)
+
+
+def test_a_pool_keeps_what_was_given_out_last() -> None:
+    pool = Buffers()
+    early, late = ([pool.empty((1 << shift,), np.dtype(np.uint8)) for _ in range(3)] for shift in (17, 18))
+    pool.keep(5 << 17)
+    assert [pool.remembers(array.base) for array in early] == [False, False, True]
+    assert [pool.remembers(array.base) for array in late] == [False, True, True]
+    assert pool.nbytes == 5 << 17
+    pool.keep(0)
+    assert pool.nbytes == 0
 
 
 @pytest.mark.fresh_process

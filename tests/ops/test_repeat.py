@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.testing import check_dataset
 
 RANGE = di.data.Dataset.range
 
@@ -101,3 +102,14 @@ def test_short_passes_cost_less_than_a_block_each() -> None:
 def test_large_rows_are_not_copied_to_be_sent_together() -> None:
     rows = di.data.Dataset.from_tensors(np.zeros(1 << 18)).repeat(100)
     assert len({element.ctypes.data for element in rows}) == 1
+
+
+@pytest.mark.parametrize("count", [3, None])
+@pytest.mark.parametrize("rows", [8, 10])
+def test_batches_of_several_passes_are_gathered_at_once_and_restart_anywhere(rows: int, count: int | None) -> None:
+    def make() -> di.data.Dataset:
+        wide = np.arange(rows * 64.0).reshape(rows, 64)
+        return di.data.Dataset.from_tensor_slices(wide).shuffle(rows, seed=1).repeat(count).batch(4).take(6)
+
+    assert "rules: read_for_batches" in make().explain()
+    check_dataset(make)
