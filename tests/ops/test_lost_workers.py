@@ -49,7 +49,7 @@ def cluster(count: int, **options: Any) -> Iterator[Any]:
     from distinput.distribute.seats.local_cluster import LocalCluster
 
     with LocalCluster(0, 0, inputs=count, **options) as made:
-        made.wait(60)
+        made.wait()
         yield made
 
 
