@@ -162,10 +162,10 @@ class ReachedCode:
 
     def _function(self, function: types.FunctionType) -> None:
         code = function.__code__
-        word = Digest(8).add(function.__qualname__, code_text(code)).word
-        self._codes.add(word)
+        own = Digest(8).add(function.__qualname__, code_text(code)).word
+        self._codes.add(own)
         if function.__module__ in sys.modules.keys() - {"__main__"} and "<" not in function.__qualname__:
-            self._by_name.setdefault(f"{function.__module__}.{function.__qualname__}", set()).add(word)
+            self._by_name.setdefault(f"{function.__module__}.{function.__qualname__}", set()).add(own)
         uses = CodeNames.of(code)
         names = uses.attributes | frozenset(_texts(code))
         place, module = f"{function.__module__}.{function.__qualname__}", str(function.__module__)
@@ -213,9 +213,9 @@ class ReachedCode:
         if (text := lasting(value)) is not None:
             self._data.add(((owner, name), text))
             return
-        if not callable(value) and not isinstance(value, types.ModuleType) and not hasattr(type(value), "node"):
-            if not self._code_alone:
-                self._data.add(((owner, name), value_word(value, _name_of)))
+        followed = callable(value) or isinstance(value, types.ModuleType) or hasattr(type(value), "node")
+        if not followed and not self._code_alone:
+            self._data.add(((owner, name), value_word(value, _name_of)))
         self._follow([value], names)
 
 
