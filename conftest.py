@@ -19,6 +19,9 @@ _EIGHT = "--xla_force_host_platform_device_count=8"
 if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_EIGHT}".strip()
 
+# Dask's own 30 s are too few for a process that shares its core with many; nobody starts a worker again whose nanny gave up.
+os.environ.setdefault("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "120s")
+
 # Packages that distinput works without. `make test` installs them, but for LitData, Ray and TensorFlow; `make test-core` none.
 # fmt: off
 _OPTIONAL = [

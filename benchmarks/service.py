@@ -238,7 +238,7 @@ def _run(kind: str, argument: str = "") -> None:
         from distinput.distribute.seats.local_cluster import LocalCluster
 
         with LocalCluster(0, 0, inputs=int(argument)) as cluster:
-            cluster.wait(60)
+            cluster.wait()
             _tell(cluster.address)
         return
     import tensorflow as tf

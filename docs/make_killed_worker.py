@@ -46,7 +46,7 @@ def ours() -> Iterator[tuple[int, int]]:
     from distinput.distribute.seats.local_cluster import LocalCluster
 
     with LocalCluster(0, 0, inputs=2) as cluster:
-        cluster.wait(60)
+        cluster.wait()
         for x, pid in di.data.Dataset.range(RECORDS).map(slowly).on_workers(cluster.address):
             yield int(x), int(pid)
 

@@ -48,7 +48,7 @@ def start_cluster(workers: int, servers: int, address: str, *, inputs: int = 0, 
             workers, servers, inputs=inputs, address=address, restart=("worker", "ps"), said=_say, security=security
         ) as cluster,
     ):
-        cluster.wait(60.0)
+        cluster.wait()
         _tell(what + " at", cluster, encrypted=security is not None)
         where = f'"{cluster.address}"'
         _say("a program whose pipeline has functions called there:" if inputs else "the program that coordinates them:")

@@ -541,6 +541,7 @@ class _Divided(Transparent):
             copy, step = copy.inputs[0], step.inputs[0]
         run.counters[id(copy)] = run.counter(step)
         source = _Source(self, *place, run, reads_here=run.tolerant)
+        source.size = max(1, vars(self).get("_last_size", 1) // _GROWTH)  # known from another pass, and soon there
         try:
             yield from self._first_pieces(source, run)
             with self._lanes(run) as lanes:
@@ -548,6 +549,7 @@ class _Divided(Transparent):
         except Closed:
             return  # the run was closed while it waited
         finally:
+            vars(self)["_last_size"] = source.size
             source.close()
         if source.error is not None:
             raise source.error

@@ -397,7 +397,7 @@ def steps_for_service(task: PieceTask) -> bytes:
     Raises:
       TypeError: they cannot be sent.
     """
-    return pickle.dumps((_versions(), _words_of(task), pickled("on_workers", task)))
+    return pickle.dumps((_versions(), _words_of(task), _functions_of(task), pickled("on_workers", task)))
 
 
 def word_of_steps(task: PieceTask, base: Node) -> str:
@@ -417,6 +417,12 @@ def _words_of(task: PieceTask) -> list[dict[str, Any]]:
 
 
 _CODE = ("step", "code", "held")
+
+
+def _functions_of(task: PieceTask) -> dict[str, list[str]]:
+    """The functions that the steps reach and that each process imports itself, and what they do."""
+    arguments = [argument for step in task.steps for argument in step.arguments().values()]
+    return ReachedCode.of(arguments, code_alone=True).by_name
 
 
 def _answered(steps: bytes, message: _Message) -> _Answer:
@@ -465,10 +471,10 @@ def _idle_tasks(steps: bytes) -> "SimpleQueue[PieceTask]":  # noqa: ARG001 - of 
 
 
 def _task_of(steps: bytes) -> PieceTask:
-    versions, words, data = pickle.loads(steps)
-    for name, here in _versions().items():
-        if versions[name] != here:
-            raise _RefusedError(f"has {name} {here}, and the consumer has {versions[name]}; install the same")
+    versions, words, functions, data = pickle.loads(steps)
+    for name, own in _versions().items():
+        if versions[name] != own:
+            raise _RefusedError(f"has {name} {own}, and the consumer has {versions[name]}; install the same")
     try:
         task = pickle.loads(data)
     except Exception as error:
@@ -481,4 +487,10 @@ def _task_of(steps: bytes) -> PieceTask:
             raise _RefusedError(
                 f"has another version of the code of {step}; install the same, and start the worker again"
             )
+    here = _functions_of(task)
+    if changed := [name for name, code in functions.items() if here.get(name, code) != code]:
+        raise _RefusedError(
+            f"has another version of the code of {', '.join(changed[:3])}, which {task} reaches; install the same, and start "
+            "the worker again"
+        )
     return task

@@ -57,6 +57,8 @@ class ReachedCode:
     """What the arguments of steps reach."""
 
     _codes: set[str] = field(default_factory=set)
+    _by_name: dict[str, set[str]] = field(default_factory=dict)  # the codes of functions that have a name to import
+    _code_alone: bool = False  # whether nobody asks for data
     _data: set[tuple[_Name, str]] = field(default_factory=set)
     _changed: set[_Name] = field(default_factory=set)
     _pickles: set[str] = field(default_factory=set)
@@ -64,9 +66,10 @@ class ReachedCode:
     _seen: dict[tuple[int, frozenset[str]], Any] = field(default_factory=dict)  # kept, so that no address is used twice
 
     @staticmethod
-    def of(arguments: Sequence[Any]) -> "ReachedCode":
-        """Follow the arguments of steps."""
-        reached = ReachedCode(_left=deque([(argument, _NO_NAMES) for argument in arguments]))
+    def of(arguments: Sequence[Any], *, code_alone: bool = False) -> "ReachedCode":
+        """Follow the arguments of steps; with `code_alone`, what they read is not looked at, which may be large."""
+        given = deque([(argument, _NO_NAMES) for argument in arguments])
+        reached = ReachedCode(_left=given, _code_alone=code_alone)
         for argument in arguments:
             reached._weigh("argument", argument)
         while reached._left and len(reached._codes) < _MOST_CODES:
@@ -82,6 +85,11 @@ class ReachedCode:
     def by(node: Node) -> "ReachedCode":
         """Follow the arguments of all steps of a pipeline."""
         return ReachedCode.of([argument for step in walk(node) for argument in step.arguments().values()])
+
+    @property
+    def by_name(self) -> dict[str, list[str]]:
+        """The words of the code of each function that has a name to import, so that another process has its own."""
+        return {name: sorted(words) for name, words in self._by_name.items()}
 
     @property
     def code_word(self) -> str:
@@ -149,12 +157,15 @@ class ReachedCode:
             place = f"{kind.__module__}.{kind.__qualname__}"
             for name, attribute in list((held or {}).items())[:_MOST_ITEMS]:
                 self._holds(place, name, attribute, _NO_NAMES)
-        elif (callable(value) or not held) and (pickled := _pickled(value)) is not None:
+        elif not self._code_alone and (callable(value) or not held) and (pickled := _pickled(value)) is not None:
             self._pickles.add(f"{kind.__qualname__} {pickled}")
 
     def _function(self, function: types.FunctionType) -> None:
         code = function.__code__
-        self._codes.add(Digest(8).add(function.__qualname__, code_text(code)).word)
+        own = Digest(8).add(function.__qualname__, code_text(code)).word
+        self._codes.add(own)
+        if function.__module__ in sys.modules.keys() - {"__main__"} and "<" not in function.__qualname__:
+            self._by_name.setdefault(f"{function.__module__}.{function.__qualname__}", set()).add(own)
         uses = CodeNames.of(code)
         names = uses.attributes | frozenset(_texts(code))
         place, module = f"{function.__module__}.{function.__qualname__}", str(function.__module__)
@@ -181,6 +192,8 @@ class ReachedCode:
 
     def _weigh(self, name: str, value: Any, depth: int = 3) -> None:
         """Take in the weights of models that make elements; others, which objects hold besides, may be trained meanwhile."""
+        if self._code_alone:
+            return
         if (word := weights_word(value)) is not None:
             self._data.add((("weights", name), word))
         elif depth and isinstance(value, Mapping | list | tuple) and len(value) <= _MOST_MODELS:
@@ -200,7 +213,8 @@ class ReachedCode:
         if (text := lasting(value)) is not None:
             self._data.add(((owner, name), text))
             return
-        if not callable(value) and not isinstance(value, types.ModuleType) and not hasattr(type(value), "node"):
+        followed = callable(value) or isinstance(value, types.ModuleType) or hasattr(type(value), "node")
+        if not followed and not self._code_alone:
             self._data.add(((owner, name), value_word(value, _name_of)))
         self._follow([value], names)
 

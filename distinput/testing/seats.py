@@ -341,6 +341,7 @@ def local_parameter_server_cluster(
             yield pair
         return
     with LocalCluster(num_workers, num_ps, worker_timeout_seconds=worker_timeout_seconds) as cluster:
+        cluster.wait()
         resolver = DaskClusterResolver(cluster.address, num_workers=num_workers, num_ps=num_ps)
         with opened(resolver) as pair:
             yield pair

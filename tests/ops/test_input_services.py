@@ -185,6 +185,22 @@ def test_workers_of_a_cluster_read_files(client: Any, tmp_path: Path, monkeypatc
     assert all(piece.stamps for piece in sent)
 
 
+def test_a_further_pass_begins_with_larger_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    send = piece_lanes.ServiceLanes.send
+    monkeypatch.setattr(
+        piece_lanes.ServiceLanes, "send", lambda lanes, given: (sent.append(given[0].rows), send(lanes, given))[1]
+    )
+    dataset = RANGE(5000).map(double, output_signature=INT64).on_workers(ThreadPoolExecutor(2))
+    passes = []
+    for _ in range(2):
+        sent.clear()
+        assert dataset.to_list() == list(range(0, 10_000, 2))
+        passes.append([*sent])
+    assert passes[0][0] == 1 < passes[1][0] <= max(passes[0])
+    assert len(passes[1]) < len(passes[0])
+
+
 @pytest.mark.parametrize("where", ["here", "there"])
 def test_memory_that_is_not_to_be_seen_is_sent(where: str, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []

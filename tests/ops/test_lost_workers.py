@@ -23,7 +23,9 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.cluster import input_service
 from distinput.errors import FailedPreconditionError, UnavailableError
+from distinput.ops import piece_lanes
 from tests.depth import cases
 from tests.ops.iterating import until_error
 from tests.ops.test_on_workers import INT64, RANGE
@@ -49,7 +51,7 @@ def cluster(count: int, **options: Any) -> Iterator[Any]:
     from distinput.distribute.seats.local_cluster import LocalCluster
 
     with LocalCluster(0, 0, inputs=count, **options) as made:
-        made.wait(60)
+        made.wait()
         yield made
 
 
@@ -197,7 +199,12 @@ class Cutting:
 
     Args:
       port: of the server.
+
+    Attributes:
+      left: bytes that are passed on before it cuts by itself, in the middle of a message; None: it does not.
     """
+
+    left: int | None = None
 
     def __init__(self, port: int) -> None:
         self._to = ("127.0.0.1", port)
@@ -242,6 +249,12 @@ class Cutting:
     def _pass(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
+                if self.left is not None and (left := self.left - len(data)) < 0:
+                    self.left = None
+                    sink.sendall(data[: len(data) // 2])
+                    self.cut()
+                    return
+                self.left = self.left and left
                 sink.sendall(data)
         if sink in self._open:
             with suppress(OSError):
@@ -262,6 +275,23 @@ def test_connections_of_a_consumer_are_cut(silently: bool) -> None:
         dataset = RANGE(count).map(slowly, output_signature=ROWS).on_workers(f"tcp://127.0.0.1:{between.port}")
         counted(dataset, count, cut)
         assert len(cuts) == cases(3, 50)
+
+
+def test_connections_are_cut_in_the_middle_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_service, "_is_reached", lambda _: False)  # so blocks come by way of the scheduler
+    monkeypatch.setattr(piece_lanes, "machine", lambda: "")  # and no memory is lent
+    with cluster(2) as made, closing(Cutting(int(made.address.rpartition(":")[2]))) as between:
+        cuts: list[int] = []
+
+        def cut(seen: int) -> None:
+            if seen in (20, 60):
+                cuts.append(seen)
+                between.left = 3_000_000
+
+        dataset = RANGE(120).map(large, output_signature=di.TensorSpec([200_000], "int64"))
+        counted(dataset.on_workers(f"tcp://127.0.0.1:{between.port}"), 120, cut)
+        assert cuts == [20, 60]
+        assert between.left is None, "it was cut"
 
 
 def test_connections_of_workers_are_cut() -> None:
@@ -299,10 +329,24 @@ def test_a_function_that_kills_its_worker_is_named_and_the_others_go_on() -> Non
         assert RANGE(40).map(number).on_workers(made.address).to_list() == list(range(0, 120, 3)), "the cluster goes on"
 
 
-def test_a_worker_with_another_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "there, named",
+    [
+        ("given = abs\n", "map(map_func=abs"),
+        (
+            "import more_words\ndef given(x):\n    return more_words.more(x)\n",
+            "more_words.more, which map(map_func=given",
+        ),
+    ],
+)
+def test_a_worker_with_another_file_is_refused(
+    there: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "there").mkdir()
-    for folder, text in ((tmp_path, "def given(x):\n    return x + 1\n"), (tmp_path / "there", "given = abs\n")):
+    given_here = there if "more" in there else "def given(x):\n    return x + 1\n"
+    for folder, text, step in ((tmp_path, given_here, 1), (tmp_path / "there", there, 2)):
         (folder / "input_words.py").write_text(text)
+        (folder / "more_words.py").write_text(f"def more(x):\n    return x + {step}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     given = importlib.import_module("input_words").given
     port = free_port()
@@ -315,10 +359,11 @@ def test_a_worker_with_another_file_is_refused(tmp_path: Path, monkeypatch: pyte
         pid = int(line_with(worker, ": process").rpartition(" ")[2])
         dataset = RANGE(9).map(given, output_signature=INT64).on_workers(f"tcp://127.0.0.1:{port}")
         _, error = until_error(dataset)
-    sys.modules.pop("input_words")
+    for name in ("input_words", "more_words"):
+        sys.modules.pop(name, None)
     assert isinstance(error, FailedPreconditionError)
     assert f"process {pid} on" in str(error)
-    assert "another version of the code of map(map_func=abs" in str(error)
+    assert f"another version of the code of {named}" in str(error)
     assert "the work was that of map(map_func=given" in str(error)
 
 

@@ -161,6 +161,8 @@ def main() -> Never:
 
 # ---- A cluster of processes on this machine: a Dask scheduler in this process, and one process a seat
 
+_START_SECONDS = 300.0
+"""How long a process may take to start: on a machine that has much to do, imports alone take more than a minute."""
 _PATIENCE = 2.0
 """Seconds that a process gets to end by itself."""
 _NO_SCHEDULER = 69
@@ -180,7 +182,7 @@ class LocalCluster(Closing):
       inputs: how many input workers, which have functions of pipelines called; such a cluster has no seats.
       address: `host:port` of the scheduler that is started.
       scheduler: the address of a running one, for input workers; None: one is started.
-      scheduler_seconds: how long the processes look for a scheduler.
+      scheduler_seconds: how long the processes look for a scheduler that runs elsewhere.
       worker_timeout_seconds: how long a worker may stand still.
       restart: the kinds of seats whose processes are started again when they end, of "worker" and "ps". Input workers are.
       said: told of processes that end and start, in words.
@@ -211,7 +213,12 @@ class LocalCluster(Closing):
         check_installed()
         self._restart, self._said, self._gone, self._security = {*restart, "input"}, said, gone, security
         self._host = address.rpartition(":")[0] if scheduler is None else ""
-        self._seconds, self._elsewhere = scheduler_seconds, scheduler is not None
+        # A scheduler of this process is there as long as this process is, so who looks for it is slow, not wrong: a parameter
+        # server that gives up is not started again.
+        self._seconds, self._elsewhere = (
+            _START_SECONDS if scheduler is None else scheduler_seconds,
+            scheduler is not None,
+        )
         self._lock = threading.Lock()
         self._ending = False
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -241,7 +248,7 @@ class LocalCluster(Closing):
         """The name of the Dask worker at each seat, which is that of the seat."""
         return {name: name for name in self._processes}
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float = _START_SECONDS) -> None:
         """Return when all processes have come to the scheduler.
 
         Raises:

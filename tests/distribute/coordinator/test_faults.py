@@ -58,6 +58,7 @@ def running_on(cluster: LocalCluster, workers: int = 2, seconds: float = 30.0, *
 def cluster() -> Iterator[LocalCluster]:
     """Processes for one test after the other: workers that are killed are started again."""
     with LocalCluster(3, 1) as made:
+        made.wait()
         yield made
 
 

@@ -38,7 +38,7 @@ def cluster() -> Iterator[Any]:
 
 
 def opened(cluster: Any, seconds: float = 30.0) -> Seats:
-    cluster.wait(30.0)
+    cluster.wait()
     return open_seats("dask", DaskClusterResolver(cluster.address), worker_timeout_seconds=seconds)
 
 
@@ -119,6 +119,7 @@ def test_a_parameter_server_does_not_come_back() -> None:
     from distinput.distribute.seats.local_cluster import LocalCluster
 
     with LocalCluster(1, 1) as cluster:
+        cluster.wait()
         seats = opened(cluster)
         server = seats.place("ps-0", Keeper)
         os.kill(server.call("pid"), signal.SIGKILL)

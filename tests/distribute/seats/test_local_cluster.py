@@ -40,7 +40,7 @@ def test_a_worker_is_started_again_and_a_server_is_not() -> None:
 
     said: list[str] = []
     with LocalCluster(1, 1, said=said.append) as cluster:
-        cluster.wait(30)
+        cluster.wait()
         old, server = cluster.pid("worker-0"), cluster.pid("ps-0")
         os.kill(server, signal.SIGKILL)
         os.kill(old, signal.SIGKILL)
@@ -54,11 +54,18 @@ def test_a_worker_is_started_again_and_a_server_is_not() -> None:
     assert f"worker-0 was started again, as process {new}" in said
 
 
+def test_a_process_that_is_slow_to_find_its_scheduler_is_not_lost() -> None:
+    from distinput.distribute.seats.local_cluster import LocalCluster
+
+    with LocalCluster(0, 1, scheduler_seconds=0.001) as cluster:  # which is for a scheduler elsewhere
+        cluster.wait()
+
+
 def test_a_stopped_process_ends_with_its_cluster() -> None:
     from distinput.distribute.seats.local_cluster import LocalCluster
 
     with LocalCluster(1, 1) as cluster:
-        cluster.wait(30)
+        cluster.wait()
         pid = cluster.pid("worker-0")
         os.kill(pid, signal.SIGSTOP)
     assert not alive(pid)
@@ -68,7 +75,7 @@ def test_processes_end_when_the_coordinator_is_killed() -> None:
     program = (
         "import sys, time\n"
         "from distinput.distribute.seats.local_cluster import LocalCluster\n"
-        "cluster = LocalCluster(2, 1); cluster.wait(30)\n"
+        "cluster = LocalCluster(2, 1); cluster.wait()\n"
         "print(*map(cluster.pid, cluster.names), flush=True); time.sleep(100)"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as coordinator:
@@ -111,7 +118,7 @@ def test_every_port_of_a_cluster_on_loopback_is_on_loopback(tls: bool) -> None:
     security = temporary_security() if tls else None
     before = listening({os.getpid()})
     with LocalCluster(1, 1, security=security) as cluster:
-        cluster.wait(60)
+        cluster.wait()
         pids = {cluster.pid(name) for name in cluster.names}
         with distributed.Client(cluster.address, security=security) as client:
             resolver = di.distribute.cluster_resolver.DaskClusterResolver(client)
