@@ -159,7 +159,7 @@ def main() -> Never:
     run(SeatProcess(**json.loads(told)))
 
 
-# ---- A cluster of processes on this machine: a Dask scheduler in this process, and one process a seat
+# ---- `LocalCluster`
 
 _PATIENCE = 2.0
 """Seconds that a process gets to end by itself."""
