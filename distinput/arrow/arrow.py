@@ -232,8 +232,8 @@ def names_of(schema: Any) -> list[str]:
 
 
 def _names_in(kind: Any, name: str) -> list[str]:
-    while is_list(kind) or types.is_fixed_size_list(kind):
-        kind = kind.value_type
+    while is_list(kind) or types.is_fixed_size_list(kind) or (types.is_struct(kind) and is_in_place(kind)):
+        kind = kind.field(0).type  # of items, or of what a mark is about
     below = kind if types.is_struct(kind) else fields_of_map(kind) if types.is_map(kind) else ()
     return [name, *(inner for field in below for inner in _names_in(field.type, f"{name}.{field.name}"))]
 

@@ -84,7 +84,7 @@ def _binary(column: Strings) -> Any:
 # below becomes a struct. Dimensions of known size become fixed-size lists, other dimensions lists. Byte strings are binary
 # unless the caller says that they are text. NaN stays NaN, and NaT becomes null, for which Arrow has no other value. A
 # `Nullable` becomes its value with nulls where the mark says so; the schema keeps the paths of those.
-# `core.arrow` is the way back.
+# `arrow.arrow` is the way back.
 #
 # pyarrow is imported when the first function is called.
 # ----------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the columns of Arrow become columns of elements: the options of users, and what becomes of nulls."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,9 +24,42 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.values.spec import Spec
 
 
+def check_fill(who: str, nulls: Mapping[str, Any]) -> None:
+    """Refuse what cannot stand in the place of a null: another null, and a dict that names no field.
+
+    Raises:
+      InvalidArgumentError: there is one.
+    """
+    for name, value in nulls.items():
+        if value is None:
+            raise InvalidArgumentError(
+                f"{who}: nulls: None cannot stand in the place of nulls of {name!r}; give a value, or leave {name!r} out, "
+                "so that they are told"
+            )
+        if isinstance(value, Mapping):
+            if not value:
+                raise InvalidArgumentError(
+                    f"{who}: nulls: the dict for {name!r} is empty; give a value for each field to be replaced, or leave "
+                    f"{name!r} out, so that its nulls are told"
+                )
+            check_fill(who, {f"{name}.{field}": each for field, each in value.items()})
+
+
+def filled_names(nulls: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """The columns and fields that have something in the place of nulls, those in dicts by field too.
+
+    >>> list(filled_names([("x", 0), ("s", {"a": 1})]))
+    ['x', 's', 's.a']
+    """
+    for name, value in nulls:
+        yield name
+        if isinstance(value, Mapping):
+            yield from filled_names([(f"{name}.{field}", each) for field, each in value.items()])
+
+
 @dataclass(frozen=True)
 class Reading:
-    """Options for converting Arrow columns to columns of elements; `core.arrow` states the rule for nulls.
+    """Options for converting Arrow columns to columns of elements; `arrow.arrow` states the rule for nulls.
 
     Args:
       nulls: (column, value) pairs: what to put in the place of nulls.
@@ -48,11 +81,12 @@ class Reading:
           InvalidArgumentError: one is not a dict.
         """
         marks = as_marks(valid)
-        tells = "" if valid is not None else "in place" if nulls is None else "beside" if nulls == "valid" else ""
-        if nulls is None or nulls in ("error", "valid"):
-            nulls = {}
+        word = nulls if isinstance(nulls, str) and nulls in ("error", "valid") else ""
+        tells = "" if valid is not None or word == "error" else "beside" if word == "valid" else "in place"
+        nulls = {} if nulls is None or word else nulls
         if not isinstance(nulls, Mapping):
             raise InvalidArgumentError(f"{who}: nulls must be a dict by column, got {nulls!r}")
+        check_fill(who, nulls)
         if marks is None:
             raise InvalidArgumentError(f"{who}: valid must be a dict by column, or a list of columns, got {valid!r}")
         return Reading(tuple(nulls.items()), marks, who, tells)
@@ -64,7 +98,7 @@ class Reading:
           InvalidArgumentError: a column does not exist, or its name is in use.
         """
         known = names_of(schema)
-        for name, _ in self.nulls:
+        for name in filled_names(self.nulls):
             if name not in known:
                 raise InvalidArgumentError(
                     f"{self.who}: nulls: there is no column {name!r}; the columns are {', '.join(known)}"
@@ -82,9 +116,7 @@ class Reading:
             return self
         structs = self.tells == "in place"
         paths = dict.fromkeys([path for batch in batches for path in null_paths(batch, structs=structs)])
-        for name, _ in self.nulls:  # what stands for them is stated
-            paths = {path: None for path in paths if path != name and not path.startswith((f"{name}.", f"{name}[]"))}
-        marks = marks_in_place(paths, schema) if structs else default_marks(paths, schema)
+        marks = marks_in_place(paths, schema, dict(self.nulls)) if structs else default_marks(paths, schema)
         return Reading(self.nulls, marks, self.who)
 
     def spec(self, schema: Any) -> Spec:

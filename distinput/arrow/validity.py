@@ -52,6 +52,55 @@ def null_paths(batch: Any, *, structs: bool = False, every: bool = False) -> lis
     return list(found)
 
 
+def unfilled(paths: Iterable[str], schema: Any, fill: Mapping[str, Any]) -> list[str]:
+    """The paths of nulls in whose place `fill`, by column or field, puts nothing.
+
+    A null struct has something in its place where each of its fields has.
+
+    >>> import pyarrow as pa
+    >>> schema = pa.schema({"x": pa.int64(), "s": pa.struct({"a": pa.int64(), "b": pa.string()})})
+    >>> paths = ["x", "s", "s.a", "s.b"]
+    >>> unfilled(paths, schema, {"x": 0, "s.a": 0}), unfilled(paths, schema, {"s": {"a": 0, "b": ""}})
+    (['s', 's.b'], ['x'])
+    """
+    filled: set[str] = set()
+    for field in schema if fill else ():
+        _add_filled(field.type, field.name, fill.get(field.name), fill, filled)
+    return [path for path in paths if path not in filled]
+
+
+def _add_filled(kind: Any, path: str, value: Any, fill: Mapping[str, Any], filled: set[str]) -> bool:
+    """Add the paths, from this one on, at which something is put in the place of nulls; whether a null here is nowhere left.
+
+    Args:
+      kind: the type at the path.
+      path: of a column, a field, or the items of lists.
+      value: what stands for a null here; None: nothing.
+      fill: the same by column or field, for those below.
+      filled: the paths found.
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        return _add_filled(kind.storage_type, path, value, fill, filled)
+    if types.is_dictionary(kind):
+        return _add_filled(kind.value_type, path, value, fill, filled)
+    if types.is_struct(kind):
+        left, before = 0, len(filled)
+        for field in kind:
+            place = f"{_owner(path)}.{field.name}"
+            inner = value.get(field.name) if isinstance(value, Mapping) else value
+            left += not _add_filled(field.type, place, fill.get(place, inner), fill, filled)
+        if len(filled) > before and not left:
+            filled.add(path)
+        return not left
+    if value is not None:
+        filled.add(path)
+    if is_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind):
+        # An empty list stands in the place of a null one, and not of what is in it.
+        items = pa.struct(fields_of_map(kind)) if types.is_map(kind) else kind.value_type
+        _add_filled(items, f"{path}[]", None if isinstance(value, list | tuple) else value, fill, filled)
+    return value is not None or has_missing(kind)
+
+
 def as_marks(valid: Any) -> tuple[tuple[str, str], ...] | None:
     """(path, name) of the marks that users ask for: a dict of names by path, or a list of paths, in place; None: neither.
 
@@ -83,10 +132,13 @@ def default_marks(paths: Iterable[str], schema: Any) -> tuple[tuple[str, str], .
     return tuple(marks)
 
 
-def marks_in_place(paths: Iterable[str], schema: Any) -> tuple[tuple[str, str], ...]:
-    """The marks of nulls at these paths, and at those that a table of our own has them at, which its schema keeps."""
-    marks = [(path, "") for path in paths]
-    for path in nulls_of(schema):
+def marks_in_place(paths: Iterable[str], schema: Any, fill: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The marks of nulls at these paths, and at those that a table of our own has them at, which its schema keeps.
+
+    There are none where `fill` puts something in the place of nulls.
+    """
+    marks = [(path, "") for path in unfilled(paths, schema, fill)]
+    for path in unfilled(nulls_of(schema), schema, fill):
         if (path, "") not in marks:
             try:
                 marked_schema(schema, [*marks, (path, "")])
@@ -255,6 +307,8 @@ def _without_nulls(
         return whole, [(name, _fixed(each, kind.list_size, valid, None)) for name, each in below]
     if mark is not None and nulls is not None:
         value = fill.get(_owner(path), zero_of(kind))
+        if path.endswith("[]") and isinstance(value, list | tuple):  # of a null list, and not of what is in one
+            value = zero_of(kind)
         if types.is_null(kind):
             array = pa.repeat(pa.scalar(b""), len(array))
         elif types.is_interval(kind):

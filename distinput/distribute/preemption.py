@@ -383,7 +383,7 @@ class Alignment:
             group.close()
 
 
-# ---- The handler that makes all workers save at the same step when one of them must end
+# ---- `PreemptionCheckpointHandler`
 
 _log = logging.getLogger("distinput")
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.arrow.arrow import without_rows
-from distinput.arrow.validity import null_paths
+from distinput.arrow.validity import null_paths, unfilled
 from distinput.columns.block import Block, ColumnBlock, block_rows
 from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.picked import Memory, RowArray, check_rows, chosen
@@ -113,14 +113,18 @@ class ArrowIpc(TableFormat):
             return self
         file = self._file(path)
         found = _null_paths(file, structs=self.tells == "in place")
-        told = told_nulls(file.schema, self.columns, found, self.tells)
+        told = told_nulls(file.schema, self.columns, found, self.tells, self.nulls)
         if told is None:
             return self
-        return ConformingArrow(told[1], trusted=self.trusted, memory_map=self.memory_map, conforming=told[0])
+        return ConformingArrow(
+            told[1], self.nulls, trusted=self.trusted, memory_map=self.memory_map, conforming=told[0]
+        )
 
     def null_paths(self, path: str) -> list[str]:
-        """The paths at which a file holds any nulls; reads all of it."""
-        return _null_paths(self._file(path), structs=True, every=True)
+        """The paths at which a file holds any nulls, and nothing is put in their place; reads all of it."""
+        file = self._file(path)
+        found = _null_paths(file, structs=True, every=True)
+        return unfilled(found, file.schema, {} if self.nulls == "error" else dict(self.nulls))
 
     def with_columns(self, columns: Sequence[str]) -> "ArrowIpc":
         return replace(self, columns=columns)

@@ -298,7 +298,7 @@ class Format(ABC):
         """The same format without parts of files that hold no row for which an expression is true, as their statistics tell.
 
         Args:
-          term: what the expression is made of, a `core.arrow_expression.Term`.
+          term: what the expression is made of, a `arrow.expression.Term`.
 
         Returns:
           A format that cannot count or fetch rows any more; None if files have no statistics.

@@ -560,11 +560,11 @@ class JsonLines(TextTable):
 
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
         try:
-            content = read_record(record)
+            content = read_record(record.rstrip(b"\r\n"))
         except RecursionError:
             return None, "objects and arrays are nested too deeply"
         except json.JSONDecodeError as error:
-            return None, f"not a JSON object: {error}: {_shown(record)}"
+            return None, f"not a JSON object: {error.msg}: column {error.colno}: {_shown(record)}"
         if not isinstance(content, dict):
             return None, f"{_NO_OBJECT}, got {_shown(record)}"
         refused = refusal(content, self.columns)
@@ -572,15 +572,11 @@ class JsonLines(TextTable):
             return refused[0], f"{refused[1]}: {_shown(record)}"
         unknown = [key for key in content if key not in schema.names]
         if unknown and self.columns is None:
-            return unknown[0], (
-                f"the schema has no such key, only {', '.join(schema.names)}; state it with schema=, or name the keys to "
-                "read with columns="
-            )
+            return unknown[0], _unknown_key(schema.inferred, f", only {', '.join(schema.names)}")
         if self.columns is None:
             inner = next((name for field in schema.arrow for name in _unknown(content.get(field.name), field)), None)
             if inner is not None:
-                cure = "state it with schema=, or name the keys to read with columns="
-                return inner, f"the schema has no such key; {cure}"
+                return inner, _unknown_key(inner.partition(".")[0] in schema.inferred)
         for field in schema.arrow:
             alone, data = RowSchema(pa.schema([field]), schema.inferred), np.frombuffer(record, np.uint8)
             try:
@@ -596,13 +592,20 @@ class JsonLines(TextTable):
         return None, f"the record cannot be read: {_shown(record)}"
 
 
+def _unknown_key(inferred: Any, more: str = "") -> str:
+    """What is said of a key that is not among the columns; `inferred`: whether these are those of the first records."""
+    lacks = "the first megabyte, from which types are inferred, has" if inferred else "the schema has"
+    return f"{lacks} no such key{more}; state it with schema=, or name the keys to read with columns="
+
+
 def _object_of(line: bytes, columns: tuple[str, ...] | None) -> tuple[dict[str, Any], str | None]:
     """The object on a line, and the reason if there is none that can be read."""
     try:
-        value = read_record(line, "surrogateescape")
+        value = read_record(line.rstrip(b"\r"), "surrogateescape")
     except (json.JSONDecodeError, RecursionError) as error:
         whole = line.strip().startswith(b"{") and line.strip().endswith(b"}")
-        what = f"not a JSON object: {error}:" if whole else f"{_NO_OBJECT}, got"
+        said = f"{error.msg}: column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        what = f"not a JSON object: {said}:" if whole else f"{_NO_OBJECT}, got"
         return {}, f"{what} {_shown(line)}"
     if not isinstance(value, dict):
         return {}, f"{_NO_OBJECT}, got {_shown(line)}"

@@ -160,7 +160,10 @@ class Video(_Windows):
     device: str | None = None
 
     def __post_init__(self) -> None:
-        height, width = (1, 1) if self.resize is None else self.resize
+        resize: Any = (1, 1) if self.resize is None else self.resize
+        if not isinstance(resize, Sequence) or isinstance(resize, str) or len(resize) != 2:
+            raise InvalidArgumentError(f"{self.name}: resize must be (height, width), got {resize!r}")
+        height, width = resize
         numbers = {"frames": self.frames, "stride": self.apart, "step": self.step, "height": height, "width": width}
         self.check_tail(**numbers)
         if self.resize is not None:  # a list, such as one from JSON, is the same
@@ -617,12 +620,15 @@ class _PyAv:
 
     @contextmanager
     def _naming_damage(self) -> Iterator[None]:
-        """Name the file and the time in errors of the package."""
+        """Name the file, and the time that was come to, in errors of the package."""
         try:
             yield
         except self._av.FFmpegError as error:
+            said = error.strerror or "no reason is given"
+            if "_container" not in self.__dict__:
+                raise DataLossError(f"{self.path}: cannot be opened as {self.kind}: {said}") from error
             raise DataLossError(
-                f"{self.path}: at {self._time:.3f} s: damaged, cut short, or not {self.kind}: {error}"
+                f"{self.path}: at {self._time:.3f} s: damaged, cut short, or not {self.kind}: {said}"
             ) from error
 
 
@@ -692,7 +698,8 @@ class _TorchCodec:
             except (RuntimeError, ValueError, IndexError) as error:  # of the package
                 if "CUDA" in str(error):  # such as too little memory, which is no fault of the file
                     raise
-                raise DataLossError(f"{self.path}: {where}damaged, cut short, or not video: {error}") from error
+                what = f"{where}damaged, cut short, or not video" if where else "cannot be opened as video"
+                raise DataLossError(f"{self.path}: {what}: {error}") from error
 
 
 _KEPT: LruCache[_Index] = LruCache(_KEPT_BYTES)

@@ -13,7 +13,7 @@ import numpy as np
 
 from distinput.arrow.arrow import has_missing, nested, without_rows
 from distinput.arrow.expression import ColumnBounds, possible
-from distinput.arrow.validity import null_paths
+from distinput.arrow.validity import null_paths, unfilled
 from distinput.columns.block import MOST_ROWS, Block, concat_blocks
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import as_paths, local_path
@@ -218,12 +218,13 @@ class Parquet(TableFormat):
         if path is None:
             return self
         found = null_paths_of(path, self._columns, structs=self.tells == "in place")
-        told = told_nulls(schema_of(path), self._columns, found, self.tells)
-        return self if told is None else ConformingParquet(told[1], self.batch_rows, conforming=told[0])
+        told = told_nulls(schema_of(path), self._columns, found, self.tells, self.nulls)
+        return self if told is None else ConformingParquet(told[1], self.batch_rows, self.nulls, conforming=told[0])
 
     def null_paths(self, path: str) -> list[str]:
-        """The paths at which a file holds any nulls; reads all of it where its footer does not tell."""
-        return null_paths_of(path, self._columns, math.inf, structs=True, every=True)
+        """The paths of nulls in a file in whose place nothing is put; reads all of it where its footer does not tell."""
+        found = null_paths_of(path, self._columns, math.inf, structs=True, every=True)
+        return unfilled(found, schema_of(path), {} if self.nulls == "error" else dict(self.nulls))
 
     def with_columns(self, columns: Sequence[str]) -> "Parquet":
         return replace(self, columns=columns)

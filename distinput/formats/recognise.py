@@ -17,6 +17,7 @@ from distinput.kernels.checksums import masked_crc32c_of_bytes
 from distinput.values.buffers import Bytes
 
 SUFFIXES: dict[str, tuple[str, ...]] = {
+    "audio": (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".aiff", ".wma"),
     "array_record": (".array_record", ".arrayrecord", ".riegeli"),
     "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
     "csv": (".csv", ".tsv", ".tab"),
@@ -27,6 +28,7 @@ SUFFIXES: dict[str, tuple[str, ...]] = {
     "tar": (".tar", ".tgz", ".tbz2"),
     "text": (".txt", ".text", ".log"),
     "tfrecord": (".tfrecord", ".tfrecords", ".tfrec", ".tfrecs", ".tfr"),
+    "video": (".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".3gp"),
 }
 """What names of files of a format end in; a suffix of a compression, and `-00001-of-00008`, may follow."""
 
@@ -82,12 +84,12 @@ def of_folder(paths: list[str], format: str | None = None) -> list[str]:
 
     Args:
       paths: of all files in it.
-      format: the name of their format; None: the only one that their names tell, where that of text, which notes have too,
-        counts if there is no other.
+      format: the name of their format; None: the only one that their names tell, where audio and video, which tables lie
+        beside, count if there is no table, and text, which notes have too, if there is nothing else.
     """
     if format is None:
         told = {found[0] for path in without_notes(paths) if (found := _format_of_name(path)) is not None}
-        formats = told - {"text"} or told
+        formats = told - {"text", "audio", "video"} or told - {"text"} or told
         if len(formats) != 1:
             return without_notes(paths)
         format = formats.pop()

@@ -25,6 +25,7 @@ from distinput.arrow.arrow import (
     schema_spec,
 )
 from distinput.arrow.record_batches import column_to_arrow
+from distinput.arrow.tabular import check_fill, filled_names
 from distinput.arrow.validity import as_marks, default_marks, marked, marked_schema, marks_in_place
 from distinput.columns.block import MOST_BYTES, Block, ColumnBlock
 from distinput.columns.column import Column, Ints
@@ -105,12 +106,13 @@ def as_columns(who: str, columns: Any) -> tuple[str, ...] | None:
 
 
 def as_nulls(who: str, nulls: Any, tells: bool = True) -> Any:
-    """The replacement of nulls: "error", or (column, value) pairs; the rule is in `core.arrow`; `tells` as for `rows_block`.
+    """The replacement of nulls: "error", or (column, value) pairs; the rule is in `arrow.arrow`; `tells` as for `rows_block`.
 
     Raises:
       InvalidArgumentError: it is none of the words, and no dict.
     """
     if isinstance(nulls, Mapping):
+        check_fill(who, nulls)
         return tuple(sorted(nulls.items()))
     if nulls != "error" and not isinstance(nulls, tuple):
         more = ', or "valid", or None' if tells else ""
@@ -125,9 +127,9 @@ def telling(nulls: Any, asked: bool) -> tuple[str, Any]:
       nulls: as users give it: None, "error", "valid" or a dict.
       asked: whether other options say what becomes of nulls.
     """
-    if nulls is None or (isinstance(nulls, str) and nulls == "valid"):
-        return ("" if asked else "in place" if nulls is None else "beside"), "error"
-    return "", nulls
+    if isinstance(nulls, str) and nulls == "valid":
+        return ("" if asked else "beside"), "error"
+    return ("" if asked or nulls == "error" else "in place"), "error" if nulls is None else nulls
 
 
 def check_nulls(path: str, nulls: Any, schema: Any) -> None:
@@ -144,7 +146,7 @@ def check_nulls(path: str, nulls: Any, schema: Any) -> None:
     if nulls == "error":
         return
     names = names_of(schema)
-    for name, _ in nulls:
+    for name in filled_names(nulls):
         if name not in names:
             raise InvalidArgumentError(f"{path}: nulls: has no column {name!r}; its columns are {', '.join(names)}")
 
@@ -448,7 +450,7 @@ class CountedTable(TableFormat):
 # Files whose columns differ, brought to one schema: one that is stated, or the union of those of all files.
 #
 # A column that a file lacks, or of which it knows nulls alone, is a column of nulls there; so is a field of a struct.
-# Numbers become wider ones where no value changes. Nulls follow the rule in `core.arrow`.
+# Numbers become wider ones where no value changes. Nulls follow the rule in `arrow.arrow`.
 # ----------------------------------------------------------------------------
 
 
@@ -622,7 +624,7 @@ def _root(path: str, names: Collection[str]) -> str:
 
 
 def told_nulls(
-    schema: Any, given: Sequence[str] | None, nulls: Sequence[str], how: str
+    schema: Any, given: Sequence[str] | None, nulls: Sequence[str], how: str, fill: Any
 ) -> tuple[Conforming, tuple[str, ...] | None] | None:
     """How a file is read whose nulls are to be told by marks, and which columns. None: it holds none.
 
@@ -631,10 +633,11 @@ def told_nulls(
       given: the columns that are wanted; None: all.
       nulls: the paths at which it holds some that NumPy has no value for.
       how: "in place" or "beside".
+      fill: what to put in the place of nulls, as returned by `as_nulls`: these need no marks.
     """
     columns = None if given is None else tuple(given)
     if how == "in place":
-        marks = marks_in_place(nulls, schema)
+        marks = marks_in_place(nulls, schema, {} if fill == "error" else dict(fill))
         told = Conforming(None, marks, tuple([_root(path, schema.names) for path, _ in marks]))
         kept = told.only(schema.names if columns is None else columns) if marks else None
         return None if kept is None else (kept, columns)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from distinput.arrow.arrow import FillError, NullsError, block_of
+from distinput.arrow.validity import unfilled
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Strings
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
@@ -233,7 +234,9 @@ class TextTable(TextRecords):
             found = replace(found, nulls=())
         elif self.nulls:  # what is replaced is no null
             fills = self._fills
-            found = replace(found, nulls=tuple(each for each in found.nulls if fills.keys().isdisjoint(_names(each))))
+            left = unfilled([_text(each) for each in found.nulls], found.arrow, fills)
+            kept = [each for each in found.nulls if fills.keys().isdisjoint(_names(each)) or _text(each) in left]
+            found = replace(found, nulls=tuple(kept))
         made: TextTable = replace(self, schema=found)  # type: ignore[type-var]  # subclasses are dataclasses
         try:
             _ = made._spec
@@ -406,6 +409,16 @@ def _names(path: Path) -> Iterator[str]:
     """The names by which `nulls=` replaces what is at a path: its own, and those of what is around it."""
     parts = [part for part in path if part is not None]
     return (".".join(parts[: end + 1]) for end in range(len(parts)))
+
+
+def _text(path: Path) -> str:
+    """A path as `arrow.validity` has it.
+
+    >>> _text(("m", None, "calls", None))
+    'm.calls[]'
+    """
+    named = max(place for place, part in enumerate(path) if part is not None)
+    return ".".join([part for part in path if part is not None]) + "[]" * (len(path) - 1 - named)
 
 
 class BadRecordError(Exception):

@@ -15,9 +15,9 @@ from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import unquote
 
-from distinput.arrow.arrow import has_missing, nested
+from distinput.arrow.arrow import has_missing, names_of, nested
 from distinput.arrow.expression import ColumnBounds, possible
-from distinput.arrow.tabular import Reading
+from distinput.arrow.tabular import Reading, filled_names
 from distinput.arrow.validity import null_paths
 from distinput.columns.block import Block, block_rows
 from distinput.columns.column import Ints
@@ -149,12 +149,15 @@ class _SnapshotColumns(Conforming):
     def only(self, columns: Sequence[str]) -> "_SnapshotColumns":
         return super().only(columns) or replace(self, valid=(), told=())
 
-    def telling(self, tells: str, columns: tuple[str, ...] | None) -> tuple["_SnapshotColumns", tuple[str, ...] | None]:
+    def telling(
+        self, tells: str, columns: tuple[str, ...] | None, fill: Any
+    ) -> tuple["_SnapshotColumns", tuple[str, ...] | None]:
         """The same with marks for the nulls of all files, and the columns that are wanted, marks beside them included.
 
         Args:
           tells: "in place" or "beside".
           columns: that are wanted; None: all.
+          fill: what to put in the place of nulls, as returned by `as_nulls`.
         """
         assert isinstance(self.schema, RowSchema)
         kinds = [each for each in self.schema.arrow if columns is None or each.name in columns]
@@ -162,7 +165,7 @@ class _SnapshotColumns(Conforming):
         first = list(self.files)[:_FILES_LOOKED_INTO]
         looked_into = dict.fromkeys(first, LOOKED_AT // max(1, len(first)))
         told = ask_each(lambda path: self._nulls_in(path, kinds, looked_into.get(path, 0), structs), list(self.files))
-        marked = told_nulls(self.schema.arrow, columns, list(dict.fromkeys(chain.from_iterable(told))), tells)
+        marked = told_nulls(self.schema.arrow, columns, list(dict.fromkeys(chain.from_iterable(told))), tells, fill)
         if marked is None:
             return self, columns
         return replace(self, valid=marked[0].valid, told=marked[0].told), marked[1]
@@ -278,7 +281,7 @@ class _SnapshotParquet(ConformingParquet):
         del paths  # the table says it of some of them
         if not self.tells:
             return self
-        told, columns = self.conforming.telling(self.tells, self._columns)
+        told, columns = self.conforming.telling(self.tells, self._columns, self.nulls)
         return replace(self, columns=columns, conforming=told, tells="")
 
     def version_facts(self) -> dict[str, str]:
@@ -360,8 +363,8 @@ def _snapshot(
     format = _SnapshotParquet(wanted, nulls=as_nulls(who, nulls), tells=tells, conforming=brought, snapshot=snapshot)
     for name in wanted or ():
         _check_column(who, name, [*row_schema.names, *[mark for _, mark in brought.valid if mark]])
-    for name, _ in () if format.nulls == "error" else format.nulls:
-        _check_column(f"{who}: nulls", name.partition(".")[0], row_schema.names)
+    for name in filled_names(() if format.nulls == "error" else format.nulls):
+        _check_column(f"{who}: nulls", name, names_of(row_schema.arrow))
     table = FileTable.of(names, [files_by_name[name].nbytes for name in names])
     later = LaterFormat(format, partial(iter, names))
     return Dataset(Reader(replace(FileNames.of(table), storage=storage), later, table))

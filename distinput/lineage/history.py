@@ -462,7 +462,7 @@ class KeptRecords:
         return tree, tree.elements(place["at"], place["skip"] + skip, count)
 
 
-# ---- What a ledger holds of an iteration, and what it says about a dataset that was built anew
+# ---- What a ledger holds and says
 
 
 def beginning(iterator: DistributedIterator) -> dict[str, Any]:

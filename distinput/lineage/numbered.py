@@ -96,7 +96,7 @@ def reached(node: Node) -> Reached:
     return _Fetched(found.node, found.size)
 
 
-# ---- Sources that give the numbers of records in place of the records, so that a pipeline tells where its rows are from
+# ---- The sources of numbers
 
 SOURCE_BITS = 48
 """The number of a record is that of its source, shifted by so many bits, plus its place in that source."""
@@ -641,4 +641,4 @@ class _OnePass(Transparent):
 
 
 def _refused(node: Node, why: str) -> UnimplementedError:
-    return UnimplementedError(f"locate: {node.where()}: {why}; or {_LEDGER}")
+    return UnimplementedError(f"locate: {node.where()}: {why}; {_LEDGER}")

@@ -99,7 +99,7 @@ def located_rows(
     return Located(step, epoch, records.files, file, record, replica, row, assumes)
 
 
-# ---- Which records the parts of each step are made of, for every source of steps
+# ---- `StepRecords`
 
 
 class StepRecords:

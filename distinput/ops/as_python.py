@@ -12,6 +12,7 @@ import numpy as np
 from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Arrays, Objects, Ragged, RaggedBatches, batches_of
 from distinput.errors import InvalidArgumentError
+from distinput.names.words import meant, shown
 from distinput.plan.check import normalized
 from distinput.plan.families import Restructured
 from distinput.values.leaves import STRING
@@ -318,7 +319,7 @@ class AsRows(Restructured):
             lists = nest["value"] if is_nullable(at) else nest
             found = flatten(lists) if isinstance(lists, dict) else []
             if not found or any(not isinstance(leaf, TensorSpec) or not leaf.shape for leaf in found):
-                raise InvalidArgumentError(f"as_rows: {name!r} is no dict of lists: {nest}")
+                raise InvalidArgumentError(f"as_rows: {name!r} is no dict of lists: {shown(nest, 200)}")
             first = next(iter(lists.values()))
             while isinstance(first, dict):
                 first = next(iter(first.values()))
@@ -326,10 +327,19 @@ class AsRows(Restructured):
             cls = getattr(at.mapping, "cls", None)
             return replace(at, mapping=RowDicts(name, len(first.shape), form, cls))
 
-        made = walk(spec.structure, ("",))
-        if left:
-            raise InvalidArgumentError(f"as_rows: {next(iter(left))!r} is no dict of lists; elements are {spec.nest}")
-        return replace(spec, structure=made)
+        structure = walk(spec.structure, ("",))
+        for name in self.columns:
+            outer = _around(spec, name)
+            if outer is not None and outer not in self.columns:
+                raise InvalidArgumentError(
+                    f"as_rows: {name!r} lies inside of {outer!r}, a dict of lists: name that too"
+                )
+        for name in left:
+            known = dict.fromkeys(each for names, _ in _components(spec.structure) for each in names)
+            if name in known:
+                raise InvalidArgumentError(f"as_rows: {name!r} is no dict of lists")
+            raise InvalidArgumentError(f"as_rows: there is no component {name!r}, {meant(name, known, 'there are')}")
+        return replace(spec, structure=structure)
 
 
 def _names(op: str, columns: Any) -> tuple[str, ...] | None:
@@ -347,6 +357,32 @@ Names = tuple[str, ...]
 def _names_below(at: Structure, key: Any, names: Names) -> Names:
     below = tuple([f"{name}.{key}".removeprefix(".") for name in names])
     return (*below, *names) if key == "value" and is_nullable(at) else below
+
+
+def _components(at: Structure, names: Names = ("",)) -> Iterator[tuple[Names, bool]]:
+    """What the components of an element may be called, in order, and whether they are leaves; marks have no names."""
+    for key, child in zip(at.keys or range(len(at.children)), at.children, strict=True):
+        below = () if is_nullable(at) and key == "valid" else _names_below(at, key, names)
+        yield below, child.kind == "leaf"
+        yield from _components(child, below)
+
+
+def _around(spec: Spec, name: str) -> str | None:
+    """The dict of lists with shorter ones than those in `name`, which is inside of it: it is a list of structs, as a rule."""
+    called = [names for names, is_leaf in _components(spec.structure) if is_leaf]
+    ranks = [
+        (names, len(leaf.shape))
+        for names, leaf in zip(called, spec.leaves, strict=True)
+        if isinstance(leaf, TensorSpec | RaggedTensorSpec) and leaf.shape is not None
+    ]
+    own = min((rank for names, rank in ranks if any(each.startswith(f"{name}.") for each in names)), default=0)
+    parts = name.split(".")
+    for end in range(1, len(parts)):
+        outer = ".".join(parts[:end])
+        inside = [rank for names, rank in ranks if any(each.startswith(f"{outer}.") for each in names)]
+        if inside and 0 < min(inside) < own:
+            return outer
+    return None
 
 
 def _with_children(at: Structure, names: Names, walk: Callable[[Structure, Names], Structure]) -> Structure:

@@ -75,7 +75,7 @@ class GlobalShuffle(Seeded, SameElements):
             raise InvalidArgumentError(
                 "global_shuffle: the input's elements must be countable and reachable by position (arrays, ranges, Parquet, "
                 "Arrow, npy, fixed-length records after assert_cardinality, and what keeps their positions), got "
-                f"{self.input.op}{why}; use shuffle(buffer_size)"
+                f"{self.input.op}{why}; use shuffle(buffer_size), or index=True for text, TFRecord, CSV, JSON Lines and tar"
             )
 
     @property

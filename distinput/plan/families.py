@@ -441,8 +441,8 @@ class Stacking(Batching):
 def differing(error: StackError) -> InvalidArgumentError:
     """What users are told of elements that cannot be stacked."""
     made = InvalidArgumentError(
-        f"Cannot batch tensors with different shapes{error.where}: {error}; pad them with padded_batch, or bring them to one "
-        "shape"
+        f"Cannot batch tensors with different shapes{error.where}: {error}; pad them with padded_batch, keep them as they are "
+        "with ragged_batch, or bring them to one shape (frames of video with resize=)"
     )
     trouble_of(made).row = error.row
     return made

@@ -521,7 +521,7 @@ def shape_fits(shape: Sequence[int | None], wanted: Shape) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# What an element looks like: a nest of specs, one for each leaf; those of arrays are in `core.tensor_spec`, named here too.
+# What an element looks like: a nest of specs, one for each leaf; those of arrays are above.
 # ----------------------------------------------------------------------------
 
 

@@ -49,9 +49,10 @@ def test_lists_of_one_size_are_arrays(tmp_path: Path) -> None:
     [
         ('{"a": 1', DataLossError, r"line 2: expected an object on a line of its own, \{...\}, got '\{\"a\": 1'"),
         ("[1]", DataLossError, r"line 2: expected an object on a line of its own, \{...\}, got '\[1\]'"),
-        ('{"a": 1}{"a": 2}', InvalidArgumentError, "line 2: not a JSON object: Extra data"),
+        ('{"a": 1}{"a": 2}', InvalidArgumentError, "line 2: not a JSON object: Extra data: column 9: '"),
         ('{"a": 1} null {"a": 2}', InvalidArgumentError, "line 2: not a JSON object: Extra data"),
-        ('{"a": 1,}', InvalidArgumentError, "line 2: not a JSON object: "),
+        ('{"a": 1,}', InvalidArgumentError, "line 2: not a JSON object: [^:]*: column [89]: '"),
+        ('{"a": 1} }', InvalidArgumentError, "line 2: not a JSON object: Extra data: column 10: '"),
         ('{"a": "x"}', InvalidArgumentError, "line 2: column 'a': expected int64, got \"x\"; the schema holds"),
         ('{"a": 1.5}', InvalidArgumentError, "line 2: column 'a': expected int64, got 1.5;"),
         ('{"a": null}', InvalidArgumentError, r"line 2: column 'a' has no value, .* nulls=\{'a': value\}"),
@@ -70,6 +71,22 @@ def test_errors_say_where_and_what_to_do(tmp_path: Path, bad: str, error: type[E
     assert found == [{"a": 1}]
     with pytest.raises(error, match=r"a\.jsonl: " + says):
         raise raised  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "line, told",
+    [({"a": 1, "b": 2}, "b': {} has no such key, only a, s;"), ({"s": {"b": 2}}, "s.b': {} has no such key;")],
+)
+def test_a_key_that_comes_late_is_none_of_a_schema_that_nobody_gave(line: Any, told: str, tmp_path: Path) -> None:
+    first = write(tmp_path / "a.jsonl", {"a": 1, "s": {"x": 1}})
+    later = write(tmp_path / "b.jsonl", {"a": 1, "s": {"x": 1}} | line)
+    inferred = told.format("the first megabyte, from which types are inferred,")
+    with pytest.raises(InvalidArgumentError, match=rf"b\.jsonl: line 1: column '{inferred} state it with schema="):
+        di.data.JsonLinesDataset([first, later]).to_list()
+    with pytest.raises(
+        InvalidArgumentError, match=rf"b\.jsonl: line 1: column '{told.format('the schema')} state it with"
+    ):
+        di.data.JsonLinesDataset([first, later], {"a": int, "s": {"x": int}}).to_list()
 
 
 @pytest.mark.parametrize(

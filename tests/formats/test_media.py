@@ -293,7 +293,7 @@ def test_files_that_are_cut_short(name: str, tmp_path: Path) -> None:
             continue
         assert isinstance(error, DataLossError)
         assert str(cut) in str(error)
-        assert " s: " in str(error) or " s it ends" in str(error)
+        assert " s: " in str(error) or " s it ends" in str(error) or ": cannot be opened as " in str(error)
 
 
 def test_a_damaged_frame_is_an_error_with_its_time_and_may_be_left_out(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_what_is_neither(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="nowhere"):
         len(di.data.VideoDataset(tmp_path / "nowhere.mp4"))
     path.write_bytes(b"text" * 1000)
-    with pytest.raises(DataLossError, match=rf"{path}: at 0.000 s: damaged, cut short, or not video"):
+    with pytest.raises(DataLossError, match=rf"^{path}: cannot be opened as video: Invalid data found [a-z ]*$"):
         len(di.data.VideoDataset(path))
     write_video(path)
     with pytest.raises(InvalidArgumentError, match="audio: the file has no audio"):
@@ -331,6 +331,9 @@ def test_what_is_neither(tmp_path: Path) -> None:
         ({"tail": "wrap"}, "video: tail must be 'drop' or 'pad', got 'wrap'"),
         ({"stride": 0}, "video: stride must be more than 0, got 0"),
         ({"resize": (0, 5)}, "video: height must be more than 0, got 0"),
+        ({"resize": 112}, r"video: resize must be \(height, width\), got 112"),
+        ({"resize": (1, 2, 3)}, r"video: resize must be \(height, width\), got \(1, 2, 3\)"),
+        ({"resize": "ab"}, r"video: resize must be \(height, width\), got 'ab'"),
     ):
         with pytest.raises(InvalidArgumentError, match=says):
             di.data.VideoDataset(path, **options)
@@ -340,10 +343,10 @@ def test_a_file_opens_no_other(tmp_path: Path) -> None:
     write_video(tmp_path / "secret.ts")
     path = tmp_path / "list.mp4"
     path.write_text("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\nsecret.ts\n#EXT-X-ENDLIST\n")
-    with pytest.raises(DataLossError, match=r"list\.mp4: at 0\.000 s"):
+    with pytest.raises(DataLossError, match=r"list\.mp4: cannot be opened as video: "):
         len(di.data.VideoDataset(path))
     path.write_text(f"ffconcat version 1.0\nfile {tmp_path}/secret.ts\n")
-    with pytest.raises(DataLossError, match=r"list\.mp4: at 0\.000 s"):
+    with pytest.raises(DataLossError, match=r"list\.mp4: cannot be opened as video: "):
         len(di.data.VideoDataset(path))
 
 
@@ -479,5 +482,5 @@ def test_torchcodec_decodes_on_a_device(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(RuntimeError, match="CUDA out of memory"):
         di.data.VideoDataset(path, 4, device="cuda:9", on_error="skip").to_list()
     (tmp_path / "b.mp4").write_bytes(b"")
-    with pytest.raises(DataLossError, match=r"b\.mp4: damaged, cut short, or not video: no streams"):
+    with pytest.raises(DataLossError, match=r"b\.mp4: cannot be opened as video: no streams"):
         len(di.data.VideoDataset(tmp_path / "b.mp4", device="cuda"))

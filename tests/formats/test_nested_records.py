@@ -111,7 +111,9 @@ def test_a_null_list_is_replaced_by_an_empty_one(tmp_path: Path) -> None:
     pq.write_table(pa.table({"m": pa.array([[{"role": "u", "x": 1.5}], None])}), tmp_path / "n.parquet")
     path = str(tmp_path / "n.parquet")
     with pytest.raises(di.errors.InvalidArgumentError, match="'m'"):
-        di.data.ParquetDataset(path, columns=["m"], nulls={"m.role": b""}).to_list()
+        di.data.ParquetDataset(path, columns=["m"], nulls="error").to_list()
+    told = di.data.ParquetDataset(path, columns=["m"], nulls={"m.role": b""}).to_list()
+    assert [bool(row["m"]["valid"]) for row in told] == [True, False]
     filled = di.data.ParquetDataset(path, nulls={"m": ()}).to_list()
     assert filled == [{"m": {"role": [b"u"], "x": [1.5]}}, {"m": {"role": [], "x": []}}]
 
@@ -120,7 +122,9 @@ def test_a_null_list_is_replaced_by_an_empty_one(tmp_path: Path) -> None:
 def test_an_empty_list_is_no_replacement_of_what_lists_hold(empty: Any) -> None:
     table = pa.table({"m": pa.array([[{"a": 1}], None, [{"a": None}]])})
     with pytest.raises(di.errors.InvalidArgumentError, match=r"m\.a.*has nulls"):
-        di.data.Dataset.from_arrow(table, nulls={"m": empty}).to_list()
+        di.data.Dataset.from_arrow(table, nulls={"m": empty}, valid={}).to_list()
+    told = [row["m"]["a"] for row in di.data.Dataset.from_arrow(table, nulls={"m": empty}).to_list()]
+    assert [list(row["valid"]) for row in told] == [[True], [], [False]]
     rows = di.data.Dataset.from_arrow(table, nulls={"m": empty, "m.a": 0}).to_list()
     assert rows == [{"m": {"a": [1]}}, {"m": {"a": []}}, {"m": {"a": [0]}}]
 
@@ -177,7 +181,7 @@ def test_the_cure_of_a_null_in_an_error_is_one(name: str, values: list[Any], tmp
         return constructor(str(tmp_path / f"a.{name}"), nulls=nulls).to_list()
 
     with pytest.raises(di.errors.InvalidArgumentError) as refused:
-        rows({} if name == "table" else "error")
+        rows("error")
     null_list = values[-1] is None
     assert ("nulls={'m': ()}" if null_list else "nulls={'m.a': value}") in str(refused.value)
     found = rows({"m": ()} if null_list else {"m.a": 0})

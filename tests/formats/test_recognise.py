@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
 from distinput.formats import FORMATS
-from distinput.formats.recognise import SUFFIXES, recognise
+from distinput.formats.recognise import SUFFIXES, of_folder, recognise
 
 
 @pytest.mark.parametrize("format", SUFFIXES)
@@ -133,3 +133,10 @@ def test_options_go_with_what_is_recognised(tmp_path: Path) -> None:
     assert di.data.FileDataset(str(tmp_path / "a.tsv"), found.format, **found.options).to_list() == [{"x": 1, "y": 2}]
     mixed = recognise(["a.txt", "b.txt.gz"])
     assert mixed.options == {"compression_type": "AUTO"}
+
+
+def test_a_table_beside_recordings_is_what_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(b"RIFF")
+    di.io.write_parquet(str(tmp_path / "names.parquet"), {"x": [1]})
+    assert di.data.FileDataset(str(tmp_path)).to_list() == [{"x": 1}]
+    assert of_folder(["f/a.mp4", "f/notes.txt", "f/b.mp4"]) == ["f/a.mp4", "f/b.mp4"]

@@ -93,13 +93,37 @@ def test_they_keep_the_laws(tmp_path: Path) -> None:
         ("n", "columns must be a list of names, got 'n'"),
         ([], "columns must be at least one name"),
         (["n"], "'n' is no dict of lists"),
-        (["z"], "'z' is no dict of lists"),
+        (["z"], "there is no component 'z', there are n, s, s.a"),
+        (["s.b"], r"there is no component 's.b', did you mean s\.a\?"),
         (["s"], "'s' is no dict of lists"),
     ],
 )
 def test_what_is_no_list_of_structs_is_refused(columns: Any, says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
         di.data.Dataset.from_tensor_slices({"n": [1], "s": {"a": [1]}}).as_rows(columns).to_list()
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+def test_rows_in_rows_need_the_names_of_both(nullable: bool, tmp_path: Path) -> None:
+    calls = {"role": "user", "calls": [{"id": 1}, {"id": 2}]}
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in [{"m": [calls, calls]}, *[{"m": None}] * nullable]))
+    made = di.data.JsonLinesDataset(str(path))
+    with pytest.raises(
+        InvalidArgumentError, match=r"as_rows: 'm\.calls' lies inside of 'm', a dict of lists: name that too"
+    ):
+        made.as_rows(["m.calls"]).to_list()
+    row = {"role": b"user", "calls": [{"id": 1}, {"id": 2}]}
+    assert made.as_rows(["m.calls", "m"]).to_list() == [{"m": [row, row]}, *[{"m": None}] * nullable]
+    with pytest.raises(
+        InvalidArgumentError, match=r"as_rows: there is no component 'm\.cals', did you mean m\.calls\?"
+    ):
+        made.as_rows(["m.cals"]).to_list()
+
+
+def test_rows_in_a_struct_need_no_other_name() -> None:
+    made = di.data.Dataset.from_tensors({"s": {"n": 1, "t": {"a": np.array([1, 2])}}, "l": [1]})
+    assert made.as_rows(["s.t"]).to_list()[0]["s"]["t"] == [{"a": 1}, {"a": 2}]
 
 
 def test_lists_of_several_lengths_are_no_rows() -> None:

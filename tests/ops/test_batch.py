@@ -54,7 +54,9 @@ def test_batches_before_one_of_different_shapes_arrive() -> None:
     assert before == [[[0, 0], [0, 0]]]
     assert isinstance(error, InvalidArgumentError)
     assert "Cannot batch tensors with different shapes: first element had shape [2], another one has [3]" in str(error)
-    assert "pad them with padded_batch" in str(error)
+    assert "pad them with padded_batch, keep them as they are with ragged_batch, or bring them to one shape" in str(
+        error
+    )
 
 
 def test_the_state_does_not_grow_with_the_batch() -> None:

@@ -30,8 +30,6 @@ from distinput.values.leaves import dtype_code
 # ----------------------------------------------------------------------------
 
 
-# ---- The interface of an engine on which `Collectives` is built: operations on bytes, and a status board
-
 Array: TypeAlias = npt.NDArray[Any]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -421,8 +419,6 @@ def list_by_rank(texts: Sequence[str]) -> str:
 # bytes and str travel as lengths followed by contents. Nothing that is received is executed.
 # ----------------------------------------------------------------------------
 
-
-# ---- Arrays as bytes, without pickle: a short text that says dtype and shape, and the contents
 
 _TEXT = np.uint64(1 << 63)  # in a length: the contents are str, not bytes
 

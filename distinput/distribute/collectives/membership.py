@@ -122,7 +122,7 @@ class OperationId:
         return f"{self.kind} {self.group}"
 
 
-# ---- The workers of a job and whether they are still alive; shared by all groups with a common origin
+# ---- Who is alive, and who is at fault
 
 _MAX_BLOCKED = 16  # threads for which a status says what they wait for
 _MAX_DESCRIPTIONS = 16  # agreements for which a status says what they were about
@@ -389,7 +389,7 @@ class Deadline:
         return max(0.0, self._end - time.monotonic())
 
 
-# ---- Runs the operations of a group: each returns its value in time, or raises the error that names the worker at fault
+# ---- One operation after the other
 
 POLL_SECONDS = 0.05
 """A worker that waits looks at the status board this often."""

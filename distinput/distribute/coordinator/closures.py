@@ -396,7 +396,7 @@ class Resources:
             return dict(self._all)
 
 
-# ---- A lane runs closures at one worker, one after the other, on a thread of the coordinator
+# ---- The lane of one worker
 
 _log = logging.getLogger(__name__)
 

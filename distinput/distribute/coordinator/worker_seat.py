@@ -117,7 +117,7 @@ def replaced(kinds: tuple[type, ...], value: Any, replace: Callable[[Any], Any])
     return map_leaves(lambda leaf: replace(leaf) if isinstance(leaf, kinds) else leaf, value)
 
 
-# ---- What lives at the seat of a worker: it runs closures, and holds the worker's own datasets, iterators and resources
+# ---- What is called at the seat
 
 _SLOT = (Slot,)
 

@@ -341,7 +341,7 @@ def _value(digits: list[int], first: int, divisor: int) -> float:
         return float("inf") if exact > 0 else float("-inf")
 
 
-# ---- Arithmetic on the values of replicas: sums, means over the true number of rows, concatenation
+# ---- Sums, means and concatenations of the parts of replicas
 
 
 def reduce_parts(op: ReduceOp, parts: Sequence[Any], ops: ArrayOps = NUMPY) -> Any:

@@ -509,9 +509,6 @@ def _local(made: Any) -> Any:
 # ----------------------------------------------------------------------------
 
 
-# ---- Several replicas in one process, with equal copies of every variable
-
-
 class MirroredStrategy(Strategy):
     """Synchronous replicas in this process, each on a thread of its own.
 

@@ -206,7 +206,7 @@ class Creations:
         return len(self._made.get(key, ())) > turn
 
 
-# ---- The meeting point of the replicas of one run; no replica waits for one that never arrives
+# ---- Where replicas meet
 
 _RUNNING, _WAITING, _ENDED = 0, 1, 2
 

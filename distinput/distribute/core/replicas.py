@@ -132,9 +132,6 @@ class Peers(Protocol):
         """Close all groups but the one for calls of the program."""
 
 
-# ---- The replicas of a strategy: which of them run in this process, and how to reach the others
-
-
 @dataclass(frozen=True)
 class Replicas:
     """All replicas of a strategy, as one of its workers sees them. Strategies make it; input and arithmetic take it.

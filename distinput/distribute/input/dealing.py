@@ -101,7 +101,7 @@ def rows_in(structure: Structure, parts: list[Any]) -> int:
     return sum([shape_of(nests.flatten(part)[0])[0] for part in parts if part is not END])
 
 
-# ---- Turning elements into the parts of replicas: dealing one to each, cutting a batch, and placeholders without rows
+# ---- How elements are dealt
 
 
 def dealer(structure: Structure, replicas: int) -> Callable[..., Any]:

@@ -120,7 +120,7 @@ def _is_shape(value: Any) -> bool:
     return isinstance(value, list) and all(map(is_count, value))
 
 
-# ---- The iterator of a distributed dataset, whose state can be saved between any two steps
+# ---- `DistributedIterator`
 
 _NONE = object()
 
@@ -497,7 +497,7 @@ def watched(source: StepSource, make_run: Callable[..., Run]) -> tuple[StepSourc
     return source, handles
 
 
-# ---- Distributed datasets: iterables of steps, each of which has a part for every replica
+# ---- `DistributedDataset`
 
 
 class DistributedDataset:

@@ -34,7 +34,7 @@ from distinput.values.spec import Spec
 # ----------------------------------------------------------------------------
 # Sources of the steps of one worker: the interface and functions common to the three kinds.
 #
-# `OwnPieces` reads only this worker's pieces of the global batches, `CutBatches` cuts them out of every global batch, and
+# `OwnPiecesSource` reads only this worker's pieces of the global batches, `CutBatches` cuts them out of every global batch, and
 # `DealtElements` gives one element of an input pipeline to each replica. A source is a description; its `Steps` are one
 # iteration over it.
 # ----------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class Terms:
         return True
 
 
-# ---- Sources of the steps of one worker: the interface and functions common to the three kinds
+# ---- What all sources share
 
 HALF_WAY = (
     "DistributedIterator.state: the last step failed when some replicas had their element already; go on with next, or "

@@ -108,7 +108,7 @@ class StatusOrResult:
         return value
 
 
-# ---- Messages between client and server as bytes: a JSON text, then the contents of arrays as they lie in memory
+# ---- Messages as bytes
 
 Array = np.ndarray[Any, Any]
 _MOST_AXES = 32

@@ -159,7 +159,7 @@ def main() -> Never:
     run(SeatProcess(**json.loads(told)))
 
 
-# ---- A cluster of processes on this machine: a Dask scheduler in this process, and one process a seat
+# ---- `LocalCluster`
 
 _START_SECONDS = 300.0
 """How long a process may take to start: on a machine that has much to do, imports alone take more than a minute."""

@@ -171,7 +171,7 @@ class Pulse:
         line.lost(reason)
 
 
-# ---- Seats in other processes, for any engine that can start a `Host` in a named process and tell that the process has gone
+# ---- The seats, as the coordinator reaches them
 
 
 class SeatDirectory(Protocol):

@@ -435,7 +435,7 @@ def _takes_partition(function: Any) -> bool:
     return all(name in parameters for name in _PARTITION)
 
 
-# ---- How a variable is created: once, although every replica runs the code that creates it
+# ---- `create_variable`
 
 
 def create_variable(
