@@ -198,20 +198,20 @@ class StepRecords:
         steps_found: set[int] = set()
         missing = set(records)
         files_known: list[str] = []
-        read = False
+        is_read = False
         for number, each in self._trees:
             tree = self._tree(number)
             files_known += tree.files
             if file not in tree.files:
                 continue
-            read = True
+            is_read = True
             numbers = np.array(
                 [n for record in records for n in self._numbers_of(tree, file, record, missing)], np.int64
             )
             if len(numbers):
                 elements = (there[:, None] * each + np.arange(each)).reshape(-1)
                 steps_found.update([element // each for element in tree.elements_with(elements, numbers, epoch)])
-        if not read:
+        if not is_read:
             raise self._unknown(file, files_known)
         return [step for step in steps if step in steps_found], missing
 

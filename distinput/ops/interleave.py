@@ -507,9 +507,9 @@ class _Cycle:
                     blocks += [(self._handed(block), after) for block, after in self._records(like, name)]
             if len(blocks) != number:
                 return
-        opened = [None if slot is None else slot.taken_whole() for slot in self.slots]
+        in_slots = [None if slot is None else slot.taken_whole() for slot in self.slots]
         self.room += sum([slot is not None and not slot.counted for slot in self.slots])
-        files = [file for file in opened if file is not None]
+        files = [file for file in in_slots if file is not None]
         following = []
         for block, after in blocks:
             following.append(_Whole(self.queue.mark(), block, after))
@@ -517,47 +517,47 @@ class _Cycle:
         files += following
         starts = np.cumsum([0, *[file.rows.size for file in files]]).tolist()
         firsts = {id(file): start + file.taken for file, start in zip(files, starts, strict=False)}
-        order = self._turns(opened, following, firsts)
-        self.slots = [None if file is None else self._kept(like, file) for file in opened]
+        order = self._turns(in_slots, following, firsts)
+        self.slots = [None if file is None else self._kept(like, file) for file in in_slots]
         self.moved.update(range(len(self.slots)))
         yield concat_blocks([file.rows for file in files]).take(order), {}
 
-    def _turns(self, opened: "list[_Whole | None]", following: "list[_Whole]", firsts: dict[int, int]) -> Ints:
+    def _turns(self, in_slots: "list[_Whole | None]", following: "list[_Whole]", firsts: dict[int, int]) -> Ints:
         """The numbers of the rows in the order of their turns, until a file would be opened that is not there.
 
         Args:
-          opened: the files that are open, which change.
+          in_slots: the files that are open, which change.
           following: those that are opened next, at least as many as may be open.
           firsts: the number of the first row of each that was not taken, by its id.
         """
         cycle, length = self.cycle, self.block_length
         # turns are counted from the first one of slot 0 on; a file has one more than it fills, in which it is found to end
         free: list[int] = []  # a heap: the turns in which a slot has no file
-        read: list[tuple[int, _Whole]] = []  # the turn with which each file begins
-        opened += [None] * (cycle - len(opened))
-        for slot, file in enumerate(opened):
+        first_turns: list[tuple[int, _Whole]] = []  # the turn with which each file begins
+        in_slots += [None] * (cycle - len(in_slots))
+        for slot, file in enumerate(in_slots):
             turn = slot + cycle * (slot < self.turn)
             if file is not None:
-                read.append((turn, file))
+                first_turns.append((turn, file))
                 turn += cycle * (file.left // length + 1)
             heappush(free, turn)
         for file in following:
             turn = free[0]
-            opened[turn % cycle] = file
-            read.append((turn, file))
+            in_slots[turn % cycle] = file
+            first_turns.append((turn, file))
             heapreplace(free, turn + cycle * (file.left // length + 1))
         stop = free[0]
-        left = [file.left for _, file in read]
+        left = [file.left for _, file in first_turns]
         within = np.arange(sum(left)) - np.repeat(np.cumsum([0, *left[:-1]]), left)
-        turns = np.repeat([turn for turn, _ in read], left) + within // length * cycle
-        rows = np.repeat([firsts[id(file)] for _, file in read], left) + within
+        turns = np.repeat([turn for turn, _ in first_turns], left) + within // length * cycle
+        rows = np.repeat([firsts[id(file)] for _, file in first_turns], left) + within
         order = np.argsort(turns, kind="stable")
         order = order[: np.searchsorted(turns[order], stop)]
-        for turn, file in read:
+        for turn, file in first_turns:
             file.taken += min(file.left, -(-max(0, stop - turn) // cycle) * length)
         for turn in free:
             if turn - cycle < stop:
-                opened[turn % cycle] = None
+                in_slots[turn % cycle] = None
         self.turn = stop % cycle
         taken: Ints = rows[order]
         return taken

@@ -174,7 +174,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         return self._latest
 
     def _check_sendable(self) -> None:
-        """Refuse steps that a loader worker cannot send: PyTorch drops them, and the program would wait for ever.
+        """Refuse steps that a loader worker cannot send: PyTorch drops them, and the program would wait forever.
 
         Raises:
           TypeError: the class of a nest cannot be pickled.
