@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 475,
-    "lines of code": 88483,
+    "lines of code": 88582,
     "files that OneDeviceStrategy imports": 25,
     "lines of code that OneDeviceStrategy imports": 4644,
     "modules that a MirroredStrategy loads": 34,
