@@ -26,7 +26,7 @@ FILTERED = {
 @pytest.mark.parametrize("name", sorted(FILTERED))
 def test_steps_that_look_at_elements_are_refused_by_name(name: str) -> None:
     ds = FILTERED[name](di.data.Dataset.range(9))
-    with pytest.raises(di.errors.UnimplementedError, match=rf"locate: {name}.*test_numbered.py.*Ledger"):
+    with pytest.raises(di.errors.UnimplementedError, match=rf"locate: {name}.*test_numbered.py.*; keep a Ledger while"):
         numbered(ds.node)
 
 

@@ -25,7 +25,9 @@ def test_the_order_can_be_kept() -> None:
 
 
 def test_the_input_must_be_countable() -> None:
-    message = r"global_shuffle: the input's elements must be countable .* got filter; use shuffle\(buffer_size\)"
+    message = (
+        r"global_shuffle: the input's elements must be countable .* got filter; use shuffle\(.*, or index=True for text"
+    )
     with pytest.raises(InvalidArgumentError, match=message):
         RANGE(3).filter(lambda x: True).global_shuffle()
 
