@@ -246,7 +246,7 @@ def test_closing() -> None:
 @pytest.mark.parametrize(
     "change, text",
     [
-        ({"kind": "other"}, "no state of a distributed iterator"),
+        ({"kind": "other"}, "not a state of a distributed iterator"),
         ({"version": 99}, "version 99"),
         ({"step": 1}, "not as it was saved"),
     ],

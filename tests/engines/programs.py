@@ -384,7 +384,7 @@ def on_devices(strategy: Any, worker: int, given: Any) -> dict[str, Any]:
 
     found = exchange.numbers(strategy, worker)
     return {
-        "kind": strategy._reducer._exchange().kind,
+        "kind": strategy._reducer._exchange.kind,
         "arrays": sorted({type(value).__name__ for value in found}),
         "numbers": [np.asarray(value).tolist() for value in found],
         "mistakes": exchange.mistakes(strategy, worker),

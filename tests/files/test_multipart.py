@@ -41,7 +41,7 @@ def test_an_upload_that_fails_is_an_error_of_whoever_writes(store: Any, monkeypa
     def fails(*_: Any, **__: Any) -> None:
         raise OSError("no room")
 
-    monkeypatch.setattr(obstore, "put", fails)
+    monkeypatch.setattr(object_store.obstore, "put", fails)
     upload = MultipartUpload(store, "a")
     with pytest.raises(OSError, match="no room"):
         upload.finish()

@@ -11,7 +11,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError, NotFoundError
-from distinput.files import mounts
+from distinput.files import mounts, object_store
 from distinput.files.mounts import mount
 from distinput.files.object_store import ObjectStoreFiles
 from distinput.files.paths import file_system, list_matching
@@ -134,7 +134,7 @@ def test_a_store_that_does_not_know_ends_is_not_asked_for_them_again(
         asked.append(args)
         raise obstore.exceptions.NotSupportedError("suffix ranges")
 
-    monkeypatch.setattr(obstore, "get", refusing)
+    monkeypatch.setattr(object_store.obstore, "get", refusing)
     for _ in range(2):
         with pytest.raises(NotImplementedError, match=r"a\.txt"):
             system.ending(name, 4)

@@ -66,6 +66,7 @@ class Code:
                 raise LookupError(f"{name} must hold {old!r} once, and has it {source.count(old)} times")
             source = source.replace(old, new)
         module = ModuleType(name)
+        module.__file__ = found.origin
         tree = ast.parse(source)
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):

@@ -38,9 +38,13 @@ class ThreadDevices:
     host_memory = True
 
     def __init__(self, labels: Sequence[str]) -> None:
-        self.local = tuple(labels)
-        """The devices' names, in replica order."""
+        self._local = tuple(labels)
         self._idle = _IdleThreads()
+
+    @property  # which a class of your own may say in another way
+    def local(self) -> tuple[str, ...]:
+        """The devices' names, in replica order."""
+        return self._local
 
     def put(self, value: Any, device: int, *, owned: bool) -> Any:
         """The array itself if it is owned, else a copy."""
@@ -55,7 +59,7 @@ class ThreadDevices:
         count = len(per_device_args)
         if count == 1:
             return [copy_context().run(function, *per_device_args[0])]
-        threads = self._idle.take(len(self.local) - 1)
+        threads = self._idle.take(len(self._local) - 1)
         try:
             results, failures = threads.run(function, per_device_args)
         except BaseException:  # interrupted while waiting: these threads are still busy, so they are not used again

@@ -44,13 +44,23 @@ class ThreadSeats:
 
     def __init__(self, workers: int, servers: int, *, packing: Packing | None = None) -> None:
         self.packing: Packing = packing or AsIs()
-        self.workers = tuple(f"worker-{index}" for index in range(workers))
-        self.servers = tuple(f"ps-{index}" for index in range(servers))
+        self._workers = tuple(f"worker-{index}" for index in range(workers))
+        self._servers = tuple(f"ps-{index}" for index in range(servers))
         self._changed = threading.Condition()
-        self._lives = {name: _Life(name) for name in (*self.workers, *self.servers)}
+        self._lives = {name: _Life(name) for name in (*self._workers, *self._servers)}
         self._away: set[str] = set()
         self._watchers: list[Callable[[str], None]] = []
         self._closed = False
+
+    @property  # which a class of your own may say in another way
+    def workers(self) -> tuple[str, ...]:
+        """The names of the workers."""
+        return self._workers
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of the parameter servers."""
+        return self._servers
 
     def place(self, seat: str, make: Callable[[], Any]) -> "PlacedHere":
         """Make an object at a seat; see `Seats.place`."""

@@ -39,7 +39,7 @@ def test_a_changed_state_is_refused() -> None:
 
 @pytest.mark.parametrize("state", [{"version": 3, "inputs": []}, {"version": 3, "kind": "dataset"}])
 def test_the_state_of_a_dataset_is_none_of_an_iterator(state: Any) -> None:
-    with pytest.raises(StateError, match=r"no state of a distributed iterator; take it with iterator\.state\(\)"):
+    with pytest.raises(StateError, match=r"not a state of a distributed iterator; take it with iterator\.state\(\)"):
         opened_state(state, LAYOUT, 1)
 
 

@@ -208,7 +208,7 @@ def test_the_state_of_one_worker_is_not_that_of_the_view() -> None:
         (7, "expected a state"),
         ({"_snapshot": {}}, "lacks those of its workers"),
         ({"_snapshot": None, "fetcher_state": {}}, "holds no state of a view"),
-        (iter(Dataset.range(3)).state(), "no state of a view of steps.* restore it with Dataset.restore"),
+        (iter(Dataset.range(3)).state(), "not a state of a view of steps.* restore it with Dataset.restore"),
     ],
 )
 def test_what_is_no_state_of_a_view_is_refused(state: Any, says: str) -> None:

@@ -39,7 +39,7 @@ def test_a_loader_without_workers_holds_one() -> None:
     [
         ({"_snapshot": {"_worker_snapshots": {}}}, "lacks those of its workers"),
         ({"dataset_state": None}, "holds no state of a view"),
-        ({"fetcher_state": {}, "dataset_state": {"version": 3}}, "lacks"),
+        ({"fetcher_state": {}, "dataset_state": {"version": 3}}, "not a state of a view"),
     ],
 )
 def test_other_states_are_refused(state: Any, says: str) -> None:
