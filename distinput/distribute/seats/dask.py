@@ -140,6 +140,7 @@ def start_scheduler(address: str, worker_timeout_seconds: float, security: Any =
     from distributed import LocalCluster
 
     logging.getLogger("distributed.scheduler").addFilter(_is_news)
+    logging.getLogger("distributed.batched").setLevel(logging.WARNING)  # that the other end has closed is no news
     host, _, port = address.rpartition(":")
     try:
         return LocalCluster(
