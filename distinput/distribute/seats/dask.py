@@ -30,6 +30,8 @@ _START_SECONDS = 600.0
 """How long the coordinator waits for the other tasks of TF_CONFIG, which other machines may start much later."""
 _RUNNING_SECONDS = 60.0
 """How long it waits for those of a running cluster."""
+_LOOK_SECONDS = 1.0
+"""How often the scheduler is asked for its workers while one is missing."""
 _FORGIVEN = 4
 """A worker that stands still is lost to the coordinator first; after so many times its patience the scheduler drops it, so that
 another process can take the name."""
@@ -250,10 +252,8 @@ class DaskMembership:
     def open_host(self, seat: str, cluster: str, secret: bytes, until: float) -> Address:
         """Start a host at a seat; see `SeatDirectory`."""
         name = self._names[seat]
-        with self._changed:
-            self._await(lambda: name in self._present, seat, until)
-            worker = self._present[name]
-            key = f"distinput-{seat}-{cluster}-{next(self._numbers)}"
+        worker: str = self._await(lambda: self._present.get(name), seat, until)
+        key = f"distinput-{seat}-{cluster}-{next(self._numbers)}"
         actor = self._client.submit(
             DaskHost,
             seat,
@@ -269,10 +269,11 @@ class DaskMembership:
         )
         with self._changed:
             self._actors[seat] = actor
-            actor.add_done_callback(self._on_done)
-            self._await(
-                lambda: key in self._hosts or actor.status == "error" or self._present.get(name) != worker, seat, until
-            )
+        actor.add_done_callback(self._on_done)
+        self._await(
+            lambda: key in self._hosts or actor.status == "error" or self._present.get(name) != worker, seat, until
+        )
+        with self._changed:
             address = self._hosts.pop(key, None)
         if address is not None:
             return address
@@ -300,12 +301,24 @@ class DaskMembership:
         self._client.close(timeout=5)
         self._close()
 
-    def _await(self, ready: Callable[[], bool], seat: str, until: float) -> None:
-        self._changed.wait_for(lambda: self._closed or ready(), max(0.0, until - time.monotonic()))
-        if self._closed:
-            raise SeatLost(seat, "the cluster was closed", started=False)
-        if not ready():
-            raise TimeoutError(f"{seat} did not come")
+    def _await(self, ready: Callable[[], Any], seat: str, until: float) -> Any:
+        """What `ready` returns once that is true.
+
+        The scheduler is asked again and again meanwhile: it tells nobody of a worker that came or went after it was asked, and
+        before the subscription to its events, which takes another way, had reached it.
+        """
+        while True:
+            rest = until - time.monotonic()
+            with self._changed:
+                got = self._changed.wait_for(lambda: self._closed or ready(), max(0.0, min(rest, _LOOK_SECONDS)))
+                if self._closed:
+                    raise SeatLost(seat, "the cluster was closed", started=False)
+            if got:
+                return got
+            if rest <= 0:
+                raise TimeoutError(f"{seat} did not come")
+            with contextlib.suppress(OSError, TimeoutError):  # the scheduler is gone, or this client is being closed
+                self._client.sync(self._look, callback_timeout=max(_LOOK_SECONDS, rest))
 
     # ---- events, on the thread of the client
 
