@@ -8,6 +8,7 @@ import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import CO_GENERATOR
@@ -16,7 +17,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Protocol, final
 
 from distinput.columns.column import Column, Ints, LazyColumn, StackError
-from distinput.columns.python_values import made_at_once
 from distinput.columns.ragged import Objects
 from distinput.columns.regroup import column_of, column_of_values, joined_columns, leaves_for, split, stack
 from distinput.columns.state import Mark, State
@@ -27,8 +27,9 @@ from distinput.values.nest import LEAF, Structure, component
 from distinput.values.spec import Spec
 
 if TYPE_CHECKING:
-    from distinput.columns import sparse_rows
+    from distinput.columns import python_values, sparse_rows
 else:
+    python_values = later("distinput.columns.python_values")  # and of few something else is made
     sparse_rows = later("distinput.columns.sparse_rows")  # few elements are sparse
 
 # ----------------------------------------------------------------------------
@@ -74,6 +75,10 @@ class Block(ABC):
         stated = leaves_for(structure, said) or (None,) * structure.num_leaves
         if structure.is_leaf:
             return ColumnBlock(structure, [column_of_values(elements, stated[0])], len(elements))
+        if structure.is_flat_dict and {*map(type, elements)} == {dict} and {*map(len, elements)} == {len(stated)}:
+            with suppress(KeyError):
+                parts = [[element[key] for element in elements] for key in structure.keys]
+                return ColumnBlock(structure, list(map(column_of_values, parts, stated)), len(elements))
         rows: Sequence[Any] = elements
         if not structure.is_flat_tuple or not all(type(e) is tuple and len(e) == len(stated) for e in elements):
             rows = [structure.flatten(element) for element in elements]
@@ -238,7 +243,7 @@ class ColumnBlock(Block):
         columns: list[Column] = []
         left: list[Structure] = []
         for part, first, end in parts:
-            made = None if part.is_plain_leaf else made_at_once(part, self.columns[first:end])
+            made = None if part.is_plain_leaf else python_values.made_at_once(part, self.columns[first:end])
             columns += self.columns[first:end] if made is None else [Objects(made, STRING)]
             left.append(part if made is None else LEAF)
         if any(part.mapping is not None for part in left):

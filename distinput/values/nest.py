@@ -59,6 +59,11 @@ class Structure:
         """True for a plain tuple of leaves of which nothing else is made, at least one."""
         return self.kind == "tuple" and bool(self.children) and all(child.is_plain_leaf for child in self.children)
 
+    @cached_property
+    def is_flat_dict(self) -> bool:
+        """True for a dict of leaves, at least one."""
+        return self.kind == "dict" and bool(self.children) and all(child.is_leaf for child in self.children)
+
     @property
     def is_rows(self) -> bool:
         """Whether a list of dicts is made of this dict of lists, by `as_rows`."""
