@@ -9,8 +9,8 @@ from glob import glob, has_magic
 from typing import Any, TypeVar
 
 from distinput.errors import EngineMissing, FailedPreconditionError, InvalidArgumentError, NoMatchError
-from distinput.files.mounts import mounted, object_store
-from distinput.files.retries import DEFAULT, persistently
+from distinput.files.mounts import mounted, object_store, retries_of
+from distinput.files.retries import persistently
 from distinput.run.threads import mapped
 from distinput.url_secrets import cut_from_logs
 
@@ -364,9 +364,8 @@ def _matches(pattern: str, folders: bool) -> list[str]:
 
 def _exists(path: str, system: Any, name: str) -> bool:
     """Whether a file is there; not what fsspec's `exists` says, for which one that cannot be asked for is not there."""
-    own = mounted(path)
     try:
-        persistently(lambda: system.info(name), path, DEFAULT if own is None else own.retries)
+        persistently(lambda: system.info(name), path, retries_of(path))
     except FileNotFoundError:
         return False
     return True

@@ -17,7 +17,7 @@ from distinput.columns.column import Ints
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.local_cache import LocalFile, local_cache
-from distinput.files.mounts import mounted
+from distinput.files.mounts import retries_of
 from distinput.files.paths import file_system, local_path
 from distinput.files.range_requests import (
     BytesLike,
@@ -30,7 +30,7 @@ from distinput.files.range_requests import (
     is_web,
 )
 from distinput.files.remote import RemoteFile, RemoteStream
-from distinput.files.retries import DEFAULT, what_failed
+from distinput.files.retries import what_failed
 from distinput.kernels.spans import gather_spans
 from distinput.run.threads import Closing, Pool
 from distinput.url_secrets import scrub
@@ -66,8 +66,7 @@ def _asked_once(path: str, method: str, *which: int) -> DescribedBytes | None:
     system, name = file_system(path)
     ask: Any = getattr(system, method, None)
     if ask is None and method == "beginning" and is_web(system):
-        own = mounted(path)
-        ask = partial(described_range, system, (DEFAULT if own is None else own.retries).stall)
+        ask = partial(described_range, system, retries_of(path).stall)
     if ask is None or local_cache() is not None:  # where the bytes may be here already
         return None
     try:
