@@ -22,8 +22,8 @@ PACKAGE = ROOT / "distinput"
 pytestmark = pytest.mark.fresh_process
 
 MOST = {
-    "files": 475,
-    "lines of code": 88774,
+    "files": 476,
+    "lines of code": 88932,
     "files that OneDeviceStrategy imports": 25,
     "lines of code that OneDeviceStrategy imports": 4656,
     "modules that a MirroredStrategy loads": 34,
