@@ -399,7 +399,7 @@ def dtype_code(dtype: np.dtype[Any]) -> str:
 
 
 def counts_several(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype of times counts several units at once: `datetime64[25s]` does, which pyarrow takes for `datetime64[s]`."""
+    """Whether a dtype of times counts several units at once, as `datetime64[25s]` does. To pyarrow it is `datetime64[s]`."""
     return dtype.kind in "mM" and np.datetime_data(dtype)[1] != 1
 
 
