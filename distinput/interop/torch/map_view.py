@@ -177,7 +177,7 @@ class MapView(torch.utils.data.Dataset):  # type: ignore[misc]
         return self._size
 
     def __getitem__(self, index: SupportsIndex | slice | Sequence[int]) -> Any:
-        """The element at a position; for a slice or several positions, which a `BatchSampler` may ask for, a list of elements."""
+        """The element at a position; for a slice or several positions, which a `BatchSampler` may ask for, their list."""
         found: Any = self._dataset[index]
         return self._convert(found) if is_integer(index) else [self._convert(element) for element in found]
 
