@@ -265,7 +265,7 @@ def _listed_rows(leaf: Any) -> list[Any]:
 
 def _below(lists: Any) -> tuple[Ints, Any]:
     """The lengths of lists, which all columns have in common, and their items."""
-    found: list[Ints] = []
+    sizes: list[Ints] = []
 
     def walk(at: Any) -> Any:
         if isinstance(at, dict):
@@ -274,13 +274,13 @@ def _below(lists: Any) -> tuple[Ints, Any]:
         lengths = column.lengths()
         if lengths is None or not isinstance(column, Dense | Strings | Ragged | RaggedBatches):
             raise NotAtOnceError
-        found.append(np.full(len(column), lengths) if isinstance(lengths, int) else lengths)
+        sizes.append(np.full(len(column), lengths) if isinstance(lengths, int) else lengths)
         return _Leaf(column.unstack(), at.decoded)
 
     below = walk(lists)
-    if not all(np.array_equal(sizes, found[0]) for sizes in found[1:]):
+    if not all(np.array_equal(other, sizes[0]) for other in sizes[1:]):
         raise NotAtOnceError
-    return found[0], below
+    return sizes[0], below
 
 
 def _sliced(items: list[Any], sizes: Ints) -> list[list[Any]]:

@@ -145,7 +145,8 @@ def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
         inner = column.flat.inner if isinstance(column, Ragged) else column.items[0].shape[1:]
         if not shape or not shape_fits(inner, shape[1:]):
             return 0
-        return None if shape[0] is None else _first_false(column.lengths() == shape[0])
+        sizes = column.sizes if isinstance(column, Ragged) else column.lengths()
+        return None if shape[0] is None else _first_false(sizes == shape[0])
     return _first_false(np.asarray([shape_fits(shape_of(item), shape) for item in column.values()]))
 
 
