@@ -125,8 +125,8 @@ class ProcessLanes:
 _TRIES = 4
 """How often a piece is sent before its loss is an error."""
 
-_PIECES_A_SECOND = 100
-"""Of all workers together."""
+_PIECES_A_SECOND, _IN_LONG_PASSES = 100, 40
+"""Of all workers together, at first and later on: each costs the machines of a scheduler and a consumer milliseconds."""
 
 _MOST_PIECE_BYTES, _MOST_HERE = 8 * MOST_BYTES, 64 * MOST_BYTES
 """Bytes of one piece, and of those that are under way."""
@@ -210,8 +210,9 @@ class ServiceLanes:
 
     @property
     def piece_seconds(self) -> float:
-        """Work that a piece should be: each costs a scheduler and the consumer milliseconds. Long passes have longer ones."""
-        return max(0.05, self.count / _PIECES_A_SECOND, min(0.2, (Run.clock() - self._begun) / 8))
+        """Work that a piece should be. Long passes have longer ones: at their end, workers wait for the last piece."""
+        longest = max(0.2, self.count / _IN_LONG_PASSES)
+        return max(0.05, self.count / _PIECES_A_SECOND, min(longest, (Run.clock() - self._begun) / 8))
 
     @property
     def most_bytes(self) -> int:
