@@ -543,8 +543,7 @@ class IndexedTarSamples(Indexed, TarSamples):
     def __post_init__(self) -> None:
         if self.compression == "AUTO":
             object.__setattr__(self, "compression_type", None)
-        TarSamples.__post_init__(self)
-        Indexed.__post_init__(self)
+        super().__post_init__()
 
     @property
     def _options(self) -> str:

@@ -295,10 +295,6 @@ class IndexedTFRecords(Indexed, TFRecords):
     name: ClassVar[str] = "indexed_tfrecord"
     stale: ClassVar[str] = CURE
 
-    def __post_init__(self) -> None:
-        TFRecords.__post_init__(self)
-        Indexed.__post_init__(self)
-
     def index(self, path: str) -> Ints:
         offsets = index_beside(path)
         return super().index(path) if offsets is None else offsets

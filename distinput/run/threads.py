@@ -151,8 +151,7 @@ class Task(Generic[R]):
     def cancel(self) -> bool:
         """Have it not called; False if it was called before."""
         if self._claimed.acquire(blocking=False):
-            self._error, self._call = CancelledError("the task was cancelled before it began"), None
-            self._cancelled = True
+            self._cancelled, self._call = True, None
             self._running.release()
         return self.cancelled()
 
@@ -172,6 +171,8 @@ class Task(Generic[R]):
         """
         with self._running:
             pass
+        if self._cancelled:
+            raise CancelledError("the task was cancelled before it began")
         if self._error is None:
             value: R = self._value
             return value
