@@ -34,11 +34,11 @@ class Goal:
     Args:
       beside: whose time is compared with ours, or "ours" for a figure of our own.
       figure: what was measured, in words.
-      wanted: what is to be reached, in words.
+      wanted: what is to be reached, in words: the target, or the fastest limit of the case where that has less.
       reached: whether it is.
       limit: what limits of the same case have beside the same peer or limit, as far as it is more than ours, in words; where
         none has more, what the fastest has.
-      possible: False where the fastest has less than what is wanted.
+      beyond: whether the target is more than the fastest limit has, which then takes its place.
     """
 
     beside: str
@@ -46,7 +46,7 @@ class Goal:
     wanted: str
     reached: bool
     limit: str = ""
-    possible: bool = True
+    beyond: bool = False
 
 
 def goals(result: Mapping[str, Any]) -> list[Goal]:
@@ -56,28 +56,22 @@ def goals(result: Mapping[str, Any]) -> list[Goal]:
 
 def goals_beside(entry: Mapping[str, Any]) -> list[Goal]:
     """The ratios to reach beside one limit or peer, from its entry in the summary."""
-    found = [("reach", "ratio", "limits", ""), ("reach_cpu", "cpu_ratio", "cpu_limits", " of cpu")]
+    measures = [("reach", "ratio", "limits", ""), ("reach_cpu", "cpu_ratio", "cpu_limits", " of cpu")]
     return [
-        Goal(
-            *(entry["name"], f"{times(entry[ratio] or 0.0)}{of}", f"{times(entry[reach])}{of}"),
-            (entry[ratio] or 0.0) >= entry[reach],
-            *_limit(entry[limits], entry[ratio] or 0.0, entry[reach]),
-        )
-        for reach, ratio, limits, of in found
+        _goal(entry["name"], entry[ratio] or 0.0, entry[reach], entry[limits], of)
+        for reach, ratio, limits, of in measures
         if entry[reach] is not None
     ]
 
 
-def _limit(limits: Sequence[tuple[str, float]], ours: float, wanted: float) -> tuple[str, bool]:
-    """What limits alone have, the fastest first, and whether that is enough."""
-    if not limits:
-        return "", True
-    ahead = [limit for limit in limits if limit[1] > ours]
-    if not ahead:
-        name, ratio = limits[0]
-        return f"none more than we have; {name}: {times(ratio)}", ratio >= wanted
-    words = [f"{name}: {times(ratio)}{'' if ratio >= wanted else ', less than wanted'}" for name, ratio in ahead]
-    return "; ".join(words), limits[0][1] >= wanted
+def _goal(beside: str, ours: float, target: float, limits: Sequence[tuple[str, float]], of: str) -> Goal:
+    fastest = limits[0][1] if limits else target
+    beyond = fastest < target
+    wanted = f"the limit, {times(fastest)}{of} (for {times(target)})" if beyond else f"{times(target)}{of}"
+    ahead = [f"{name}: {times(ratio)}" for name, ratio in limits if ratio > ours]
+    if limits and not ahead:
+        ahead = [f"none more than we have; {limits[0][0]}: {times(fastest)}"]
+    return Goal(beside, f"{times(ours)}{of}", wanted, ours >= min(fastest, target), "; ".join(ahead), beyond)
 
 
 def own_goals(result: Mapping[str, Any]) -> list[Goal]:

@@ -665,15 +665,20 @@ class _TorchCodec:
         try:
             from torchcodec.decoders import VideoDecoder
             from torchcodec.transforms import Resize
-        except (ImportError, RuntimeError) as error:  # it raises the latter where FFmpeg is missing
+        except (
+            ImportError,
+            OSError,
+            RuntimeError,
+        ) as error:  # the latter two where FFmpeg or CUDA is missing
             raise EngineMissing(
-                f"video: device={device!r} decodes with torchcodec, which cannot be loaded: {error}; `pip install torchcodec`"
+                f"video: device={device!r} decodes with torchcodec, which cannot be loaded: {error}; `pip install torchcodec` "
+                "brings it, in the version for your torch and CUDA; FFmpeg is installed apart"
             ) from error
         self.path, self._resize, self._lock = path, Resize, renewed(Lock())
         self._made: dict[Any, Any] = {}
         source, options = local_path(path) or open_ranges(path), {"dimension_order": "NHWC", "device": device}
         self._make: Any = partial(VideoDecoder, source, **options)
-        with self._naming_damage():
+        with self._naming_damage(np.zeros(0, np.int64)):
             count = len(self._decoder(None))
         self.index = _Index(np.arange(count + 1), np.zeros(count), None, np.zeros(1, np.int64))
 
@@ -685,21 +690,34 @@ class _TorchCodec:
     def take(self, wanted: Ints, later: int, size: tuple[int, int] | None) -> tuple[list[Any], np.ndarray[Any, Any]]:
         """As that of `_PyAv`."""
         del later
-        with self._lock, self._naming_damage(f"at frame {wanted[0]}: "):
+        with self._lock, self._naming_damage(wanted):
             found = self._decoder(size).get_frames_at(wanted.tolist())
         return list(found.data.cpu().numpy()), found.pts_seconds.cpu().numpy().astype(np.float64)
 
     @contextmanager
-    def _naming_damage(self, where: str = "") -> Iterator[None]:
-        """Name the file in errors of the package."""
+    def _naming_damage(self, wanted: Ints) -> Iterator[None]:
+        """Name the file in errors of the package, and tell files that are damaged from those that it alone cannot decode."""
         with naming(self.path):
             try:
                 yield
             except (RuntimeError, ValueError, IndexError) as error:  # of the package
                 if "CUDA" in str(error):  # such as too little memory, which is no fault of the file
                     raise
+                where = f"at frame {wanted[0]}: " if len(wanted) else ""
+                if self._decoded_without(wanted):
+                    raise UnimplementedError(
+                        f"{self.path}: {where}torchcodec cannot decode this video: {error}; PyAV can: leave device= out"
+                    ) from error
                 what = f"{where}damaged, cut short, or not video" if where else "cannot be opened as video"
                 raise DataLossError(f"{self.path}: {what}: {error}") from error
+
+    def _decoded_without(self, wanted: Ints) -> bool:
+        """Whether PyAV can open the file and decode these frames."""
+        try:
+            _PyAv("video", self.path).take(wanted, int(wanted[-1]) if len(wanted) else 0, None)
+        except (DataLossError, EngineMissing):
+            return False
+        return True
 
 
 _KEPT: LruCache[_Index] = LruCache(_KEPT_BYTES)

@@ -59,6 +59,11 @@ class Structure:
         """True for a plain tuple of leaves of which nothing else is made, at least one."""
         return self.kind == "tuple" and bool(self.children) and all(child.is_plain_leaf for child in self.children)
 
+    @cached_property
+    def is_flat_dict(self) -> bool:
+        """True for a dict of leaves, at least one."""
+        return self.kind == "dict" and bool(self.children) and all(child.is_leaf for child in self.children)
+
     @property
     def is_rows(self) -> bool:
         """Whether a list of dicts is made of this dict of lists, by `as_rows`."""
@@ -74,6 +79,26 @@ class Structure:
         """Whether something else is made of leaves or dicts where an element is handed out; nothing else refers to that."""
         own = self.mapping is not None and not isinstance(self.mapping, _Mapping)
         return own or any(child.makes_anew for child in self.children)
+
+    @cached_property
+    def parted(self) -> "tuple[Structure, tuple[tuple[Structure, int, int], ...]]":
+        """The same nest with one leaf in the place of each part of which something else is made; and these and other leaves.
+
+        For each of them its own nest, and where its leaves begin and end among all.
+        """
+        parts: list[tuple[Structure, int, int]] = []
+
+        def walk(at: Structure, first: int) -> Structure:
+            if at.kind == "leaf" or (at.mapping is not None and not isinstance(at.mapping, _Mapping)):
+                parts.append((at, first, first + at.num_leaves))
+                return LEAF
+            children = []
+            for child in at.children:
+                children.append(walk(child, first))
+                first += child.num_leaves
+            return dataclasses.replace(at, children=tuple(children))
+
+        return walk(self, 0), tuple(parts)
 
     @property
     def kept(self) -> "Structure":

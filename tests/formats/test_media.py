@@ -461,16 +461,63 @@ class _Decoder:
         )
 
 
-def test_torchcodec_decodes_on_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _torchcodec() -> str:
+    """Why the package cannot be used here; empty where it can."""
+    try:
+        from torchcodec.decoders import VideoDecoder
+    except (ImportError, OSError, RuntimeError) as error:
+        return f"torchcodec cannot be loaded: {str(error).splitlines()[0]}"
+    return "" if VideoDecoder else "it has no decoder"
+
+
+@pytest.mark.parametrize("name", VIDEOS)
+def test_torchcodec_itself_decodes_the_same_frames(name: str, tmp_path: Path) -> None:
+    if missing := _torchcodec():
+        pytest.skip(missing)
+    path = write_video(tmp_path / name, **VIDEOS[name])
+    windows = di.data.VideoDataset(path, 8, 3, tail="pad", device="cpu")
+    try:
+        last = windows[len(windows) - 1]
+    except UnimplementedError as error:  # it cannot read some streams, which PyAV reads
+        pytest.skip(str(error))
+    for one, other in zip(windows, di.data.VideoDataset(path, 8, 3, tail="pad"), strict=True):
+        np.testing.assert_array_equal(one["frames"], other["frames"])
+        np.testing.assert_allclose(one["times"], other["times"])
+    np.testing.assert_array_equal(one["frames"], last["frames"])
+    small = next(iter(di.data.VideoDataset(path, 8, resize=(8, 16), device="cpu")))
+    assert small["frames"].shape == (8, 8, 16, 3)
+
+
+def test_a_video_that_torchcodec_alone_cannot_decode_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_video(tmp_path / "a.mp4")
+
+    class Weak(_Decoder):
+        def get_frames_at(self, indices: list[int]) -> Any:
+            raise RuntimeError("no more frames left to decode")
+
+    _installed(monkeypatch, Weak)
+    with pytest.raises(
+        UnimplementedError, match=r"a\.mp4: at frame 0: torchcodec cannot .*PyAV can: leave device= out"
+    ):
+        list(di.data.VideoDataset(path, 4, device="cpu"))
+
+
+def _installed(monkeypatch: pytest.MonkeyPatch, decoder: Any) -> None:
     for name, values in (
         ("torchcodec", {}),
-        ("torchcodec.decoders", {"VideoDecoder": _Decoder}),
+        ("torchcodec.decoders", {"VideoDecoder": decoder}),
         ("torchcodec.transforms", {"Resize": lambda size: ("resize", size)}),
     ):
         module = ModuleType(name)
         vars(module).update(values)
         monkeypatch.setitem(sys.modules, name, module)
+
+
+def test_torchcodec_decodes_on_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_video(tmp_path / "a.mp4")
+    _installed(monkeypatch, _Decoder)
     monkeypatch.setattr(_Decoder, "made", [])
     made = di.data.VideoDataset(path, 4, 3, tail="pad", device="cuda:1")
     for one, other in zip(made, di.data.VideoDataset(path, 4, 3, tail="pad"), strict=True):
