@@ -9,6 +9,7 @@ of its own, most of which are loaded when they are first needed.
 import copy
 import dataclasses
 import inspect
+import os
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MethodType
@@ -758,7 +759,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         """
         patterns, storage = mounts.stored(paths.as_paths(file_pattern), storage_options, filesystem)
         names = folders.list_files(patterns)
-        found = from_tensor_slices(np.array([path.encode() for path in names], dtype=object))
+        found = from_tensor_slices(np.array([os.fsencode(path) for path in names], dtype=object))
         node: Node = found if storage is None else dataclasses.replace(found, storage=storage)
         return Dataset(_named(node if shuffle is False else ops.shuffle.Shuffle(node, len(names), seed), name))
 

@@ -438,7 +438,7 @@ def _value(path: str, name: str, text: str, dtype: np.dtype[Any], fill: Mapping[
         )
     value = fill[name] if text == NULL else text
     if dtype == _TEXT:
-        return value if isinstance(value, bytes) else str(value).encode()
+        return value if isinstance(value, bytes) else str(value).encode(errors="surrogateescape")
     if dtype.kind == "b" and isinstance(value, str) and value.lower() in _TRUTH:
         return np.bool(_TRUTH[value.lower()])
     try:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A piece: some elements of the base of a chain, and what the steps of the chain make of them, here or at a worker."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -249,11 +250,15 @@ def numbered(base: Node) -> tuple[Node, Reader] | None:
         if base.format.in_portions:  # a piece would cost what all records cost that are decoded with its own
             return None
         names = [] if slices is None else list(slices.block.elements())
-        if not names or base.on_error not in (None, "raise") or not all(local_path(name.decode()) for name in names):
+        if (
+            not names
+            or base.on_error not in (None, "raise")
+            or not all(local_path(os.fsdecode(name)) for name in names)
+        ):
             return None
         with suppress(DistinputError, OSError):  # of a file that cannot be counted, told where it is read
             several = [] if base.counts is None else np.flatnonzero(np.diff(base.counts[1]) > 1).tolist()
-            if several and base.format.seek(names[several[0]].decode(), 1) is not None:
+            if several and base.format.seek(os.fsdecode(names[several[0]]), 1) is not None:
                 return _NumbersInPlace(base, origin=base.origin), base
         return None
     if len(base.inputs) != 1 or base.keeps or not (base.by_position or base.shuffles):

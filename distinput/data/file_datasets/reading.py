@@ -161,11 +161,11 @@ def _names(filenames: Any) -> Node:
     # Saved states of datasets with num_parallel_reads tell what this does: with another body they could not be restored.
     if isinstance(filenames, Dataset):
         return filenames.node
-    return from_tensor_slices(np.array([path.encode() for path in as_paths(filenames)], dtype=object))
+    return from_tensor_slices(np.array([os.fsencode(path) for path in as_paths(filenames)], dtype=object))
 
 
 def _slices(names: list[str], storage: Storage | None = None) -> Node:
-    found = from_tensor_slices(np.array([name.encode() for name in names], dtype=object))
+    found = from_tensor_slices(np.array([os.fsencode(name) for name in names], dtype=object))
     return found if storage is None else replace(found, storage=storage)
 
 
