@@ -16,9 +16,9 @@ QUESTION = (
     "conversations of 1 to 8 messages: batches of 256 from Parquet; template, tokens, rows of 512 on 8 JAX devices"
 )
 NOTES = """
-From Parquet, ours are columns with offsets, and those of Hugging Face's datasets are lists of dicts, or Arrow tables. The other
-case has the same Python functions for a template and for tokens (its bytes) on all sides, and packers of each library: rows
-differ, tokens are the same. `by hand` puts documents behind one another until a row is full.
+From Parquet, distinput gives columns with offsets, and Hugging Face's datasets give lists of dicts, or Arrow tables. In the
+other case all have the same Python functions for a template and for tokens (its bytes), and each library has its own packer:
+rows differ, tokens are the same. `by hand` puts documents one behind another until a row is full.
 """
 BATCH, LENGTH, ROWS, DEVICES = 256, 512, 16, 8
 FLAG = "--xla_force_host_platform_device_count"

@@ -21,9 +21,9 @@ from benchmarks.harness import ROOT, Case, Contender, Work, scaled
 
 QUESTION = "a coordinator, 2 workers and 1 parameter server, each a process: functions scheduled, run and fetched"
 NOTES = """
-`identity` returns its argument. `pull and push` reads a variable at the server and adds to it. In TensorFlow the functions are
-those that `tf.function` has compiled, its workers and servers are `tf.distribute.Server`s. `threads` runs workers in the
-process of the coordinator.
+`identity` returns its argument. `pull and push` reads a variable at the server and adds to it. `threads` runs the workers in
+the process of the coordinator. TensorFlow runs functions that `tf.function` has compiled; its workers and servers are
+`tf.distribute.Server`s.
 """
 SMALL, LARGE = 1_000, 1_000_000
 

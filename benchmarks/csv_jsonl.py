@@ -14,9 +14,9 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = "rows of text (5 floats, 4 integers, a string) to blocks, and to exact batches of 1024 rows"
 NOTES = """
-`pyarrow's reader` parses all rows with pyarrow's own threads and gives tables, as large as they come: neither batches nor
-bytes objects. It is told the types, as ours is. tf.data has no parser of JSON: Python parses the lines, a batch of them in
-each call, or one by one in a generator.
+`pyarrow's reader` parses all rows with pyarrow's own threads, and is told the types, as our reader is. It gives tables of
+any size: neither batches of 1024 rows nor bytes objects. tf.data has no parser of JSON: Python parses the lines, a batch of
+them in each call, or one by one in a generator.
 """
 BATCH = 1024
 _GENERATED = 2000  # rows that a generator parses

@@ -13,8 +13,9 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = "a step of 1024 x 256 float32 dealt to 8 replicas, PerReplica included"
 NOTES = """
-A loop holds one step while it asks for the next, so that copies which the replicas own need two buffers of 1 MB. Both fill the
-second cache of a core, which one alone does not: `two buffers by turns` is what bare NumPy takes for that.
+A loop still holds one step while it asks for the next. So copies that the replicas own need two buffers of 1 MB. One of them
+fits into the second cache of a core, both together do not. `two buffers by turns` is what bare NumPy takes for the same
+copies.
 """
 ROWS, WIDTH, REPLICAS = 1024, 256, 8
 DEVICES = [f"CPU:{i}" for i in range(REPLICAS)]

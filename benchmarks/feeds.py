@@ -16,10 +16,10 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = "tensors of PyTorch, arrays on 8 virtual CPU devices of JAX and batches of Keras, from files and from memory"
 NOTES = """
-`DataLoader` is used as its guide has it: records are parsed and put together one by one, in this process or in two others
-that take every second file. Protobuf's C code parses the examples there; only ours compares the checksums of records. Batches
-of JAX lie on all devices with a `NamedSharding`; `device_put` alone is the limit. A hand-over is a step whose batch is there
-already, of a few bytes, so that nothing but the call is measured.
+`DataLoader` is used as its guide shows it: it parses records and collates them one by one, in this process or in two others
+that take every second file. Protobuf's C code parses its examples. Only distinput compares the checksums of records. Batches
+of JAX lie on all devices with a `NamedSharding`; `device_put` alone is the limit. A hand-over is a step whose batch, a few
+bytes, is ready: it measures the call and nothing else.
 """
 BATCH, WIDTH, FILES = 256, 64, 4
 TEXTS = 2048

@@ -14,8 +14,9 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = "texts of 256 letters and a number in batches of 256, from a folder of MDS and one of LitData; in order and shuffled"
 NOTES = """
-Each library reads its own folder by its own data set and loader, in one process. The folders are written here by the rules of
-their layouts, so that ours needs no other library. Orders of a shuffle differ; the same samples are delivered.
+Each library reads its own folder by its own dataset and loader, in one process. The benchmark writes the folders by the
+rules of their layouts, so that distinput needs no other library. Shuffles differ in their orders and deliver the same
+samples.
 """
 BATCH, WIDTH, SHARDS = 256, 256, 4
 STREAMING, LITDATA = ("streaming", "torch"), ("litdata", "torch")

@@ -20,9 +20,9 @@ QUESTION = (
     "several GPUs; 1 to 16 cores"
 )
 NOTES = """
-Without a GPU of CUDA the same programs run on the CPU, where nothing is copied and a step of 5 ms sleeps: that shows that they
-run, and no more. A step on a GPU keeps it busy by `torch.cuda._sleep`, whose cycles are counted first. `pinned memory` copies
-the same pinned batch again and again; who reads other data has to write it into pinned memory too.
+A step on a GPU keeps it busy by `torch.cuda._sleep`, whose cycles are counted first. `pinned memory` copies the same pinned
+batch again and again; a program that reads other data must write it into pinned memory as well. Without a GPU of CUDA the
+same programs run on the CPU: nothing is copied, and a step of 5 ms sleeps. This shows that they run, and no more.
 """
 ROWS, WIDTH = 2048, 1024
 """A batch is 8 MiB of float32."""

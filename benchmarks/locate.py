@@ -10,8 +10,8 @@ from benchmarks.harness import SEED, Case, Contender, Work, scaled
 
 QUESTION = "the records of one replica in a step of 96 rows for 8 replicas, after a global shuffle of .npy files"
 NOTES = """
-The limit permutes the 12 numbers of the replica's rows and looks up their files, with the sizes of the files and the key at
-hand: what remains when the pipeline, the cut and the result are taken for granted.
+The limit permutes the 12 numbers of the replica's rows and looks up their files. It is given the sizes of the files and the
+key of the shuffle, and does nothing for the pipeline, the cut and the result.
 """
 FILES, STEP, REPLICAS, CALLS = 20, 96, 8, 200
 

@@ -23,8 +23,8 @@ from benchmarks.harness import ROOT, Case, Contender, Measured, Work, scaled
 
 QUESTION = "2 workers, 5 ms of device-like work a step (sleep): time waited for the agreement on the next step"
 NOTES = """
-`torch's own, four steps ahead` is a bare thread that posts the same numbers by the same calls of gloo as we do: what agreeing
-ahead of time costs without strategies, errors and states. `nothing to agree on` does none of that work.
+`torch's own, four steps ahead` is a bare thread that posts the same numbers by the same calls of gloo: the cost of agreeing
+ahead of time without strategies, errors and states. `nothing to agree on` does none of that work.
 """
 DEVICE = 5e-3
 BLOCK = 4

@@ -13,8 +13,8 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = "sequences of log-normal lengths from 10 to 2000 int32: pack(2048), with segment ids and positions"
 NOTES = """
-The lengths have a median of 148 tokens, or of 403 in the second case, and a sigma of 1. `fill` is the part of all rows that is
-not padding. Every contender must deliver every sequence once, whole, with its positions; which row it is in is left to each.
+The lengths have a median of 148 tokens, or of 403 in the second case, and a sigma of 1. `fill` is the part of all rows that
+is not padding. Every contender must deliver every sequence once, whole, with its positions, in any row.
 """
 LENGTH = 2048
 BINS = 64

@@ -15,9 +15,9 @@ from benchmarks.tfrecord_example import reading
 
 QUESTION = "sequences of 10 to 2000 int32: padded_batch(64), and bucket_by_sequence_length"
 NOTES = """
-Buckets: the limit writes the values of each row and the zeros behind them once, by `memcpy` and `memset`, where nothing is left
-to decide; a function of Python that tells the length is called for each element there as well. Sequences that are in a cache
-are at memory's speed in tf.data itself.
+In the cases of buckets the limit writes the values of each row and the zeros behind them once, by `memcpy` and `memset`, and
+has nothing to decide. It calls a Python function for the length of each element, as we do. With sequences in a cache,
+tf.data itself reaches the speed of memory.
 """
 BATCH = 64
 BOUNDS = [100, 200, 400, 800, 1200, 1600]

@@ -20,21 +20,23 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 
 HEAD = """# Performance
 
-How fast `distinput` is beside other libraries and beside the limits of the machine, on the same data and in the same run.
-The figures come from `python benchmarks/run.py`, this page from `python benchmarks/page.py`;
-[benchmarks](../benchmarks/README.md) says how to repeat both.
+How fast is distinput beside other libraries, and beside the limits of the machine? All get the same data in the same run.
+`python benchmarks/run.py` measures, and `python benchmarks/page.py` writes this page; [benchmarks](../benchmarks/README.md)
+says how to repeat both.
 
-`ratio` is their time divided by ours, taken within each round; shown is the median of the rounds, and `range` is their
-lowest and highest. Above 1 distinput is faster. A *peer* is another library. A *limit* is the least work that anybody has
-to do, such as copying the bytes once, so 0.9 beside a limit is close to all there is. `to reach` is the target for a
-ratio, or for a figure of our own; **no** marks a target that is missed. Where the fastest limit of a case has less than the
-target, it takes the target's place: `the limit, 0.236x (for 0.25x)`. In the plots a bar to the right of 1x means that
-distinput is faster; grey bars are limits, blue bars are peers, and a red mark is the target.
+* A *peer* is another library. A *limit* is the least work that anybody must do, such as copying the bytes once. So 0.9x
+  beside a limit is close to the best possible.
+* `ratio` is the time of the peer or limit divided by ours. Above 1x distinput is faster. Each round gives a ratio: the table
+  has their median, and `range` the lowest and the highest. `cpu ratio` is the same for the CPU time of all cores together.
+* `to reach` is the target for a ratio, or for a figure of our own. **no** marks a missed target. A target that the fastest
+  limit of its case misses too is replaced by this limit: `the limit, 0.236x (for 0.25x)`.
+* In the plots, distinput is faster where a bar lies right of 1x. Blue bars are peers, grey bars are limits, and a red mark
+  is the target.
 """
 
-SHORT = """`a limit has` shows what the limits of the same case reach beside the same peer or limit, the fastest first, as far
-as that is more than ours: whoever does the work gets no further than the fastest. Some limits do a part of the work (reading
-the bytes, copying them once), others all of it by hand (bare loops, kernels alone).
+SHORT = """`a limit has` shows how far the limits of the same case get beside the same peer or limit, the fastest first, where
+they get further than distinput. Nobody who does all the work gets further than the fastest. Some limits do a part of the work
+(reading the bytes, copying them once); others do all of it by hand (bare loops, kernels alone).
 """
 
 
@@ -87,7 +89,7 @@ def _overview(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             f"| [{name}](#{name}) | {case['case']} | {goal.beside} | {goal.figure} | {goal.wanted} | {goal.limit} |"
             for name, case, goal in short
         ]
-        missed = f"{len(short)} targets are missed; in {beyond} of them the fastest limit stands for a target that is beyond it."
+        missed = f"{len(short)} targets are missed; in {beyond} of them the fastest limit replaces the target."
         yield "\n".join(["## What falls short", "", f"{missed}\n\n{SHORT}", *rows]) + "\n"
 
 

@@ -18,9 +18,9 @@ from benchmarks.harness import Case, Contender, Work, delivering, scaled
 
 QUESTION = "a Python function on every element, by 2 workers"
 NOTES = """
-Arrays from a process: `slots and semaphores` is one process that copies into shared memory and one that looks, with nothing
-said about shapes, errors or elements. On a virtual machine to wake a process takes as long as to copy half a megabyte, and both
-have slow and fast phases.
+Arrays from a process: in `slots and semaphores` one process copies into shared memory, and another looks at it. Nothing is
+said about shapes, errors or elements. On a virtual machine it takes as long to wake a process as to copy half a megabyte,
+and both have slow and fast phases.
 """
 BATCH = 64
 WAVE = np.linspace(0.0, 1.0, 24_000)

@@ -15,12 +15,11 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = "2 Parquet files (10 numbers, string, list<int32>) to exact batches of 1024 rows"
 NOTES = """
-`read_row_group` is pyarrow's decoding alone, as it comes, and `small reads` with the options that are quickest on local
-files. `decoded ahead, bare loops` delivers the same batches as we do with nothing around them, neither states nor specs nor
-formats: two row groups are decoded ahead, numbers are views, Arrow makes the bytes objects, a compiled loop pads. On the
-cores of this machine nobody who lets pyarrow decode is much quicker; where a wanted ratio falls short, these lines say how far
-the limit is. torch's batches are those of `pyarrow, by hand`; `datasets, arrow` gives Arrow's tables as they are decoded, its
-lists not padded.
+`read_row_group` is pyarrow's decoding alone. `small reads` adds the options that are fastest on local files. `decoded ahead,
+bare loops` delivers the same batches as distinput, without states, specs and formats: it decodes two row groups ahead,
+numbers are views, Arrow makes the bytes objects, and a compiled loop pads. Whoever has pyarrow decode is not much faster on
+the cores of this machine: where a target is missed, these lines say how far the limit is. PyTorch's batches are those of
+`pyarrow, by hand`. `datasets, arrow` gives Arrow tables as they are decoded, without padding their lists.
 """
 FILES, BATCH, GROUP = 2, 1024, 50_000
 NUMBERS = [f"f{i}" for i in range(5)] + [f"i{i}" for i in range(5)]

@@ -12,8 +12,8 @@ from benchmarks.padded_batch import BATCH, sequences
 
 QUESTION = "sequences of 10 to 2000 int32 in memory: ragged_batch(64), in order and shuffled"
 NOTES = """
-In order, a batch is a view of the values, and its row splits are all that is computed. Shuffled, the values of a batch are
-gathered when it is handed out. What the same sequences cost with padding is in the table of `padded_batch`.
+In order, a batch is a view of the values; only its row splits are computed. Shuffled, the values of a batch are gathered
+when it is handed out. The table of `padded_batch` has the same sequences with padding.
 """
 
 

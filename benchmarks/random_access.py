@@ -14,8 +14,9 @@ from benchmarks.shuffle import BATCH, images
 
 QUESTION = "images uint8[784] with labels in files: a shuffled epoch in batches of 256"
 NOTES = """
-The limit in memory gathers from an array that the process has written itself. Those of mapped files gather from the same pages
-as we do: by NumPy's `take` where the rows lie side by side, by a compiled loop of copies where they are in record batches.
+The limit in memory gathers from an array that the process has written itself. The limits of mapped files gather from the
+same pages as distinput does: by NumPy's `take` where rows lie side by side, by a compiled loop of copies where they are in
+record batches.
 """
 GROUP = 1000  # rows in a record batch, as writers of such files make them
 

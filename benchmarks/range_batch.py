@@ -12,8 +12,8 @@ from benchmarks.harness import Case, Contender, Work, delivering, scaled
 
 QUESTION = "range(n).batch(k), handed to Python as NumPy arrays"
 NOTES = """
-A slice of an array that is there already writes no numbers. `arange, rows` is what bare NumPy takes when they are not there
-yet, with neither state nor specs: most of the time for a batch of 1024 goes into writing its 8 KB.
+A slice of an existing array writes no numbers. `arange, rows` also writes them, with bare NumPy and without states and
+specs. Most of the time for a batch of 1024 goes into writing its 8 KB.
 """
 BLOCK = 16_384
 

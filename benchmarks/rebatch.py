@@ -13,13 +13,15 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = "rebatch(96) of batches of 1000 rows of 256 float32, of 20 columns, and with a column of strings"
 NOTES = """
-Bare NumPy cuts views and copies what crosses a border, and nothing else. What we do besides, we do for each block and for
-each batch that crosses: a state that leads back to its rows, a look whether rows can be stacked, times for `stats()`, and what
-to say with an error. With 20 columns a tuple of 20 views for each batch is most of it for anybody. Copies that the consumer
-owns are bound by memory: `memcpy` alone, into one small buffer that never leaves the cache, has less than what is wanted beside
-tf.data, which hands out views as well; `numpy, cut and copied` shows what cutting takes besides. Batches that a generator
-yields and still holds are copied, since it may fill them again, unless it says `copy=False`; Grain never copies what its source
-gives.
+Bare NumPy cuts views, copies what crosses a border, and does nothing else. For each block, and for each batch that crosses a
+border, distinput also makes a state that leads back to its rows, checks whether rows can be stacked, takes times for
+`stats()`, and notes what an error would say. With 20 columns, most of the time of every contender goes into a tuple of 20
+views for each batch.
+
+Memory bounds copies that the consumer owns. Even `memcpy` alone, into one small buffer that stays in the cache, misses the
+target beside tf.data, which hands out views as well. `numpy, cut and copied` adds the cutting. Batches that a generator
+yields and still holds are copied, because it may fill them again; with `copy=False` they are not. Grain never copies what
+its source gives.
 """
 GIVEN, WANTED, WIDTH, COLUMNS = 1000, 96, 256, 20
 

@@ -23,15 +23,16 @@ QUESTION = (
     "objects of 10 to 100 KB, each read whole by `map(read_file)`"
 )
 NOTES = """
-The server is a process of its own, and as slow for all. `obstore, in pieces` is the fastest that obstore has by itself:
-`get_ranges` with pieces of 4 MB, ten at a time, for four files at a time; what arrives is dropped. `obstore, get` asks for
-whole files, four at a time. For Parquet it asks for the bytes of the columns alone, which it is told, and decodes nothing;
-`obstore, then pyarrow` decodes them on the same four threads, with the checksums of pages verified as we do. We read one file
-after the other, and ask for the version of each first. Small objects are read 64 at a time, and each takes one request;
+The server is a process of its own, equally slow for all. `obstore, in pieces` is the fastest that obstore is by itself:
+`get_ranges` with pieces of 4 MB, ten at a time, for four files at a time; it drops what arrives. `obstore, get` asks for
+whole files, four at a time. For Parquet it is told the columns, asks for their bytes alone, and decodes nothing. `obstore,
+then pyarrow` decodes them on the same four threads and verifies the checksums of pages, as distinput does. distinput reads
+one file after the other, and asks for the version of each first. Small objects are read 64 at a time, one request each.
 WebDataset streams the same bytes from eight archives, one after the other, as it does for training.
 
-Loopback sends a gigabyte a second to a client that shares two cores with the server, so there the cores are what is short, and
-decoding is a part of the figure. With 2 Gbit/s, all answers together, the network is what is short, as it is between machines.
+Loopback sends a gigabyte a second to a client that shares two cores with the server. So the cores are the bottleneck there,
+and decoding is a part of the figure. With 2 Gbit/s for all answers together the network is the bottleneck, as it is between
+machines.
 """
 FILES, RECORD, PIECE, LATENCY = 4, 16 << 10, 4 << 20, 0.02
 BANDWIDTH = 250_000_000

@@ -15,8 +15,8 @@ QUESTION = (
     "rows of 64 float32 and a label, one by one and in batches of 256: saved, loaded, and read from a cache on disk"
 )
 NOTES = """
-Files are in the page cache. Ours have a checksum of all bytes, which is computed while they are written. Of a cache, a later
-pass is measured. Compression is off, as it is by default in `save` of both.
+Files are in the page cache. distinput computes a checksum of all bytes while it writes. Of a cache, a later pass is
+measured. Compression is off, the default of `save` in both libraries.
 """
 BATCH, WIDTH = 256, 64
 TENSORFLOW = ("tensorflow",)

@@ -10,7 +10,7 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = "SequenceExample records (an id, 5 to 40 steps of a number, of 8 floats and of a word), padded_batch(256)"
 NOTES = """
-`steps` is the mean number of steps of a record, of each of its lists. Every contender pads the steps of a batch to its longest
+`steps` is the mean number of steps in each list of a record. Every contender pads the steps of a batch to its longest
 record. The kernels alone find and decode the same lists in blocks of messages that are in memory.
 """
 BATCH, WIDTH = 256, 8

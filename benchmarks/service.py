@@ -21,11 +21,11 @@ from benchmarks.images import prepare as prepare_images
 
 QUESTION = "functions on 2 input workers, each a process, with a scheduler in a process of its own"
 NOTES = """
-Both services run on this machine: a scheduler or dispatcher, and two workers of one thread each, so with the consumer there are
-four processes on its cores. tf.data's workers make whole batches, in any order; ours call the functions below `on_workers`, and
-what comes is in the order without workers. `sleeping` has 16 workers, and a function that sleeps for 20 ms. `a killed worker`
-is SIGKILL to one of two in the middle of a pass; `pieces lost` is what that costs, in the time of a piece. The process
-that takes its place needs a second or two to start, in which the other one works alone.
+Both services run on this machine: a scheduler or dispatcher, two workers of one thread each, and the consumer are four
+processes on its cores. tf.data's workers make whole batches, in any order. Ours call the functions below `on_workers`;
+elements come in the order without workers. `sleeping` has 16 workers, and a function that sleeps for 20 ms. `a killed
+worker` gets SIGKILL, one of two, in the middle of a pass; `pieces lost` is what that costs, in the time of a piece. The
+process that takes its place needs a second or two to start; until then the other one works alone.
 """
 SMALL, KILOBYTES_64, MEBIBYTE = 32, 16_384, 262_144
 MANY, SLEEP, LONG_SLEEP = 16, 0.02, 0.5

@@ -152,18 +152,19 @@ def main() -> None:
         empty = Job(di.data.Dataset.range(ROWS).batch(BATCH))
         counts = [*map(int, given.workers.split(","))]
         taken(empty, 2)  # what is only loaded once
-        # What taking steps together costs, which is a part of a step.
-        meeting = {workers: taken(empty, workers) / (ROWS // BATCH) - STEP for workers in counts}
         for name, job in jobs(Path(made), url).items():
             if given.only not in name:
                 continue
             costs = None if job.measured is None else simulation.measured_costs(job.measured)
             for workers in counts:
+                # What taking steps together costs, which is a part of a step: measured beside the job, on the same busy machine.
+                pairs = [(taken(empty, workers), taken(job, workers)) for _ in range(given.rounds)]
+                meeting = median(alone for alone, _ in pairs) / (ROWS // BATCH) - STEP
                 (told,) = simulation.simulate(
-                    job.dataset, (workers,), step_seconds=job.step_seconds + meeting[workers], storage=job.storage,
+                    job.dataset, (workers,), step_seconds=job.step_seconds + meeting, storage=job.storage,
                     machines=Machines(cores=cores / workers), costs=costs, rows=job.rows,
                 )  # fmt: skip
-                real = median(taken(job, workers) for _ in range(given.rounds))
+                real = median(both for _, both in pairs)
                 off.append(told.seconds / real)
                 print(
                     f"{name:26} {workers:7} {told.seconds:10.3f} {real:10.3f} {off[-1]:6.2f}  {told.limit}", flush=True

@@ -13,7 +13,8 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = "a query of SQLite for an integer, two floats and a text: batches of 1024 rows"
 NOTES = """
-`sqlite3, fetchmany` makes Python's objects of all rows and nothing else, as every reader through a DB-API connection has to.
+`sqlite3, fetchmany` makes Python's objects of all rows and nothing else. Every reader through a DB-API connection must do
+that.
 """
 BATCH = 1024
 QUERY = "SELECT id, a, b, name FROM measured ORDER BY id"

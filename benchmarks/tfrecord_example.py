@@ -15,9 +15,9 @@ QUESTION = "4 TFRecord files, both checksums, Example (int64, float[64], bytes, 
 FILES, BATCH, CHUNK = 4, 1024, 1 << 20
 
 NOTES = """
-`kernels alone` reads into one buffer of 4 MB, checks, finds and decodes by the same compiled code on one thread, and has Arrow
-make the bytes objects: what is left of our time without a pipeline that can be stopped, saved, asked and combined. A third of
-it is the copy out of the page cache, which is most of `read + crc32c`.
+`kernels alone` reads into one buffer of 4 MB; it checks, finds and decodes by the same compiled code on one thread, and has
+Arrow make the bytes objects. It is our time without a pipeline that can be stopped, saved and combined. A third of it is the
+copy out of the page cache, which is most of `read + crc32c`.
 """
 
 

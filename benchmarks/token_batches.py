@@ -12,10 +12,10 @@ from benchmarks.pack import sequences
 
 QUESTION = "sequences of log-normal lengths from 10 to 2000 int32: batch_by_tokens(16384), padded and ragged"
 NOTES = """
-The lengths have a median of 148 tokens and a sigma of 1. Padding counts as tokens. PyTorch has no such batches: a batch sampler
-in Python decides which sequences share one, from lengths that it is given, and `pad_sequence` pads them. Grain has none either:
-it pads every sequence to 2000 and takes 8 of them, which is as many tokens a batch, most of them padding. `fill` is the part
-that is none.
+The lengths have a median of 148 tokens and a sigma of 1. Padding counts as tokens; `fill` is the part that is not padding.
+PyTorch has no such batches: a batch sampler in Python is given the lengths and decides which sequences share a batch, and
+`pad_sequence` pads them. Grain has none either: it pads every sequence to 2000 and takes 8 of them. That is as many tokens a
+batch, most of them padding.
 """
 MOST, LONGEST, MEAN = 16_384, 2000, 5.0
 

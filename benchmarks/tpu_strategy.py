@@ -14,7 +14,7 @@ from benchmarks.harness import SEED, Case, Contender, Work, scaled
 QUESTION = "8 virtual CPU devices of JAX: a training step of a small MLP, and an epoch with an uneven end"
 NOTES = """
 JAX alone is `jax.jit` over arrays with a `NamedSharding`: the loss of the whole batch, differentiated, with donated weights.
-Losses are compared after rounding, since the two add in another order.
+Losses are rounded before they are compared, because the two add in different orders.
 """
 DEVICES, ROWS, WIDTH, HIDDEN, CLASSES, RATE = 8, 1024, 256, 512, 10, np.float32(0.1)
 FLAG = "--xla_force_host_platform_device_count"

@@ -36,34 +36,36 @@ OF_DEATHS = ("worker killed", "rank killed", "restart", "restart twice", "elasti
 HEAD = """<!-- Written by docs/make_conformance.py; do not change it by hand. -->
 # Conformance of loaders
 
-Which loaders deliver each record once, end on all ranks together, and go on where they stopped? This page is written by
+Which loaders deliver each record once, end on all ranks together, and go on where they stopped? This command finds out, and
+writes the page:
 
 ```
 python docs/make_conformance.py
 ```
 
-which has the [judge of loaders](judge.md) run each loader, as its own documentation shows it, in jobs of {ranks} ranks with
-{records} records in batches of {batch}. Nothing here is known beforehand: verdicts follow from what the loaders delivered, in
-the versions that are named. Loaders that shuffle do so with a seed. Loaders that begin slowly run in jobs of 1 and 2 ranks,
-and are stopped after steps 1 and 5. Each verdict leads to what was done, and what came of it.
+The [judge of loaders](judge.md) runs each loader, as its own documentation shows it, in jobs of {ranks} ranks with
+{records} records in batches of {batch}. A verdict follows from
+what the loader delivered and from nothing else; each section names the versions. Loaders that shuffle have a seed. Loaders
+that start slowly run in jobs of 1 and 2 ranks, and stop after steps 1 and 5. Each verdict links to the jobs and to what they
+showed.
 
-* *kept*: in all jobs.
-* *broken*: in some job; its link leads to the first one, and to what was found. A loader that makes no step for a minute is
-  broken too, and nothing more is tried with it. The law may be none that the library claims to
-  keep: `DistributedSampler` says that it repeats records. It is what a job gets.
+* *kept*: the law held in all jobs.
+* *broken*: the law did not hold in some job. The link leads to the first such job and what it showed. A loader that makes no
+  step for a minute is broken too, and nothing more is tried with it. A library may not claim to keep the law:
+  `DistributedSampler` says that it repeats records. The verdict says what a job gets.
 * *refused*: in some job the loader raised an error before it delivered anything. Nothing is lost silently.
-* {none}: the loader does not offer what the law is about, or is not shown here with it.
+* {none}: the loader does not offer what the law needs, or runs here without it.
 
 {laws}
 
 """
 
 TOLD = """
-## What is told of loaders, found again
+## Known faults, reproduced
 
-Each line is one job and one law, `distinput.testing.judge.loaders.known`.
+Others have reported these faults. Each line is one job that tests one law (`CASES` in `distinput.testing.judge.loaders.known`).
 
-| what is told | in | found |
+| reported | versions | what the job showed |
 |---|---|---|
 """
 
@@ -72,16 +74,16 @@ KILLED = "## A killed input worker"
 
 SAYS = {
     "exactly once": "all ranks together get each record once",
-    "equal steps": "ranks end together; otherwise a collective in the loop waits forever",
-    "partial batches": "only the last step is partial, and has just the rows that are left",
-    "same order": "made again, a loader gives the same steps",
+    "equal steps": "all ranks make the same number of steps; otherwise a collective in the loop waits forever",
+    "partial batches": "only the last step is partial, and has exactly the remaining rows",
+    "same order": "a loader that is made again gives the same steps",
     "seeds": "another seed gives another order",
-    "epochs": "the second epoch is whole, in an order of its own",
-    "workers": "two worker processes change nothing",
-    "restart": "from the state after any step exactly the rest follows",
-    "restart twice": "and from the states of loaders that were restarted",
-    "elastic restart": "so it does on another number of ranks",
-    "rank killed": "after SIGKILL a new process goes on with exactly the rest",
+    "epochs": "the second epoch has every record, in another order",
+    "workers": "with two worker processes the steps are the same",
+    "restart": "the state after any step gives exactly the rest",
+    "restart twice": "a loader that was restarted has states that also give exactly the rest",
+    "elastic restart": "a state gives exactly the rest on another number of ranks too",
+    "rank killed": "after SIGKILL to a rank, a new process goes on with exactly the rest",
     "worker killed": "after SIGKILL to a worker process there is an error, or nothing is lost",
     "nothing left": "no thread, process or open file is left behind",
 }

@@ -25,8 +25,8 @@ PAGE = Path(__file__).parent / "conformance.md"
 HEADING = "## A killed input worker"
 HEAD = f"""{HEADING}
 
-Two input workers each have a function called for {{records:,}} records. When the consumer has {{first}} of them, SIGKILL ends a
-worker, as `python docs/make_killed_worker.py` does. No worker is started again but by the service itself.
+Two input workers call a function for {{records:,}} records. When the consumer has {{first}} of them, one worker gets SIGKILL.
+Only the service itself may start a worker again. `python docs/make_killed_worker.py` repeats this.
 
 | service | with | not delivered | delivered again | order | how the pass ends |
 |---|---|---|---|---|---|

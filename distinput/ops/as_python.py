@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
 from functools import cached_property, partial
 from math import prod
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.column import Column, Dense, Strings
+from distinput.columns.python_values import RowDicts, as_decimals, as_str
 from distinput.columns.ragged import Arrays, Objects, Ragged, RaggedBatches, batches_of
 from distinput.errors import InvalidArgumentError
 from distinput.names.words import meant, shown
@@ -20,136 +20,7 @@ from distinput.plan.node import Node
 from distinput.values.leaves import STRING
 from distinput.values.nest import Structure, flatten
 from distinput.values.nullable import is_nullable
-from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
-
-# ----------------------------------------------------------------------------
-# What a structure makes of the leaves of an element; of specs, names and columns it makes what it would without.
-# ----------------------------------------------------------------------------
-
-
-def as_str(value: Any) -> Any:
-    r"""The bytes of a value as `str`, or of all values of an array as an array of `np.dtypes.StringDType`.
-
-    Raises:
-      InvalidArgumentError: they are no UTF-8.
-
-    >>> as_str(b"caf\xc3\xa9"), as_str(np.array([b"a"], object)).tolist()
-    ('café', ['a'])
-    """
-    try:
-        match value:
-            case bytes():
-                return value.decode()
-            case np.ndarray() if value.dtype == STRING:
-                made = [item.decode() for item in value.reshape(-1)]
-                return np.array(made, np.dtypes.StringDType()).reshape(value.shape)
-            case RaggedTensor():
-                return RaggedTensor(as_str(value.values), value.row_splits)
-    except UnicodeDecodeError as error:
-        raise InvalidArgumentError(
-            f"as_text: a text is no UTF-8: {error}; leave it as bytes, and decode it in map"
-        ) from error
-    return value
-
-
-def as_decimals(value: Any) -> Any:
-    """The bytes of a value as a `decimal.Decimal`, or of all values of an array as an array of them.
-
-    Raises:
-      InvalidArgumentError: they are not the digits of a number.
-
-    >>> as_decimals(b"1.50"), as_decimals(np.array([b"2"], object))
-    (Decimal('1.50'), array([Decimal('2')], dtype=object))
-    """
-    match value:
-        case bytes():
-            try:
-                return Decimal(value.decode())
-            except (InvalidOperation, UnicodeDecodeError):
-                raise InvalidArgumentError(f"as_decimal: {value!r} is no number; leave it as text") from None
-        case np.ndarray() if value.dtype == STRING:
-            made = np.empty(value.shape, object)
-            made.reshape(-1)[:] = [as_decimals(item) for item in value.reshape(-1)]
-            return made
-        case RaggedTensor():
-            return RaggedTensor(as_decimals(value.values), value.row_splits)
-    return value
-
-
-@dataclass(frozen=True)
-class RowDicts:
-    """Makes a list of dicts of a dict of lists.
-
-    Args:
-      name: of the dict, for errors.
-      rank: dimensions of the first list in it where a single element is handed out; a batch has one more.
-      form: of what is in it: "leaf"; "told", the form of the value, and the dimensions of the mark; or "dict" or "rows", and
-        the forms of the parts by name.
-      cls: of the dict, if that is no plain one.
-    """
-
-    name: str
-    rank: int
-    form: Any
-    cls: type | None = None
-
-    def __call__(self, items: dict[str, Any]) -> Any:
-        first: Any = items
-        while isinstance(first, dict):
-            first = next(iter(first.values()), None)
-        if not isinstance(first, np.ndarray | RaggedTensor):
-            return items
-        return self._made(self.form, _listed(items), first.ndim - self.rank)
-
-    def _made(self, form: Any, lists: Any, depth: int) -> Any:
-        if depth > 0:
-            return [self._made(form, _at(lists, row), depth - 1) for row in range(self._length(lists))]
-        match form:
-            case ("told", inner, more) if more:
-                rows = (_at(lists, row) for row in range(self._length(lists)))
-                return [self._made(("told", inner, more - 1), row, 0) for row in rows]
-            case ("told", inner, _):
-                return self._made(inner, lists["value"], 0) if lists["valid"] else None
-            case ("dict", parts):
-                return {name: self._made(part, lists[name], 0) for name, part in parts}
-            case ("rows", parts) if all(part == ("leaf",) for _, part in parts):
-                self._length(lists)
-                names = [name for name, _ in parts]
-                return [dict(zip(names, row, strict=True)) for row in zip(*map(lists.get, names), strict=True)]
-            case ("rows", parts):
-                rows = (_at(lists, row) for row in range(self._length(lists)))
-                return [{name: self._made(part, row[name], 0) for name, part in parts} for row in rows]
-        return lists
-
-    def _length(self, lists: Any) -> int:
-        sizes = set(_sizes(lists))
-        if len(sizes) != 1:
-            raise InvalidArgumentError(
-                f"as_rows: the lists in {self.name!r} have {' and '.join(map(str, sorted(sizes)))} items, so they are no rows"
-            )
-        return sizes.pop()
-
-
-def _listed(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _listed(part) for name, part in value.items()}
-    if isinstance(value, RaggedTensor):
-        return value.to_list()
-    return value if not isinstance(value, np.ndarray) or value.dtype.kind in "mM" else value.tolist()
-
-
-def _at(lists: Any, row: int) -> Any:
-    return {name: _at(part, row) for name, part in lists.items()} if isinstance(lists, dict) else lists[row]
-
-
-def _sizes(lists: Any) -> Iterator[int]:
-    if not isinstance(lists, dict):
-        yield len(lists)
-        return
-    for part in lists.values():
-        yield from _sizes(part)
-
 
 # ----------------------------------------------------------------------------
 # The ops: the columns are those of the input, and the structure of blocks makes something else of them.

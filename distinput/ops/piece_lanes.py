@@ -67,12 +67,14 @@ class ThreadLanes:
             self._tasks.put(task)
 
 
-def _note_traces(result: Result, where: str) -> None:
-    """Tell in each error what its traceback was at the worker."""
+def _note_traces(result: Result, where: str, missing: str = "") -> None:
+    """Tell in each error what its traceback was at the worker, and what to do about a file that is missing there."""
     told = [made for made, _ in result.items if isinstance(made, Told)]
     for each in [*told, *([result.error] if result.error else [])]:
         if each.trace:
             each.error.add_note(f"{where}:\n{each.trace}")
+        if missing and isinstance(each.error, FileNotFoundError):
+            each.error.add_note(missing)
 
 
 class ProcessLanes:
@@ -140,6 +142,13 @@ _COUNT_SECONDS = 2.0
 
 _FORGET_SECONDS = 5.0
 """How long a wait is before the service is asked whether it still knows the piece, and between that."""
+
+_MISSING = (
+    "on_workers: a function reads files where it is called, at a worker: have them under the same names at all workers, on a "
+    "shared file system or in a store; or let a dataset read them (ParquetDataset, TFRecordDataset and so on), for which they "
+    "need to be in reach of this program alone"
+)
+"""Told with a FileNotFoundError of a function."""
 
 _NOBODY_SECONDS = 300.0
 """How long a piece waits while there are no workers: clusters start them when there is work."""
@@ -337,7 +346,7 @@ class ServiceLanes:
         result: Result = answer.content.unpacked()
         if views:
             result = result._replace(items=_read(result.items, views))
-        _note_traces(result, f"in a worker of the service, {answer.worker}")
+        _note_traces(result, f"in a worker of the service, {answer.worker}", _MISSING)
         return result
 
 

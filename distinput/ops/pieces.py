@@ -241,11 +241,13 @@ class _NumbersInPlace(Node):
 def numbered(base: Node) -> tuple[Node, Reader] | None:
     """A base that gives numbers of records in the place of records, and their reader; None: it cannot.
 
-    Between them stand only steps that choose by position. The files are local: where a name is another file, or none, its stamp
-    tells.
+    Between them stand only steps that choose by position. A record is read without many others. The files are local: where a
+    name is another file, or none, its stamp tells.
     """
     if isinstance(base, Reader):
         slices = base.input if isinstance(base.input, Slices) and base.format.fetches else None
+        if base.format.in_portions:  # a piece would cost what all records cost that are decoded with its own
+            return None
         names = [] if slices is None else list(slices.block.elements())
         if not names or base.on_error not in (None, "raise") or not all(local_path(name.decode()) for name in names):
             return None

@@ -95,7 +95,7 @@ def test_what_is_reached_comes_first_and_then_what_falls_short() -> None:
         "| [shuffle](#shuffle) | torch | 1 | 8x |",
         "| [shuffle](#shuffle) | grain | 1 | 15x |",
     ]
-    assert "5 targets are missed; in 2 of them the fastest limit stands for a target that is beyond it." in text[short:]
+    assert "5 targets are missed; in 2 of them the fastest limit replaces the target." in text[short:]
     overview = text[text.index("| benchmark | case") : text.index("## shuffle")]
     assert [line.split(" | ")[2:] for line in overview.splitlines()[2:] if line] == [
         ["take", "0.5x", "the limit, 0.833x (for 0.9x)", "take, cold: 0.833x |"],

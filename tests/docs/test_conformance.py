@@ -39,7 +39,7 @@ def plain(text: str) -> list[list[str]]:
 def rows() -> dict[str, list[str]]:
     """The verdicts of each loader, by its name."""
     lines = plain(PAGE)
-    table = lines[: next(number for number, line in enumerate(lines) if line[0] == "what is told")]
+    table = lines[: next(number for number, line in enumerate(lines) if line[0] == "reported")]
     assert table[0] == ["loader", *LAWS]
     return {name: verdicts for name, *verdicts in table[1:]}
 

@@ -3,12 +3,16 @@ import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import distinput as di
+from distinput.columns import python_values
 from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.testing import check_dataset
@@ -225,6 +229,90 @@ def test_rows_that_are_none_are_dropped_alone() -> None:
     with pytest.raises(InvalidArgumentError, match="have 0 and 2 items") as caught:
         ds.as_rows(["s"]).map(lambda row: len(row["s"])).to_list()
     assert "on element {'s': {'a': array([], dtype=int32)" in caught.value.__notes__[0]
+
+
+KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "role": (pa.string(), st.text(max_size=4)),
+    "raw": (pa.binary(), st.sampled_from([b"", b"a", "é".encode(), b"b\0"] * 6 + [b"\xff"])),
+    "n": (pa.int32(), st.integers(-9, 9)),
+    "ok": (pa.bool_(), st.booleans()),
+    "when": (pa.timestamp("s"), st.integers(0, 9)),
+    "tags": (pa.list_(pa.string()), st.lists(st.text(max_size=3), max_size=3)),
+    "grid": (pa.list_(pa.list_(pa.float64())), st.lists(st.lists(st.just(0.5), max_size=2), max_size=2)),
+    "pair": (pa.list_(pa.string(), 2), st.lists(st.text(max_size=3), min_size=2, max_size=2)),
+    "s": (pa.struct([("a", pa.string())]), st.fixed_dictionaries({"a": st.text(max_size=3)})),
+    "calls": (
+        pa.list_(pa.struct([("f", pa.string()), ("q", pa.int8())])),
+        st.lists(st.fixed_dictionaries({"f": st.text(max_size=3), "q": st.integers(0, 9)}), max_size=3),
+    ),
+}
+AFTER: dict[str, Any] = {
+    "as they are": lambda ds: ds,
+    "in another order": lambda ds: ds.shuffle(30, seed=1, reshuffle_each_iteration=False),
+    "in batches": lambda ds: ds.ragged_batch(2),
+    "in batches of batches": lambda ds: ds.ragged_batch(2).ragged_batch(2),
+    "for a function": lambda ds: ds.map(lambda row: repr(_exact(row)), vectorize=False),
+    "of those kept": lambda ds: ds.filter(lambda row: row["id"] % 3 > 0),
+    "on threads": lambda ds: ds.map(lambda row: repr(_exact(row)), num_parallel_calls=2),
+}
+
+
+def _exact(value: Any) -> Any:
+    """A value with the types of all that is in it."""
+    if isinstance(value, dict):
+        return type(value), [(key, _exact(part)) for key, part in value.items()]
+    if isinstance(value, list):
+        return list, [_exact(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return np.ndarray, value.dtype, value.shape, value.tolist()
+    return type(value), repr(value)
+
+
+def _outcomes(ds: di.data.Dataset[Any]) -> list[Any]:
+    found: list[Any] = []
+    steps = iter(ds)
+    for _ in range(1000):
+        try:
+            found.append(_exact(next(steps)))
+        except StopIteration:
+            break
+        except InvalidArgumentError as error:
+            found.append((str(error), getattr(error, "__notes__", None)))
+    return found
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_what_is_made_of_many_elements_is_what_is_made_of_each(data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4, unique=True))
+    nulls = data.draw(st.booleans())
+    parts = {name: st.none() | KINDS[name][1] if nulls else KINDS[name][1] for name in names}
+    lists: Any = st.lists(st.fixed_dictionaries(parts), max_size=3)
+    text = st.text(max_size=3)
+    row = st.fixed_dictionaries(
+        {"text": st.none() | text if nulls else text, "m": st.none() | lists if nulls else lists}
+    )
+    rows = data.draw(st.lists(row, min_size=2, max_size=25))
+    fields = [("id", pa.int64()), ("text", pa.string())]
+    schema = pa.schema([*fields, ("m", pa.list_(pa.struct([(name, KINDS[name][0]) for name in names])))])
+    table = pa.Table.from_pylist([{"id": number, **each} for number, each in enumerate(rows)], schema)
+    columns = ["m", "m.calls"] if "calls" in names and data.draw(st.booleans()) else ["m"]
+    ds = di.data.Dataset.from_arrow(table).as_rows(columns)
+    ds = ds.as_text() if data.draw(st.booleans()) else ds
+    ds = AFTER[data.draw(st.sampled_from(sorted(AFTER)))](ds)
+    with mock.patch.object(python_values, "made_at_once", return_value=None):
+        wanted = _outcomes(ds)
+    with mock.patch.object(python_values, "_FEW", data.draw(st.sampled_from([0, 64]))):
+        assert _outcomes(ds) == wanted
+
+
+def test_few_elements_are_made_alone(tmp_path: Path) -> None:
+    with mock.patch.object(python_values.RowDicts, "__call__", return_value=[]) as alone:
+        found = list(chats(tmp_path, CHATS[:1] * 3000).as_text().as_rows(["messages", "messages.calls"]))
+    assert len(found) == 3000
+    assert 0 < alone.call_count < 20  # the first one of each block
+    (one,) = chats(tmp_path, CHATS[:1] * 3000).as_text().as_rows(["messages", "messages.calls"]).take(1)
+    assert found[-1] == one == CHATS[0]
 
 
 def _numbers(value: Any) -> Any:

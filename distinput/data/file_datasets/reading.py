@@ -123,7 +123,9 @@ def reading(
     table = names.table if isinstance(names, FileNames) else None
     if isinstance(names, Slices):  # others may be of any number, and their names made only as they are read
         paths = list(paths_of(names))
-        file_format = partitioned(decompressing(file_format, paths), paths, partitioning)
+        file_format = decompressing(file_format, paths)
+        if file_format.has_columns or partitioning != "hive":
+            file_format = partitioned(file_format, paths, partitioning)
     if type(file_format).held is not Format.held:
         later: Any = LaterFormat(file_format, partial(paths_of, names))
         file_format = later  # the name by which saved states know what `reader` reads from outside

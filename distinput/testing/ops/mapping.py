@@ -33,6 +33,7 @@ from distinput.ops.snapshot import DiskCache, Snapshot
 from distinput.ops.split import Part
 from distinput.ops.take import Skip, Take
 from distinput.ops.unique import Unique
+from distinput.plan.families import key_of, words_at
 from distinput.plan.options import SkipErrors
 from distinput.testing.elements import checked_shuffle, exact
 from distinput.testing.ops.batching import cut, stack
@@ -60,7 +61,6 @@ from distinput.testing.pipeline import (
 )
 from distinput.testing.sources.records import new_folder
 from distinput.values.ragged_tensor import RaggedTensor
-from distinput.values.randomness import key_of, words_at
 
 # ----------------------------------------------------------------------------
 # Ops that make one element of one element.

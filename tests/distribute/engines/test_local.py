@@ -23,7 +23,7 @@ from distinput.distribute.engines import (
 )
 from distinput.distribute.engines.local import open_groups
 from distinput.errors import AbortedError, DistinputError
-from distinput.testing.collectives import CHECKS, IN_THREADS, check_threads, fault_threads
+from distinput.testing.collectives import CHECKS, FAULTS, IN_THREADS, check_threads, fault_threads
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def test_conformance(size: int) -> None:
 @pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("fault", IN_THREADS)
 def test_faults(fault: str, size: int) -> None:
-    with groups_of(size, timeout=0.5) as groups:
+    with groups_of(size, timeout=1.0 if FAULTS[fault].waits else 10.0) as groups:
         report = fault_threads(groups, fault)
     assert report.problems == []
     assert [outcome.passed for outcome in report.outcomes] == [[fault]] * (size - 1)
