@@ -149,7 +149,7 @@ class AsDecimal(_OfText):
         structure, places = self._chosen
         if self.dtype == "decimal":
             return replace(self.input.spec, structure=structure)
-        leaves = list(self.input.spec.leaves)
+        leaves: list[Any] = list(self.input.spec.leaves)
         for place in places:
             leaf = leaves[place]
             ragged = leaf.ragged_rank
