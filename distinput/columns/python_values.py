@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -44,6 +45,30 @@ def as_str(value: Any) -> Any:
         raise InvalidArgumentError(
             f"as_text: a text is no UTF-8: {error}; leave it as bytes, and decode it in map"
         ) from error
+    return value
+
+
+def as_decimals(value: Any) -> Any:
+    """The bytes of a value as a `decimal.Decimal`, or of all values of an array as an array of them.
+
+    Raises:
+      InvalidArgumentError: they are not the digits of a number.
+
+    >>> as_decimals(b"1.50"), as_decimals(np.array([b"2"], object))
+    (Decimal('1.50'), array([Decimal('2')], dtype=object))
+    """
+    match value:
+        case bytes():
+            try:
+                return Decimal(value.decode())
+            except (InvalidOperation, UnicodeDecodeError):
+                raise InvalidArgumentError(f"as_decimal: {value!r} is no number; leave it as text") from None
+        case np.ndarray() if value.dtype == STRING:
+            made = np.empty(value.shape, object)
+            made.reshape(-1)[:] = [as_decimals(item) for item in value.reshape(-1)]
+            return made
+        case RaggedTensor():
+            return RaggedTensor(as_decimals(value.values), value.row_splits)
     return value
 
 

@@ -959,6 +959,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     # ------------------------------------------------------------------------
 
     if not TYPE_CHECKING:
+        as_decimal = transformation(lambda: ops.as_python.AsDecimal)
         as_rows = transformation(lambda: ops.as_python.AsRows)
         as_text = transformation(lambda: ops.as_python.AsText)
         as_uint8 = transformation(lambda: ops.as_python.AsUint8)
@@ -1786,7 +1787,7 @@ def _node(op: str, value: Any) -> Node:
 def _plain(leaf: Any) -> Any:
     if isinstance(leaf, Dataset):
         return leaf.to_list()
-    return leaf if isinstance(leaf, bytes | str | list) or leaf is None else leaf.tolist()
+    return leaf.tolist() if hasattr(leaf, "tolist") else leaf
 
 
 def _method_of_an_extension(dataset: Any, name: str) -> Any:

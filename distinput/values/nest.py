@@ -30,6 +30,8 @@ class Structure:
       order: the keys of a dict in the order in which it is rebuilt (no part of equality).
       mapping: what makes a mapping that is no plain dict of its items, or something else of a leaf (no part of equality:
         mappings of the same keys may stand for each other, as in `tf.nest`).
+      told: what a reader tells of it that its columns do not say: "rows" of a dict of lists that is a list of structs in the
+        file, "decimal" of a text that is the digits of a decimal; else "" (no part of equality).
     """
 
     kind: str
@@ -38,6 +40,7 @@ class Structure:
     cls: type | None = None
     order: tuple[Any, ...] = field(default=(), compare=False)
     mapping: Callable[[Any], Any] | None = field(default=None, compare=False)
+    told: str = field(default="", compare=False, repr=False)
 
     @cached_property
     def num_leaves(self) -> int:

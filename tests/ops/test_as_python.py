@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -364,3 +365,41 @@ def test_bytes_as_numbers_make_no_objects(tmp_path: Path, monkeypatch: pytest.Mo
     lines = di.data.TextLineDataset(str(tmp_path / "a.txt")).shuffle(100, seed=1).batch(50).as_uint8()
     assert sum(len(batch.flat_values) for batch in lines) == sum(len(f"line {number}") for number in range(1000))
     assert set(made) <= {1}  # the name of the file
+
+
+PRICES = di.data.Dataset.from_tensor_slices({"p": ["1.50", "-2", "1e3"], "t": ["a", "b", "c"]})
+
+
+def test_digits_become_numbers_where_they_are_handed_out() -> None:
+    made = PRICES.as_decimal(["p"])
+    assert [row["p"] for row in made] == [Decimal("1.50"), Decimal(-2), Decimal(1000)]
+    assert made.element_spec == PRICES.element_spec
+    assert made.map(lambda row: row["p"] * 2 == 3).to_list() == [True, False, False]
+    (batch,) = made.as_text().batch(3)
+    assert batch["p"].tolist() == [Decimal("1.50"), Decimal(-2), Decimal(1000)]
+    assert batch["t"].tolist() == ["a", "b", "c"]
+    assert made.as_text(["p"]).to_list()[0]["p"] == "1.50"
+    assert PRICES.as_decimal().to_list() == PRICES.to_list()  # no file says that they are decimals
+    assert made.copied().cache().shuffle(3, seed=1).batch(3).to_list()[0]["p"] != []
+
+
+def test_digits_become_float64() -> None:
+    made = PRICES.as_decimal(["p"], "float64")
+    assert made.element_spec["p"] == di.TensorSpec([], "float64")
+    assert made.batch(2).to_list() == [{"p": [1.5, -2.0], "t": [b"a", b"b"]}, {"p": [1000.0], "t": [b"c"]}]
+    ragged = di.data.Dataset.from_tensor_slices(di.RaggedTensor.from_list([["1", "0.1"], []])).map(lambda x: {"r": x})
+    assert ragged.as_decimal(["r"], "float64").to_list() == [{"r": [1.0, 0.1]}, {"r": []}]
+    assert ragged.ragged_batch(2).as_decimal(["r"], "float64").to_list() == [{"r": [[1.0, 0.1], []]}]
+    assert ragged.ragged_batch(2).as_decimal(["r"]).to_list() == [{"r": [[Decimal(1), Decimal("0.1")], []]}]
+    check_dataset(lambda: made)
+
+
+def test_what_is_no_number_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"as_decimal: b'a' is no number; leave it as text"):
+        PRICES.as_decimal(["t"]).to_list()
+    with pytest.raises(InvalidArgumentError, match="as_decimal: a text is no number: could not convert"):
+        PRICES.as_decimal(["t"], "float64").to_list()
+    with pytest.raises(InvalidArgumentError, match=r"as_decimal: there is no dtype 'float', did you mean float64\?"):
+        PRICES.as_decimal(dtype="float")
+    with pytest.raises(InvalidArgumentError, match="as_decimal: 'z' is no component of text"):
+        PRICES.as_decimal(["z"]).to_list()
