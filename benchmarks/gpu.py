@@ -16,7 +16,8 @@ from benchmarks.checksum import in_any_order, in_order
 from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = (
-    "steps copied to a GPU beside bare copies of pinned memory; steps of 5 ms that wait for their data; 1 to 16 cores"
+    "steps copied to a GPU beside bare copies of pinned memory; steps of 5 ms that wait for their data; sums over "
+    "several GPUs; 1 to 16 cores"
 )
 NOTES = """
 A step on a GPU keeps it busy by `torch.cuda._sleep`, whose cycles are counted first. `pinned memory` copies the same pinned
@@ -76,8 +77,22 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 Contender("device_put", "limit", lambda: _jax(_device_put, steps), JAX, reach=0.9),
             ],
         ),
+        *([_sums(steps)] if _gpus() > 1 else []),
         *(case for workers in _cores() for case in _several(workers, calls, files)),
     ]
+
+
+def _sums(steps: int) -> Case:
+    """Sums of a gradient over all GPUs of this process."""
+    return Case(
+        "sums over GPUs",
+        {"step": steps, "byte": 4 * steps * ROWS * WIDTH * _gpus()},
+        [
+            Contender("distinput, NcclAllReduce", "ours", lambda: _reduced(steps)),
+            Contender("torch.cuda.nccl.reduce", "limit", lambda: _bare_sums(steps), TORCH, reach=0.8),
+            Contender("copies to one GPU", "peer", lambda: _copied_sums(steps), TORCH),
+        ],
+    )
 
 
 def _several(workers: int, calls: int, files: list[str]) -> list[Case]:
@@ -115,12 +130,64 @@ def _device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def _gpus() -> int:
+    try:
+        import torch
+    except ImportError:
+        return 0
+    return torch.cuda.device_count()
+
+
 def _finished() -> None:
-    """Wait for what the GPU has been given."""
+    """Wait for what all GPUs have been given."""
     import torch
 
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
+    for number in range(_gpus()):
+        torch.cuda.synchronize(number)
+
+
+def _gradients() -> list[Any]:
+    """A tensor on each GPU."""
+    import torch
+
+    return [torch.from_numpy(_rows(1)).to(f"cuda:{number}") for number in range(_gpus())]
+
+
+def _repeated(steps: int, reduce: Callable[[], Any]) -> Work:
+    def once() -> None:
+        for _ in range(steps):
+            reduce()
+        _finished()
+
+    return Work(once)
+
+
+def _reduced(steps: int) -> Work:
+    import distinput as di
+
+    places = [f"cuda:{number}" for number in range(_gpus())]
+    strategy = di.distribute.MirroredStrategy(places, di.distribute.NcclAllReduce())
+    parts = di.distribute.PerReplica(_gradients())
+    return _repeated(steps, lambda: strategy.reduce("SUM", parts, axis=None))
+
+
+def _bare_sums(steps: int) -> Work:
+    import torch
+
+    parts = _gradients()
+    total = torch.empty_like(parts[0])
+    return _repeated(steps, lambda: torch.cuda.nccl.reduce(parts, total))
+
+
+def _copied_sums(steps: int) -> Work:
+    parts = _gradients()
+
+    def reduce() -> None:
+        total = parts[0].clone()
+        for part in parts[1:]:
+            total.add_(part.to(total.device))
+
+    return _repeated(steps, reduce)
 
 
 def _arrived(steps: Callable[[], Iterator[Any]]) -> Work:

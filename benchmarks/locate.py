@@ -50,7 +50,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
 
     def permuted() -> Work:
         from distinput.kernels.random_orders import permute
-        from distinput.values.randomness import key_of
+        from distinput.plan.families import key_of
 
         key = key_of(SEED, 0)
         ends, each = np.cumsum([0, *sizes]), STEP // REPLICAS

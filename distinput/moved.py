@@ -115,7 +115,7 @@ _MOVED_TO = {
     "ops.map": "ops.random_keys",
     "ops.rebatch": "ops.unbatch",
     "ops.snapshot": "streaming.kept_on_disk",
-    "plan.families": "plan.seeds",
+    "plan.families": "core.random plan.seeds values.randomness",
     "plan.options": "plan.policy plan.skip_errors",
     "run.processes": "core.processes",
     "run.run": "core.run",
@@ -158,7 +158,6 @@ _MOVED_TO = {
     "tpu.topology": "tpu.hardware_feature",
     "values.buffers": "core.buffers",
     "values.nest": "core.nest",
-    "values.randomness": "core.random",
     "values.sparse_tensor": "core.sparse_tensor",
     "values.spec": "core.spec",
 }

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from distinput.names.lazy import lazy
 from distinput.plan.check import integer
-from distinput.values.randomness import set_global_seed
+from distinput.plan.families import set_global_seed
 
 
 def set_seed(seed: int) -> None:

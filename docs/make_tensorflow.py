@@ -91,8 +91,8 @@ DIFFERS = {
     "data.experimental.service": "over `on_workers`; the next section has its names",
     "data.experimental.service.CrossTrainerCache": "jobs share whatever their ids are",
     "data.experimental.service.ShardingPolicy": "each policy but OFF delivers each element once, in the order without workers",
-    "data.experimental.service.distribute": "exact order and states; `job_name` alone is declined; `service` is that of "
-    "`on_workers`",
+    "data.experimental.service.distribute": "exact order and states; `job_name` alone needs a Dask cluster or an executor; "
+    "`service` is that of `on_workers`",
     "data.experimental.shuffle_and_repeat": _ORDER,
     "data.experimental.snapshot": "as `Dataset.snapshot`",
     "io.RaggedFeature": "row splits are int64; partitions that do not fit the values are an error always; not in sequences",

@@ -29,7 +29,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 @pytest.fixture(scope="session", autouse=True)
 def _close_the_nurseries() -> Iterator[None]:
-    """End the processes that have loaded what those of many tests need."""
+    """Use the processes no more that have loaded what those of many tests need."""
     yield
     FORKED.close()
 

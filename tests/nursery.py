@@ -7,8 +7,9 @@ flags, or with variables that Python reads when it begins. A test of what a new 
 moments, says `@pytest.mark.fresh_process`; one whose programs load PyTorch or JAX says `@pytest.mark.loads("torch")`, and they
 are forked from a process that has done so. `make test-deep` forks nothing.
 
-A nursery is one process without threads of its own. It is told what to start by a message, with the open files of the child;
-it says the child's number, and how it ended, on a pipe of the child's own.
+A nursery is one process without threads of its own, for all processes of a run of the tests: what it loads takes some seconds
+of a core. It is told what to start by a message, with the open files of the child; it says the child's number, and how it
+ended, on a pipe of the child's own.
 """
 
 import atexit
@@ -30,6 +31,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import types
 import warnings
 from collections.abc import Mapping, Sequence
@@ -80,7 +82,7 @@ class Child:
 
 
 class Nursery:
-    """The process that forks others; it starts with the first of them, and ends with this one.
+    """The process that forks others; it starts with the first of them, and ends with the last process that uses it.
 
     Args:
       modules: what it loads beside distinput.
@@ -88,13 +90,13 @@ class Nursery:
 
     def __init__(self, *modules: str) -> None:
         self._modules = modules
-        self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._begins = threading.Lock()
 
     def can_start(self, environment: Mapping[str, str]) -> bool:
         """Whether a fork with these variables is as good as a new process."""
-        names = {name for name in {*environment, *os.environ} if name.startswith(_READ_AT_THE_START)} - _TOLD
-        return all(environment.get(name) == os.environ.get(name) for name in names)
+        names = {name for name in {*environment, *_OWN} if name.startswith(_READ_AT_THE_START)} - _TOLD
+        return all(environment.get(name) == _OWN.get(name) for name in names)
 
     def start(
         self,
@@ -129,38 +131,85 @@ class Nursery:
         message = json.dumps(order).encode()
         if len(message) > _LARGEST:
             return None
-        if self._process is None or self._process.poll() is not None:
-            self._begin()
-        assert self._control is not None
+        with contextlib.suppress(OSError):
+            if child := self._asked(message, files):
+                return child
+        self.close()  # it ended with the others that used it, before it knew of this one
+        child = self._asked(message, files)
+        assert child, "the nursery died"
+        return child
+
+    def _asked(self, message: bytes, files: Mapping[int, int]) -> Child | None:
+        """The child; None if the nursery ends."""
+        with self._begins:
+            if self._control is None:
+                self._control = self._joined()
         told, tells = os.pipe()
         try:
             socket.send_fds(self._control, [message], [*files.values(), tells])
+        except OSError:
+            os.close(told)
+            raise
         finally:
             os.close(tells)
         pid = os.read(told, _STATUS.size)
-        assert pid, "the nursery died"
-        return Child(_STATUS.unpack(pid)[0], told)
+        if pid:
+            return Child(_STATUS.unpack(pid)[0], told)
+        os.close(told)
+        return None
 
-    def _begin(self) -> None:
-        self.close()
-        # A message is one whole, so that threads need no lock.
-        self._control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # OpenMP and the allocator of Arrow would start threads, which a fork does not have.
-        quiet = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
-        every = {**os.environ, **quiet}
-        for name in _TOLD:
-            every.pop(name, None)
-        with there:
-            command = [sys.executable, "-m", "tests.nursery", str(there.fileno()), *self._modules]
-            self._process = _FRESH(command, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()], env=every, cwd=ROOT)
+    def _joined(self) -> socket.socket:
+        """A way to the nursery of this run, which is begun if no other process has."""
+        # A message is one whole, so that threads need no lock. The name is of no file, and goes with the last socket.
+        address = f"\0distinput-nursery-{_run_of_tests()}-{' '.join(self._modules)}"
+        control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+            try:
+                door.bind(address)
+            except OSError:  # another process has begun it
+                _connect(control, address)
+                return control
+            door.listen()
+            control.connect(address)
+            # OpenMP and the allocator of Arrow would start threads, which a fork does not have.
+            quiet = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+            every = {**_OWN, **quiet}
+            for name in _TOLD:
+                every.pop(name, None)
+            command = [sys.executable, "-m", "tests.nursery", str(door.fileno()), *self._modules]
+            begun = _FRESH(command, stdin=subprocess.DEVNULL, pass_fds=[door.fileno()], env=every, cwd=ROOT)
+            begun.wait()  # its child is the nursery, which may outlive this process
+        return control
 
     def close(self) -> None:
-        """End the process, if it runs; what it has forked goes on."""
+        """Use it no more; what it has forked goes on."""
         if self._control is not None:
             self._control.close()
-        if self._process is not None:
-            self._process.wait(20)
-        self._control = self._process = None
+        self._control = None
+
+
+_OWN = dict(os.environ)
+"""The variables of the nurseries: those of this process before any test has changed them."""
+
+
+def _run_of_tests() -> str:
+    """What the processes of one run of the tests have in common."""
+    if "DISTINPUT_TESTS_PART" in os.environ:
+        return f"parts-{os.getppid()}"
+    return os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+
+
+def _connect(control: socket.socket, address: str) -> None:
+    """Connect to a nursery that another process begins: between two calls of that one nobody listens yet."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            control.connect(address)
+            return
+        except ConnectionRefusedError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 # The client: what `subprocess.Popen` is while tests run.
@@ -279,32 +328,47 @@ def _forked(said: dict[str, Any]) -> Child | None:
     )
 
 
-# The server: `python -m tests.nursery SOCKET MODULE...`.
+# The server: `python -m tests.nursery DOOR MODULE...`, whose child it is.
 
 
-def _serve(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def _serve(door: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """Fork what is asked for, until nobody can ask any more. Returns in each child: what it is to be, and its files."""
     selector = selectors.DefaultSelector()
-    selector.register(control, selectors.EVENT_READ)
+    selector.register(door, selectors.EVENT_READ)
+    door.setblocking(False)
+    asking: set[socket.socket] = set()
     running: dict[int, tuple[int, int]] = {}
     while True:
         for key, _ in selector.select():
-            if key.fileobj is not control:
-                assert isinstance(key.fileobj, int)
+            if key.fileobj is door:
+                asking |= _accepted(door, selector)
+                continue
+            if isinstance(key.fileobj, int):
                 pid, status = running.pop(key.fileobj)
                 selector.unregister(key.fileobj)
                 _tell(status, os.waitpid(pid, 0)[1])
                 os.close(key.fileobj)
                 os.close(status)
                 continue
-            message, files, _, _ = socket.recv_fds(control, 2 * _LARGEST, 250, socket.MSG_CMSG_CLOEXEC)
+            control = key.fileobj
+            assert isinstance(control, socket.socket)
+            message, files = b"", list[int]()
+            with contextlib.suppress(ConnectionError):  # who asked was killed
+                message, files, _, _ = socket.recv_fds(control, 2 * _LARGEST, 250, socket.MSG_CMSG_CLOEXEC)
             if not message:
-                os._exit(0)  # there is nothing to tidy up, and taking PyTorch apart takes seconds
+                selector.unregister(control)
+                control.close()
+                asking.remove(control)
+                asking |= set() if asking else _accepted(door, selector)
+                if not asking:
+                    os._exit(0)  # there is nothing to tidy up, and taking PyTorch apart takes seconds
+                continue
             status = files.pop()
             pid = os.fork()
             if pid == 0:
                 selector.close()
-                control.close()
+                for way in (door, *asking):
+                    way.close()
                 for number in (status, *running, *(other for _, other in running.values())):
                     os.close(number)
                 return json.loads(message), files
@@ -314,6 +378,18 @@ def _serve(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
             watched = os.pidfd_open(pid)
             running[watched] = pid, status
             selector.register(watched, selectors.EVENT_READ)
+
+
+def _accepted(door: socket.socket, selector: selectors.BaseSelector) -> set[socket.socket]:
+    """Who has come to ask."""
+    come = set()
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            control, _ = door.accept()
+            control.setblocking(True)
+            selector.register(control, selectors.EVENT_READ)
+            come.add(control)
+    return come
 
 
 def _tell(file: int, number: int) -> None:
@@ -439,6 +515,8 @@ def _load(modules: Sequence[str]) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who waits for the children, and for them
     _, _number, *_names = sys.argv
+    if os.fork():
+        os._exit(0)
     _load(_names)
     _base = sys.path[1:]  # without the current folder
     _order, _files = _serve(socket.socket(fileno=int(_number)))

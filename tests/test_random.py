@@ -8,7 +8,7 @@ import pytest
 
 import distinput as di
 from distinput.data import Dataset
-from distinput.values.randomness import set_global_seed
+from distinput.plan.families import set_global_seed
 
 N = 20
 

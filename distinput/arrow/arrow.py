@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow arrays as columns, without a copy where both keep their values alike; checked where they come from strangers."""
 
+import operator
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -209,7 +211,37 @@ def schema_spec(schema: Any) -> Spec:
       ArrowDamageError: a list has a negative size.
       UnsupportedTypeError: a column cannot be held.
     """
-    return Spec.of({field.name: _nest_of(field.type, field.name) for field in schema})
+    fields = list(schema)
+    spec = Spec.of({field.name: _nest_of(field.type, field.name) for field in fields})
+    return replace(spec, structure=_telling(spec.structure, {field.name: field.type for field in fields}))
+
+
+def _telling(at: Structure, kinds: Mapping[str, Any], in_lists: bool = False) -> Structure:
+    """The dict of these columns or fields, in which stands what only the types tell: lists of structs, and decimals."""
+    children = [_told(child, kinds[key], in_lists) for key, child in zip(at.keys, at.children, strict=True)]
+    return at if all(map(operator.is_, children, at.children)) else replace(at, children=tuple(children))
+
+
+def _told(at: Structure, kind: Any, in_lists: bool) -> Structure:
+    while True:
+        if isinstance(kind, pa.BaseExtensionType):
+            kind = kind.storage_type
+        elif types.is_map(kind):
+            kind, in_lists = pa.struct(fields_of_map(kind)), True
+        elif is_list(kind) or types.is_fixed_size_list(kind):
+            kind, in_lists = kind.value_type, True
+        elif types.is_dictionary(kind):
+            kind = kind.value_type
+        else:
+            break
+    if types.is_decimal(kind):
+        return replace(at, told="decimal")
+    if not types.is_struct(kind):
+        return at
+    if is_in_place(kind):  # the value is what may be a struct, and the lists are around it
+        return _telling(at, {field.name: field.type for field in kind}, in_lists)
+    made = _telling(at, {field.name: field.type for field in kind})
+    return replace(made, told="rows") if in_lists else made
 
 
 @lru_cache(maxsize=1024)

@@ -12,7 +12,7 @@ from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import library
-from distinput.values.leaves import STRING, is_ragged, shape_of
+from distinput.values.leaves import STRING, counts_several, is_ragged, shape_of
 from distinput.values.nest import Structure
 from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import arrow_rows, fixed_size_lists
@@ -322,6 +322,8 @@ def _value_type(dtype: np.dtype[Any], name: str, text: bool) -> Any:
     if dtype == STRING:
         return pa.large_string() if text else pa.large_binary()
     try:
+        if counts_several(dtype):
+            raise TypeError
         return pa.from_numpy_dtype(dtype.newbyteorder("="))
     except (pa.ArrowException, TypeError) as error:
         raise InvalidArgumentError(

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input services: processes of a running Dask or Ray cluster, or of an executor, that call functions for a pipeline.
 
-All that a pipeline asks of an engine is the four methods of `InputService`. Which workers there are, how they are reached,
+All that a pipeline asks of an engine is the methods of `InputService`. Which workers there are, how they are reached,
 and what becomes of the work of those that are lost is the engine's.
 """
 
 import asyncio
 import hashlib
+import json
 import socket
 import uuid
 from collections.abc import Callable
@@ -15,11 +16,12 @@ from contextlib import suppress
 from importlib import import_module
 from itertools import count
 from threading import Lock
+from time import monotonic, sleep
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from distinput.cluster.dask import connected
-from distinput.errors import EngineMissing, UnavailableError
+from distinput.errors import EngineMissing, UnavailableError, UnimplementedError
 
 
 class InputService(Protocol):
@@ -47,6 +49,16 @@ class InputService(Protocol):
 
         Of these one is made, as long as somebody holds its future, where the engine can tell: in Dask for all clients of a
         cluster, with Ray and executors in this process.
+        """
+
+    def first(self, word: str, value: Any, known: str = "") -> Any:
+        """What somebody was the first to give for a word: `value`, if nobody has. It is kept as long as the engine runs.
+
+        In Dask for all clients of a cluster, with executors in this process.
+
+        Raises:
+          LookupError: nobody has given anything for `known`; empty: this is not asked.
+          UnavailableError: there is no answer.
         """
 
     def gave_up(self, error: BaseException) -> bool:
@@ -94,6 +106,9 @@ _FEW_BYTES = 1 << 16
 _ASKED_SECONDS, _REACHED_SECONDS = 10.0, 2.0
 """How long an answer is waited for, and a connection."""
 
+_AWAY_SECONDS, _AGAIN_SECONDS = 30.0, 0.2
+"""How long a scheduler may be away while it is asked who was the first, and the pause between two questions."""
+
 
 class _Dask:
     """A Dask cluster. It calls again what a lost worker had, as often as its `allowed-failures` says.
@@ -139,6 +154,29 @@ class _Dask:
         self._calls[made] = call  # whose result is at the cluster as long as somebody has the future
         return made
 
+    def first(self, word: str, value: Any, known: str = "") -> Any:
+        until = monotonic() + _AWAY_SECONDS
+        while True:
+            try:
+                return self._first(word, value, known or word)
+            except (OSError, TimeoutError) as error:  # asked again, since who was the first does not change
+                if self._ended or monotonic() > until:
+                    raise UnavailableError(
+                        f"on_workers: the scheduler at {self._address} does not answer ({type(error).__name__}: {error}); "
+                        "start it again"
+                    ) from error
+                sleep(_AGAIN_SECONDS)
+
+    def _first(self, word: str, value: Any, known: str) -> Any:
+        there = self._asked(self._client._get_dataset, name=[known, word], default=None)
+        if known != word and there[0] is None:
+            raise LookupError(known)
+        if there[1] is None:
+            with suppress(KeyError):  # somebody was faster
+                self._asked(self._client._publish_dataset, json.dumps(value), name=word)
+            (there[1],) = self._asked(self._client._get_dataset, name=[word])
+        return json.loads(there[1])
+
     def gave_up(self, error: BaseException) -> bool:
         return type(error).__name__ == "KilledWorker"
 
@@ -156,8 +194,8 @@ class _Dask:
     def _ended(self) -> bool:
         return self._client.status in ("closing", "closed")
 
-    def _asked(self, question: Any, **about: Any) -> Any:
-        return self._client.sync(question, callback_timeout=_ASKED_SECONDS, **about)
+    def _asked(self, question: Any, *given: Any, **about: Any) -> Any:
+        return self._client.sync(question, *given, callback_timeout=_ASKED_SECONDS, **about)
 
     def close(self) -> None:
         if self._owned:
@@ -227,6 +265,12 @@ class _Ray:
     def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
         return _once(word, lambda: self._call.remote(function, *arguments).future())
 
+    def first(self, word: str, value: Any, known: str = "") -> Any:
+        raise UnimplementedError(
+            "distribute: at Ray, programs cannot tell each other which elements of a job they have; leave out job_name where "
+            "one program reads; where several do, give consumer_index and num_consumers, or a Dask cluster"
+        )
+
     def gave_up(self, error: BaseException) -> bool:
         return type(error).__name__ == "WorkerCrashedError"
 
@@ -242,6 +286,7 @@ def _called(function: Any, *arguments: Any) -> Any:
 
 
 _SHARED: "WeakValueDictionary[str, Future[Any]]" = WeakValueDictionary()
+_FIRST: "WeakKeyDictionary[Executor, dict[str, Any]]" = WeakKeyDictionary()
 _SHARING = Lock()
 
 
@@ -277,6 +322,13 @@ class _OfExecutor:
 
     def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
         return _once(word, lambda: self._executor.submit(function, *arguments))
+
+    def first(self, word: str, value: Any, known: str = "") -> Any:
+        with _SHARING:
+            told = _FIRST.setdefault(self._executor, {})
+            if known and known not in told:
+                raise LookupError(known)
+            return told.setdefault(word, value)
 
     def gave_up(self, error: BaseException) -> bool:
         return "Broken" in type(error).__name__

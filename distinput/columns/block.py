@@ -8,23 +8,28 @@ import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import CO_GENERATOR
+from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Protocol, final
 
 from distinput.columns.column import Column, Ints, LazyColumn, StackError
+from distinput.columns.ragged import Objects
 from distinput.columns.regroup import column_of, column_of_values, joined_columns, leaves_for, split, stack
 from distinput.columns.state import Mark, State
 from distinput.names.lazy import later
 from distinput.values.buffers import copy_of
+from distinput.values.leaves import STRING
 from distinput.values.nest import LEAF, Structure, component
 from distinput.values.spec import Spec
 
 if TYPE_CHECKING:
-    from distinput.columns import sparse_rows
+    from distinput.columns import python_values, sparse_rows
 else:
+    python_values = later("distinput.columns.python_values")  # and of few something else is made
     sparse_rows = later("distinput.columns.sparse_rows")  # few elements are sparse
 
 # ----------------------------------------------------------------------------
@@ -70,6 +75,10 @@ class Block(ABC):
         stated = leaves_for(structure, said) or (None,) * structure.num_leaves
         if structure.is_leaf:
             return ColumnBlock(structure, [column_of_values(elements, stated[0])], len(elements))
+        if structure.is_flat_dict and {*map(type, elements)} == {dict} and {*map(len, elements)} == {len(stated)}:
+            with suppress(KeyError):
+                parts = [[element[key] for element in elements] for key in structure.keys]
+                return ColumnBlock(structure, list(map(column_of_values, parts, stated)), len(elements))
         rows: Sequence[Any] = elements
         if not structure.is_flat_tuple or not all(type(e) is tuple and len(e) == len(stated) for e in elements):
             rows = [structure.flatten(element) for element in elements]
@@ -163,6 +172,10 @@ class Block(ABC):
         """Memory that the elements need."""
 
 
+_PART_GROWTH, _MOST_IN_PART = 16, 1024
+"""Elements of which something else is made: how many more are made at once each time, and at most."""
+
+
 @final
 class ColumnBlock(Block):
     """n elements of one structure as columns.
@@ -207,6 +220,37 @@ class ColumnBlock(Block):
         return self.structure.build([c.row(index) for c in self.columns])
 
     def elements(self) -> Iterator[Any]:
+        if self.structure.makes_anew:
+            return chain.from_iterable(self._parts())
+        return self._each()
+
+    def shared_parts(self) -> Iterator[Iterator[Any]] | None:
+        if self.structure.makes_anew and self.atomic:
+            return self._parts()
+        return super().shared_parts()
+
+    def _parts(self) -> Iterator[Iterator[Any]]:
+        """All elements, where something else is made of leaves: one at first, and then many at once."""
+        first, count = 0, 1
+        while first < self.size:
+            rows = self.rows(first, first + count)
+            yield (rows._at_once() if count > 1 else rows)._each()
+            first, count = first + count, min(_PART_GROWTH * count, _MOST_IN_PART)
+
+    def _at_once(self) -> "ColumnBlock":
+        """The same elements with what is made of leaves; what each element must make alone, which tells errors, is left."""
+        structure, parts = self.structure.parted
+        columns: list[Column] = []
+        left: list[Structure] = []
+        for part, first, end in parts:
+            made = None if part.is_plain_leaf else python_values.made_at_once(part, self.columns[first:end])
+            columns += self.columns[first:end] if made is None else [Objects(made, STRING)]
+            left.append(part if made is None else LEAF)
+        if any(part.mapping is not None for part in left):
+            structure = structure.graft(left)
+        return ColumnBlock(structure, columns, self.size)
+
+    def _each(self) -> Iterator[Any]:
         if self.structure.is_plain_leaf:
             return self.columns[0].values()
         if self.structure.is_flat_tuple:

@@ -295,9 +295,9 @@ def bytes_objects(data: Array, starts: Ints, sizes: Ints) -> Array | None:
     return objects_between(data, pieces.reshape(-1))[::2]
 
 
-def objects_between(data: Array, ends: Ints) -> Array:
-    """[n + 1] places -> an object array [n] of the bytes between each and the next, all within the data."""
-    if len(ends) <= _FEW:
+def objects_between(data: Array, ends: Ints, *, text: bool = False) -> Array:
+    """[n + 1] places -> an object array [n] of the bytes between each and the next, all within the data; or of `str`."""
+    if len(ends) <= _FEW and not text:
         made: Array = np.empty(max(0, len(ends) - 1), object)
         whole = data.data
         made[:] = [bytes(whole[start:stop]) for start, stop in pairwise(ends.tolist())]
@@ -305,7 +305,7 @@ def objects_between(data: Array, ends: Ints) -> Array:
     import pyarrow as pa
 
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
-    array = pa.Array.from_buffers(pa.large_binary(), len(ends) - 1, buffers)
+    array = pa.Array.from_buffers(pa.large_string() if text else pa.large_binary(), len(ends) - 1, buffers)
     return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 

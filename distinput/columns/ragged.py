@@ -53,8 +53,17 @@ class Ragged(Column):
         return True
 
     def values(self) -> Iterator[Any]:
-        whole = self.flat.whole()
-        return map(whole.__getitem__, map(slice, self.starts.tolist(), (self.starts + self.sizes).tolist()))
+        if not len(self.starts):
+            return iter(())
+        ends = self.starts + self.sizes
+        first = int(self.starts.min())
+        if isinstance(self.flat, Strings) and self.flat.made is None and ends.max() - first > 2 * self.sizes.sum():
+            rows = Ragged(self.gathered(), np.cumsum(self.sizes) - self.sizes, self.sizes)
+            return rows.values()  # objects are made of its own values alone
+        whole = self.flat.rows(
+            first, int(ends.max())
+        ).whole()  # a part of the values, where these are a part of the rows
+        return map(whole.__getitem__, map(slice, (self.starts - first).tolist(), (ends - first).tolist()))
 
     def rows(self, start: int, stop: int, step: int = 1) -> "Ragged":
         return Ragged(self.flat, self.starts[start:stop:step], self.sizes[start:stop:step], self.loose)

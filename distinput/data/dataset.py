@@ -9,6 +9,7 @@ of its own, most of which are loaded when they are first needed.
 import copy
 import dataclasses
 import inspect
+import os
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MethodType
@@ -758,7 +759,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         """
         patterns, storage = mounts.stored(paths.as_paths(file_pattern), storage_options, filesystem)
         names = folders.list_files(patterns)
-        found = from_tensor_slices(np.array([path.encode() for path in names], dtype=object))
+        found = from_tensor_slices(np.array([os.fsencode(path) for path in names], dtype=object))
         node: Node = found if storage is None else dataclasses.replace(found, storage=storage)
         return Dataset(_named(node if shuffle is False else ops.shuffle.Shuffle(node, len(names), seed), name))
 
@@ -958,6 +959,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     # ------------------------------------------------------------------------
 
     if not TYPE_CHECKING:
+        as_decimal = transformation(lambda: ops.as_python.AsDecimal)
         as_rows = transformation(lambda: ops.as_python.AsRows)
         as_text = transformation(lambda: ops.as_python.AsText)
         as_uint8 = transformation(lambda: ops.as_python.AsUint8)
@@ -1785,7 +1787,7 @@ def _node(op: str, value: Any) -> Node:
 def _plain(leaf: Any) -> Any:
     if isinstance(leaf, Dataset):
         return leaf.to_list()
-    return leaf if isinstance(leaf, bytes | str | list) or leaf is None else leaf.tolist()
+    return leaf.tolist() if hasattr(leaf, "tolist") else leaf
 
 
 def _method_of_an_extension(dataset: Any, name: str) -> Any:

@@ -706,7 +706,7 @@ def _code(error: Exception) -> str:
     """A code by which an error is recognised: its class, and a number derived from its message."""
     from zlib import crc32  # errors are rare
 
-    return f"{type(error).__name__[:40]}:{crc32(str(error).encode())}"
+    return f"{type(error).__name__[:40]}:{crc32(str(error).encode(errors='surrogatepass'))}"
 
 
 def _hand_at(place: State, before: int | None) -> Hand:

@@ -34,8 +34,44 @@ Python: TypeAlias = bool | int | float | complex | str | list[Any]  # these beco
 Truth: TypeAlias = bool | np.bool_
 
 class Transformations(Generic[T_co]):
+<<<<<<< HEAD
     def as_rows(self, columns: Sequence[str], name: str | None = None) -> Dataset[T_co]:
         """Deliver lists of structs as lists of dicts, as Hugging Face does, for chat templates and tokenizers.
+=======
+    def as_decimal(
+        self,
+        columns: Sequence[str] | None = None,
+        dtype: str = 'decimal',
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """Hand out decimals as `decimal.Decimal`, or make float64 of them.
+
+        A decimal of a file is the text of its digits, at any precision, since NumPy has no type for it. Objects are made where an
+        element is handed out, to a loop or to a function, as those of `as_text`; inside, and in `element_spec`, the text stays.
+        An array of float64 has the nearest numbers, so most decimals are rounded.
+
+        Shapes: unchanged. Order: unchanged. State: that of the input.
+
+        Args:
+          columns: names of components, with dots in them for those of inner dicts; all that are decimals in files when None.
+          dtype: "decimal" or "float64".
+
+        Raises:
+          InvalidArgumentError: a column is not there or is not a text, or `dtype` is neither; at iteration, a text is no number.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.from_tensor_slices({"price": ["1.50", "2.00"], "name": ["a", "b"]})
+        >>> ds.as_decimal(["price"]).to_list()
+        [{'price': Decimal('1.50'), 'name': b'a'}, {'price': Decimal('2.00'), 'name': b'b'}]
+        >>> ds.as_decimal(["price"], dtype="float64").to_list()
+        [{'price': 1.5, 'name': b'a'}, {'price': 2.0, 'name': b'b'}]
+
+        Source: distinput's own.
+        """
+
+    def as_rows(self, columns: Sequence[str] | None = None, name: str | None = None) -> Dataset[T_co]:
+        """Hand out lists of structs as lists of dicts, as Hugging Face has them: for templates of chats and tokenizers.
+>>>>>>> main
 
         A list of objects in a file, such as the messages of a chat, is a dict of lists. It stays that inside and in `element_spec`.
         Where an element is handed out, a list of dicts is made of it, with Python's numbers; a `Nullable` in it is the value, or
@@ -44,7 +80,8 @@ class Transformations(Generic[T_co]):
         Shapes: unchanged. Order: unchanged. State: that of the input.
 
         Args:
-          columns: names of components, at least one; "messages.calls" for lists of structs in lists of structs.
+          columns: names of components, at least one; "messages.calls" for lists of structs in lists of structs. None: all that are
+            lists of structs in files; a struct of lists stays one.
 
         Raises:
           InvalidArgumentError: a column is not there, or is not a dict of lists; at iteration, its lists differ in length.

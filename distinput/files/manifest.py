@@ -52,7 +52,7 @@ class FileTable:
           NotFoundError: a file is not there.
         """
         known: Iterable[int] = ask_each(size_of, paths) if sizes is None else sizes
-        return FileTable(Strings.of([path.encode() for path in paths]), np.fromiter(known, np.int64, len(paths)))
+        return FileTable(Strings.of([os.fsencode(path) for path in paths]), np.fromiter(known, np.int64, len(paths)))
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -60,11 +60,11 @@ class FileTable:
     def path(self, index: int) -> str:
         """The path of one file."""
         name: bytes = self.names.row(index)
-        return name.decode()
+        return os.fsdecode(name)
 
     def index(self, path: str) -> int:
         """The index of the file with this path, for names in ascending order; -1 if there is none."""
-        name = path.encode()
+        name = os.fsencode(path)
         place = bisect_left(range(len(self)), name, key=self.names.row)
         return place if place < len(self) and self.names.row(place) == name else -1
 

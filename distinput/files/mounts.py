@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from distinput.errors import InvalidArgumentError
-from distinput.files.retries import DEFAULT, Retries
+from distinput.files.retries import Retries
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import later
 from distinput.url_secrets import printed_without_secrets, without_secrets
@@ -40,7 +40,7 @@ class Mount:
     given: Any = field(repr=False)
     options: tuple[tuple[str, Any], ...] = field(repr=False)
     root: str = ""
-    retries: Retries = DEFAULT
+    retries: Retries = field(default_factory=Retries)
 
     @cached_property
     def system(self) -> Any:
@@ -140,7 +140,7 @@ def mount(
         raise InvalidArgumentError("mount: needs either file_system or storage_options, or retries")
     if file_system not in (None, "obstore") and storage_options is not None:
         raise InvalidArgumentError("mount: needs either file_system or storage_options, not both")
-    made = Mount(prefix, file_system, tuple((storage_options or {}).items()), retries=retries or DEFAULT)
+    made = Mount(prefix, file_system, tuple((storage_options or {}).items()), retries=retries or Retries())
     if file_system is not None:
         made.system  # noqa: B018 - what cannot be a file system is refused here
     with _LOCK:
@@ -182,6 +182,12 @@ def mounted(path: str) -> Mount | None:
         return None
     found = [prefix for prefix in list(_MOUNTS) if path.startswith(prefix)]
     return _MOUNTS.get(max(found, key=len)) if found else None
+
+
+def retries_of(path: str) -> Retries:
+    """How patient reads of a URL are."""
+    own = mounted(path)
+    return Retries() if own is None else own.retries
 
 
 def object_store(prefix: str, options: dict[str, Any], shown: str = "") -> Any:

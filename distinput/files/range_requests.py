@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from distinput.errors import DataLossError, UnimplementedError
 from distinput.files.local_cache import local_cache
-from distinput.files.mounts import mounted
+from distinput.files.mounts import retries_of
 from distinput.files.paths import file_system
-from distinput.files.retries import DEFAULT, ShortAnswerError, persistently
+from distinput.files.retries import ShortAnswerError, persistently
 from distinput.run.threads import mapped
 from distinput.url_secrets import public_url
 
@@ -191,8 +191,7 @@ AT_A_TIME = 8  # requests of one file
 def asked(path: str, ask: Callable[[Any, str], T]) -> T:
     """`ask(system, name)` for a file behind a URL, again where the answer is an error that may pass."""
     system, name = file_system(path)
-    own = mounted(path)
-    return persistently(lambda: ask(system, name), path, DEFAULT if own is None else own.retries)
+    return persistently(lambda: ask(system, name), path, retries_of(path))
 
 
 def facts_of(system: Any, name: str) -> FileMetadata:
@@ -243,7 +242,6 @@ def _fetch(
     path: str, starts: Sequence[int], stops: Sequence[int], facts: FileMetadata | None, cancel: Event | None
 ) -> list[BytesLike]:
     system, name = file_system(path)
-    own = mounted(path)
     pieces = [
         (offset, min(stop, offset + PIECE_BYTES))
         for start, stop in zip(starts, stops, strict=True)
@@ -255,7 +253,7 @@ def _fetch(
         _ask_missing(system, name, path, [piece for piece in pieces if piece not in got], facts, got)
 
     if pieces:
-        persistently(ask, path, DEFAULT if own is None else own.retries, cancel)
+        persistently(ask, path, retries_of(path), cancel)
     found = []
     for start, stop in zip(starts, stops, strict=True):
         parts = [got[offset, min(stop, offset + PIECE_BYTES)] for offset in range(start, stop, PIECE_BYTES)]

@@ -105,9 +105,6 @@ class Retries:
                 raise InvalidArgumentError(f"Retries: {name} must be more than 0 seconds, got {value!r}")
 
 
-DEFAULT = Retries()
-
-
 def what_failed(error: Exception) -> Exception:
     """The error that another one was made of, where that one says that a file is missing and this one does not.
 
@@ -173,7 +170,7 @@ def transient(error: BaseException) -> bool:
     return isinstance(error, EOFError | TimeoutError) or f"{type(error).__module__}.".startswith(_NETWORK)
 
 
-def persistently(ask: Callable[[], T], path: str, retries: Retries = DEFAULT, cancel: Event | None = None) -> T:
+def persistently(ask: Callable[[], T], path: str, retries: Retries, cancel: Event | None = None) -> T:
     """`ask()`, again and again until it succeeds.
 
     Args:

@@ -17,8 +17,7 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.files.compression import Compression, Deflater, compression_of
-from distinput.files.local_cache import has_name, locked
-from distinput.files.paths import UNFINISHED, file_system, local_path
+from distinput.files.paths import UNFINISHED, file_system, has_name, local_path, locked
 from distinput.files.source import naming
 from distinput.kernels.checksums import crc32
 from distinput.run.threads import Ending

@@ -16,8 +16,8 @@ from distinput.columns.block import note_open_files
 from distinput.columns.column import Ints
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
-from distinput.files.local_cache import LocalFile, local_cache
-from distinput.files.mounts import mounted
+from distinput.files.local_cache import local_cache
+from distinput.files.mounts import retries_of
 from distinput.files.paths import file_system, local_path
 from distinput.files.range_requests import (
     BytesLike,
@@ -30,7 +30,7 @@ from distinput.files.range_requests import (
     is_web,
 )
 from distinput.files.remote import RemoteFile, RemoteStream
-from distinput.files.retries import DEFAULT, what_failed
+from distinput.files.retries import what_failed
 from distinput.kernels.spans import gather_spans
 from distinput.run.threads import Closing, Pool
 from distinput.url_secrets import scrub
@@ -66,8 +66,7 @@ def _asked_once(path: str, method: str, *which: int) -> DescribedBytes | None:
     system, name = file_system(path)
     ask: Any = getattr(system, method, None)
     if ask is None and method == "beginning" and is_web(system):
-        own = mounted(path)
-        ask = partial(described_range, system, (DEFAULT if own is None else own.retries).stall)
+        ask = partial(described_range, system, retries_of(path).stall)
     if ask is None or local_cache() is not None:  # where the bytes may be here already
         return None
     try:
@@ -172,6 +171,51 @@ def room_for(usual: int) -> int:
     (1048576, 65536)
     """
     return usual if HINTS.room is None else min(usual, max(HINTS.room, _LEAST_ROOM))
+
+
+# ----------------------------------------------------------------------------
+# A local file whose reads are whole: they end early only at the end of the file.
+#
+# The operating system reads at most 2,147,479,552 bytes at a time, and file systems over a network or in user space may
+# give fewer bytes than were asked for, whenever they like.
+# ----------------------------------------------------------------------------
+
+
+class LocalFile(io.FileIO):
+    """A local file, opened for reading.
+
+    Args:
+      path: of the file, or a descriptor, which is closed with it.
+
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.txt").write_bytes(b"some bytes")
+    >>> with LocalFile("a.txt") as file:
+    ...     file.read(4)
+    b'some'
+    """
+
+    def __init__(self, path: str | int) -> None:
+        super().__init__(path, "rb")
+        self._whole = stat.S_ISREG(os.fstat(self.fileno()).st_mode)  # a pipe gives what is there
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            return self.readall()
+        found = super().read(size)
+        if not found or len(found) == size or not self._whole:
+            return found or b""
+        parts, left = [found], size - len(found)
+        while left and (found := super().read(left)):
+            parts.append(found)
+            left -= len(found)
+        return b"".join(parts)
+
+    def readinto(self, buffer: Any, /) -> int:
+        view = memoryview(buffer).cast("B")
+        done = super().readinto(view) or 0
+        while self._whole and 0 < done < len(view) and (got := super().readinto(view[done:])):
+            done += got
+        return done
 
 
 # ----------------------------------------------------------------------------

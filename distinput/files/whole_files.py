@@ -87,7 +87,7 @@ def matching_files(pattern: Any, name: str | None = None) -> np.ndarray[Any, np.
         except NoMatchError:
             continue
     made = np.empty(len(found), object)
-    made[:] = [path.encode() for path in sorted(found)]
+    made[:] = [os.fsencode(path) for path in sorted(found)]
     return made
 
 
@@ -128,6 +128,6 @@ def _mapped(path: str, stamp: str) -> Bytes:
     import pyarrow as pa
 
     with naming(path):
-        file: Any = pa.memory_map(path, "r")
+        file: Any = pa.memory_map(os.fsencode(path), "r")
     with file:  # the mapping lives as long as it is referenced; Python's mmap would keep the file open too
         return np.frombuffer(file.read_buffer(), np.uint8) if file.size() else EMPTY

@@ -2,6 +2,7 @@
 """The interface of a file format, and the portions that are decoded together."""
 
 import hashlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -488,7 +489,7 @@ class Fragments:
     def digest(self) -> str:
         """A hash of the parts."""
         found = hashlib.blake2s(digest_size=6)
-        found.update("\0".join(self.files.path(i) for i in range(len(self.files))).encode())
+        found.update(os.fsencode("\0".join(self.files.path(i) for i in range(len(self.files)))))
         for part in (self.file, self.start, self.stop):
             found.update(np.ascontiguousarray(part).tobytes())
         return found.hexdigest()

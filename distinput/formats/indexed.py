@@ -288,6 +288,7 @@ class Indexed(Format):
     index_folder: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]  # of the format
         compression = getattr(self, "compression", "")
         if compression:
             raise InvalidArgumentError(

@@ -90,10 +90,6 @@ class IndexedCsv(_IndexedTextTable, Csv):
 
     name: ClassVar[str] = "indexed_csv"
 
-    def __post_init__(self) -> None:
-        Csv.__post_init__(self)
-        Indexed.__post_init__(self)
-
 
 @dataclass(frozen=True)
 class IndexedJsonLines(_IndexedTextTable, JsonLines):
@@ -104,7 +100,3 @@ class IndexedJsonLines(_IndexedTextTable, JsonLines):
     """
 
     name: ClassVar[str] = "indexed_jsonl"
-
-    def __post_init__(self) -> None:
-        JsonLines.__post_init__(self)
-        Indexed.__post_init__(self)

@@ -338,7 +338,7 @@ class _Frames(_File):
             )
         lacking = options.frames - len(times)
         pixels = np.stack(frames + frames[-1:] * lacking)
-        record = {"frames": pixels, "path": self.path.encode(), "times": np.append(times, [times[-1]] * lacking)}
+        record = {"frames": pixels, "path": os.fsencode(self.path), "times": np.append(times, [times[-1]] * lacking)}
         return record | ({"mask": mask} if options.tail == "pad" else {})
 
 
@@ -367,7 +367,7 @@ class _Samples(_File):
         parts, _ = self.decoder.take(np.arange(begin, end + 1), later, None)
         samples = np.concatenate(parts)[first - index.first[begin] :][: stop - first]
         record = {
-            "path": self.path.encode(),
+            "path": os.fsencode(self.path),
             "rate": np.int64(index.rate),
             "samples": np.concatenate([samples, np.zeros((reach - len(samples), samples.shape[1]), np.float32)]),
             "start": np.float64(index.times[begin] + (first - index.first[begin]) / index.rate),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading Parquet files with pyarrow: their footers, and readers that several threads can use at the same time."""
 
+import os
 import struct
 import threading
 from collections.abc import Iterator, Sequence
@@ -478,7 +479,7 @@ def opened(path: str, stamp: str, at_once: bool = True) -> Iterator[ParquetReade
     buffered = max(_LEAST_READ, room_for(buffered * columns) // columns)
     remote = RemoteFile(path, footer.size, footer.facts) if local is None and footer.size else None
     with naming(path):
-        source = remote or (open_binary(path) if local is None else pa.OSFile(local, "rb"))
+        source = remote or (open_binary(path) if local is None else pa.OSFile(os.fsencode(local), "rb"))
     with source:
         with reading(path, None):
             file = ParquetFile(

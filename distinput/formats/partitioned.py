@@ -225,14 +225,16 @@ class Partitioned(Format):
         return possible(self.term, {name: ColumnBounds(value, value) for name, value in plain.items()})[0]
 
     def spec(self, path: str | None) -> Spec:
-        nest = self.inner.spec(path).nest
+        inner = self.inner.spec(path)
+        nest = inner.nest
         if not isinstance(nest, dict):
             raise UnimplementedError(
                 f"{self.name}: records that are no dicts have no place for the columns of folders; pass partitioning=None"
             )
         self._check_shared(path or self.name, nest)
         nest = {**nest, **{name: TensorSpec((), dtype) for name, dtype in self.selected}}
-        return Spec.of(nest if self.columns is None else {name: nest[name] for name in self.columns})
+        made = Spec.of(nest if self.columns is None else {name: nest[name] for name in self.columns})
+        return replace(made, structure=_as_told(made.structure, inner.structure))
 
     def check_spec(self, path: str, spec: Spec) -> None:
         self.values(path)
@@ -424,8 +426,15 @@ class Partitioned(Format):
         nest = {**nest, **{name: inner.num_leaves + place for place, (name, _) in enumerate(self.selected)}}
         if self.columns is not None:
             nest = {name: nest[name] for name in self.columns}
-        structure = structure_of(nest)
+        structure = _as_told(structure_of(nest), inner)
         return structure, structure.flatten(nest), both
+
+
+def _as_told(structure: Structure, inner: Structure) -> Structure:
+    """The structure, with the columns that are those of the files as these tell of them."""
+    told = dict(zip(inner.keys, inner.children, strict=True))
+    children = zip(structure.keys, structure.children, strict=True)
+    return replace(structure, children=tuple([told[key] if told.get(key) == own else own for key, own in children]))
 
 
 def _value(path: str, name: str, text: str, dtype: np.dtype[Any], fill: Mapping[str, Any]) -> Any:
@@ -438,7 +447,7 @@ def _value(path: str, name: str, text: str, dtype: np.dtype[Any], fill: Mapping[
         )
     value = fill[name] if text == NULL else text
     if dtype == _TEXT:
-        return value if isinstance(value, bytes) else str(value).encode()
+        return value if isinstance(value, bytes) else str(value).encode(errors="surrogateescape")
     if dtype.kind == "b" and isinstance(value, str) and value.lower() in _TRUTH:
         return np.bool(_TRUTH[value.lower()])
     try:

@@ -11,6 +11,7 @@ from distinput.arrow.arrow import has_missing, in_place, is_list, without_rows
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
 from distinput.names.lazy import library
+from distinput.values.leaves import counts_several
 from distinput.values.spec import TensorSpec
 
 pa = library("pyarrow")
@@ -152,6 +153,8 @@ def _type(who: str, name: str, kind: Any) -> Any:
         dtype = np.dtype(getattr(kind, "as_numpy_dtype", kind) if kind is not str else object)
         if dtype.kind in "OSU":
             return pa.binary()
+        if counts_several(dtype):
+            raise TypeError
         return pa.from_numpy_dtype(dtype)
     except (TypeError, pa.ArrowException):
         pass

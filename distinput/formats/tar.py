@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tar archives of samples, as WebDataset has them: consecutive files that differ in their extensions are a record."""
 
+import os
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -243,7 +244,7 @@ class MemberTable:
         if text == KEY:
             return Strings(found.keys, found.begins[:rows], found.ends[:rows] - found.begins[:rows])
         if text == URL:
-            url = np.frombuffer(found.path.encode(), np.uint8)
+            url = np.frombuffer(os.fsencode(found.path), np.uint8)
             return Strings(url, np.zeros(rows, np.int64), np.full(rows, len(url)))
         if text == COMPLETE:
             return Dense((found.lengths[:, :rows] >= 0).all(axis=0))
@@ -543,8 +544,7 @@ class IndexedTarSamples(Indexed, TarSamples):
     def __post_init__(self) -> None:
         if self.compression == "AUTO":
             object.__setattr__(self, "compression_type", None)
-        TarSamples.__post_init__(self)
-        Indexed.__post_init__(self)
+        super().__post_init__()
 
     @property
     def _options(self) -> str:

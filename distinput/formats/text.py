@@ -110,10 +110,6 @@ class IndexedTextLines(Indexed, TextLines):
 
     name: ClassVar[str] = "indexed_text"
 
-    def __post_init__(self) -> None:
-        TextLines.__post_init__(self)
-        Indexed.__post_init__(self)
-
     def offsets(self, path: str) -> Iterator[Ints]:
         end = 0
         with FileStream(path) as source:

@@ -223,7 +223,8 @@ class TFRecordWriter:
         """Hand the records that wait to the sink, framed in one call."""
         if self._waiting:
             waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-            self._sink.write(framed(Strings.of(waiting)))
+            ends = np.cumsum([0, *map(len, waiting)], dtype=np.int64)
+            self._sink.write(framed(np.frombuffer(b"".join(waiting), np.uint8), ends))
 
     def close(self) -> None:
         """Finish the file, and its index if requested; may be called again.
@@ -260,10 +261,14 @@ class TFRecordWriter:
             self._sink.discard()
 
 
-def framed(records: Strings) -> memoryview:
-    """Records as they stand in a file: each with its length and the checksums of both."""
-    payloads, offsets = records.side_by_side()
-    out = np.empty(int(offsets[-1]) + (HEADER + FOOTER) * len(records), np.uint8)
+def framed(payloads: Bytes, offsets: Ints) -> memoryview:
+    """Records as they stand in a file: each with its length and the checksums of both.
+
+    Args:
+      payloads: the bytes of all records, one after the other.
+      offsets: [n + 1], where each begins, and where the last one ends.
+    """
+    out = np.empty(int(offsets[-1]) + (HEADER + FOOTER) * (len(offsets) - 1), np.uint8)
     return memoryview(out)[: frame_records(payloads, offsets, out)]  # type: ignore[arg-type]
 
 
@@ -289,10 +294,6 @@ class IndexedTFRecords(Indexed, TFRecords):
 
     name: ClassVar[str] = "indexed_tfrecord"
     stale: ClassVar[str] = CURE
-
-    def __post_init__(self) -> None:
-        TFRecords.__post_init__(self)
-        Indexed.__post_init__(self)
 
     def index(self, path: str) -> Ints:
         offsets = index_beside(path)

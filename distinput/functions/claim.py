@@ -141,10 +141,12 @@ def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
         return _first_false(np.fromiter(map(leaf.fits_value, column.values()), bool, len(column)))
     if column.inner is not None:
         return None if shape_fits(column.inner, shape) else 0
-    if isinstance(column, Ragged):
-        if not shape or not shape_fits(column.flat.inner, shape[1:]):
+    if isinstance(column, Ragged | Arrays):  # rows that differ in their first dimension alone
+        inner = column.flat.inner if isinstance(column, Ragged) else column.items[0].shape[1:]
+        if not shape or not shape_fits(inner, shape[1:]):
             return 0
-        return None if shape[0] is None else _first_false(column.sizes == shape[0])
+        sizes = column.sizes if isinstance(column, Ragged) else column.lengths()
+        return None if shape[0] is None else _first_false(sizes == shape[0])
     return _first_false(np.asarray([shape_fits(shape_of(item), shape) for item in column.values()]))
 
 

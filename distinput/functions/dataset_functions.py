@@ -14,12 +14,11 @@ from distinput.columns.block import Failure, trouble_of
 from distinput.columns.rows import RowQueue
 from distinput.functions.chain import calling
 from distinput.functions.inference import infer, parts_of
-from distinput.plan.families import Seeded, placed, with_drawn_seeds
+from distinput.plan.families import Seeded, key_of, placed, unseeded, with_drawn_seeds
 from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.run.run import Run, note_element
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
-from distinput.values.randomness import key_of, unseeded
 from distinput.values.spec import DatasetSpec, Spec
 
 T = TypeVar("T")

@@ -17,9 +17,11 @@ from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.interop.rank_steps import ShardNames
 from distinput.names.lazy import library
+from distinput.ops.as_python import handed_out
 from distinput.ops.generator import Begun
 from distinput.ops.reader import Reader
 from distinput.ops.tables import rows_of_table
+from distinput.plan.node import Node
 from distinput.values.spec import Spec
 
 pa = library("pyarrow")
@@ -99,6 +101,9 @@ def from_hf(
     nulls: Mapping[str, Any] | str | None = None,
     valid: Mapping[str, str] | Sequence[str] | None = None,
     features: Any = None,
+    text: str = "bytes",
+    nested: str = "columns",
+    decimals: str = "text",
 ) -> Dataset[dict[str, Any]]:
     """The rows of a Hugging Face `Dataset` or `IterableDataset`, as dicts from column name to value.
 
@@ -122,6 +127,9 @@ def from_hf(
       nulls: what becomes of nulls, as for `Dataset.from_arrow`; an `IterableDataset` is a stream.
       valid: where nulls are told, as for `Dataset.from_arrow`.
       features: the `datasets.Features` of an `IterableDataset` that does not know its own; None: as its first rows show.
+      text: "bytes"; or "str": `as_text` behind it.
+      nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind it makes lists of dicts of them.
+      decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind it.
 
     Raises:
       InvalidArgumentError: something else; a format of tensors; columns that would be decoded (images, audio, video), or
@@ -135,6 +143,11 @@ def from_hf(
 
     Source: distinput's own.
     """
+    made = _reader(dataset, nulls, valid, features)
+    return Dataset(handed_out(made, text=text, nested=nested, decimals=decimals))
+
+
+def _reader(dataset: Any, nulls: Any, valid: Any, features: Any) -> Node:
     if isinstance(dataset, Mapping):
         raise InvalidArgumentError(f"{_WHO}: choose one of the splits {', '.join(map(repr, dataset))}")
     if hasattr(dataset, "num_shards") and not hasattr(dataset, "num_rows"):
@@ -149,7 +162,7 @@ def from_hf(
     if dataset._indices is not None:
         order = np.asarray(dataset._indices.column(0)).astype(np.int64, copy=False)
     table = _plain_table(table.select(list(shown["columns"])), dataset.features)
-    return Dataset(rows_of_table(table, _reading(nulls, valid, dataset.features, table.column_names), order))
+    return rows_of_table(table, _reading(nulls, valid, dataset.features, table.column_names), order)
 
 
 def to_hf(dataset: Dataset[Any], text: bool | Collection[str] = False) -> Any:
@@ -176,7 +189,7 @@ def to_hf(dataset: Dataset[Any], text: bool | Collection[str] = False) -> Any:
     return datasets.Dataset(dataset.to_arrow(text))
 
 
-def _of_stream(dataset: Any, nulls: Any, valid: Any, features: Any) -> Dataset[Any]:
+def _of_stream(dataset: Any, nulls: Any, valid: Any, features: Any) -> Node:
     formatting = getattr(dataset, "_formatting", None)
     _check_format(getattr(formatting, "format_type", None), {})
     if dataset._starting_state_dict:
@@ -195,7 +208,7 @@ def _of_stream(dataset: Any, nulls: Any, valid: Any, features: Any) -> Dataset[A
     shards.reading.spec(schema)
     names = [f"shard {index} of {count}" for index in range(count)]
     table = FileTable.of(names, [1] * len(names))  # workers get equally many of them
-    return Dataset(Reader(ShardNames.of(table), shards))
+    return Reader(ShardNames.of(table), shards)
 
 
 def _batches(dataset: Any, begun: Begun, *, sampling: bool) -> Any:

@@ -41,6 +41,7 @@ from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import Conforming, CountedTable, as_columns, as_nulls, table_spec, telling, told_nulls
 from distinput.interop.rank_steps import ShardNames
 from distinput.names.lazy import library
+from distinput.ops.as_python import handed_out
 from distinput.ops.reader import FileNames, LaterFormat, Reader
 from distinput.url_secrets import without_secrets
 from distinput.values.spec import Spec
@@ -349,6 +350,7 @@ def _snapshot(
     nulls: Any,
     valid: Any,
     filesystem: Any,
+    **handed: str,
 ) -> Dataset[dict[str, Any]]:
     """The rows of the files of a version."""
     paths = sorted(files)
@@ -367,7 +369,7 @@ def _snapshot(
         _check_column(f"{who}: nulls", name, names_of(row_schema.arrow))
     table = FileTable.of(names, [files_by_name[name].nbytes for name in names])
     later = LaterFormat(format, partial(iter, names))
-    return Dataset(Reader(replace(FileNames.of(table), storage=storage), later, table))
+    return Dataset(handed_out(Reader(replace(FileNames.of(table), storage=storage), later, table), **handed))
 
 
 def _check_column(who: str, name: str, known: Sequence[str]) -> None:
@@ -438,6 +440,9 @@ def from_delta(
     valid: Mapping[str, str] | Sequence[str] | None = None,
     storage_options: Mapping[str, str] | None = None,
     filesystem: Any = None,
+    text: str = "bytes",
+    nested: str = "columns",
+    decimals: str = "text",
 ) -> Dataset[dict[str, Any]]:
     """The rows of one version of a Delta Lake table, as dicts from column name to value.
 
@@ -458,6 +463,9 @@ def from_delta(
       valid: where nulls are told, as for `ParquetDataset`.
       storage_options: for `deltalake`, which reads the log.
       filesystem: what opens the files of a table that is not local, as for `ParquetDataset`; None: what is mounted, or fsspec.
+      text: "bytes"; or "str": `as_text` behind the reader.
+      nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the reader makes lists of dicts of them.
+      decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the reader.
 
     Raises:
       EngineMissing: the package `deltalake` is not installed.
@@ -506,7 +514,17 @@ def from_delta(
         files[local_path(location) or location] = _ListedFile(each["num_records"], each["size_bytes"], values, nulls_of)
     snapshot = f"version {at_version.version()} of the {of_table}"
     return _snapshot(
-        "from_delta", snapshot, schema, files, columns=columns, nulls=nulls, valid=valid, filesystem=filesystem
+        "from_delta",
+        snapshot,
+        schema,
+        files,
+        columns=columns,
+        nulls=nulls,
+        valid=valid,
+        filesystem=filesystem,
+        text=text,
+        nested=nested,
+        decimals=decimals,
     )
 
 
@@ -543,6 +561,9 @@ def from_iceberg(
     nulls: Any = None,
     valid: Mapping[str, str] | Sequence[str] | None = None,
     filesystem: Any = None,
+    text: str = "bytes",
+    nested: str = "columns",
+    decimals: str = "text",
 ) -> Dataset[dict[str, Any]]:
     """The rows of one snapshot of an Iceberg table, as dicts from column name to value.
 
@@ -558,6 +579,9 @@ def from_iceberg(
         say, and for nested columns by the first files.
       valid: where nulls are told, as for `ParquetDataset`.
       filesystem: what opens the files of a table that is not local, as for `ParquetDataset`; None: what is mounted, or fsspec.
+      text: "bytes"; or "str": `as_text` behind the reader.
+      nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the reader makes lists of dicts of them.
+      decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the reader.
 
     Raises:
       EngineMissing: the package `pyiceberg` is not installed.
@@ -633,6 +657,9 @@ def from_iceberg(
         nulls=nulls,
         valid=valid,
         filesystem=filesystem,
+        text=text,
+        nested=nested,
+        decimals=decimals,
     )
 
 
@@ -764,6 +791,9 @@ def from_lance(
     nulls: Mapping[str, Any] | None = None,
     valid: Mapping[str, str] | Sequence[str] | None = None,
     storage_options: Mapping[str, str] | None = None,
+    text: str = "bytes",
+    nested: str = "columns",
+    decimals: str = "text",
 ) -> Dataset[dict[str, Any]]:
     """The rows of one version of a Lance table, as dicts from column name to value; columns are as for `Dataset.from_arrow`.
 
@@ -778,6 +808,9 @@ def from_lance(
       nulls: what to put in the place of nulls, by column. Lance does not say where nulls are, so others are an error.
       valid: where nulls are told, as for `ParquetDataset`.
       storage_options: for `lance`, which opens all files.
+      text: "bytes"; or "str": `as_text` behind the reader.
+      nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the reader makes lists of dicts of them.
+      decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the reader.
 
     Raises:
       EngineMissing: the package `pylance` is not installed.
@@ -817,4 +850,5 @@ def from_lance(
     format.spec(None)  # what no array can hold is refused now
     fragments = table.get_fragments()
     names = [f"fragment {each.fragment_id}" for each in fragments]
-    return Dataset(Reader(ShardNames.of(FileTable.of(names, [each.count_rows() for each in fragments])), format))
+    reader = Reader(ShardNames.of(FileTable.of(names, [each.count_rows() for each in fragments])), format)
+    return Dataset(handed_out(reader, text=text, nested=nested, decimals=decimals))

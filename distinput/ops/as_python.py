@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`as_text`, `as_rows`, `as_uint8`: text and rows of Python, made when they are handed out; text as arrays of its bytes."""
+"""`as_text`, `as_rows`, `as_decimal`, `as_uint8`: values of Python, made when they are handed out; text as other columns."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from distinput.columns.column import Column, Dense, Strings
+from distinput.columns.python_values import RowDicts, as_decimals, as_str
 from distinput.columns.ragged import Arrays, Objects, Ragged, RaggedBatches, batches_of
 from distinput.errors import InvalidArgumentError
 from distinput.names.words import meant, shown
 from distinput.plan.check import normalized
 from distinput.plan.families import Restructured
+from distinput.plan.node import Node
 from distinput.values.leaves import STRING
 from distinput.values.nest import Structure, flatten
 from distinput.values.nullable import is_nullable
-from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 # ----------------------------------------------------------------------------
+<<<<<<< HEAD
 # What a structure makes of the leaves of an element; of specs, names and columns it makes what it would without.
 # ----------------------------------------------------------------------------
 
@@ -127,6 +129,8 @@ def _sizes(lists: Any) -> Iterator[int]:
 
 
 # ----------------------------------------------------------------------------
+=======
+>>>>>>> main
 # The ops: the columns are those of the input, and the structure of blocks makes something else of them.
 # ----------------------------------------------------------------------------
 
@@ -140,6 +144,10 @@ class _OfText(Restructured):
     def __post_init__(self) -> None:
         normalized(self, "columns", _names(self.op, self.columns))
 
+    def _chooses(self, at: Structure) -> bool:
+        """Whether text is chosen where no columns are named."""
+        return at.mapping is not as_decimals
+
     def _found(self, mapping: Callable[[Any], Any] | None) -> tuple[Structure, list[int]]:
         """The structure, in which this makes the text of elements, and the places of the leaves that are this text."""
         spec, left, places = self.input.spec, dict.fromkeys(self.columns or ()), []
@@ -149,7 +157,9 @@ class _OfText(Restructured):
             if at.kind == "leaf":
                 place, leaf = next(leaves)
                 name = next((name for name in names if name in left), None)
-                if not isinstance(leaf, TensorSpec) or leaf.dtype != STRING or (self.columns and name is None):
+                if not isinstance(leaf, TensorSpec) or leaf.dtype != STRING:
+                    return at
+                if name is None if self.columns else not self._chooses(at):
                     return at
                 if name is not None:
                     del left[name]
@@ -193,6 +203,88 @@ class AsText(_OfText):
     @cached_property
     def spec(self) -> Spec:
         return replace(self.input.spec, structure=self._found(as_str)[0])
+
+
+DTYPES = ("decimal", "float64")
+"""What `as_decimal` makes of digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class AsDecimal(_OfText):
+    """Hand out decimals as `decimal.Decimal`, or make float64 of them.
+
+    A decimal of a file is the text of its digits, at any precision, since NumPy has no type for it. Objects are made where an
+    element is handed out, to a loop or to a function, as those of `as_text`; inside, and in `element_spec`, the text stays.
+    An array of float64 has the nearest numbers, so most decimals are rounded.
+
+    Shapes: unchanged. Order: unchanged. State: that of the input.
+
+    Args:
+      columns: names of components, with dots in them for those of inner dicts; all that are decimals in files when None.
+      dtype: "decimal" or "float64".
+
+    Raises:
+      InvalidArgumentError: a column is not there or is not a text, or `dtype` is neither; at iteration, a text is no number.
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.from_tensor_slices({"price": ["1.50", "2.00"], "name": ["a", "b"]})
+    >>> ds.as_decimal(["price"]).to_list()
+    [{'price': Decimal('1.50'), 'name': b'a'}, {'price': Decimal('2.00'), 'name': b'b'}]
+    >>> ds.as_decimal(["price"], dtype="float64").to_list()
+    [{'price': 1.5, 'name': b'a'}, {'price': 2.0, 'name': b'b'}]
+
+    Source: distinput's own.
+    """
+
+    dtype: str = "decimal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dtype not in DTYPES:
+            raise InvalidArgumentError(
+                f"as_decimal: there is no dtype {self.dtype!r}, {meant(str(self.dtype), DTYPES, 'there are')}"
+            )
+
+    def _chooses(self, at: Structure) -> bool:
+        return at.told == "decimal"
+
+    @cached_property
+    def _chosen(self) -> tuple[Structure, list[int]]:
+        return self._found(as_decimals if self.dtype == "decimal" else None)
+
+    @cached_property
+    def spec(self) -> Spec:
+        structure, places = self._chosen
+        if self.dtype == "decimal":
+            return replace(self.input.spec, structure=structure)
+        leaves: list[Any] = list(self.input.spec.leaves)
+        for place in places:
+            leaf = leaves[place]
+            ragged = leaf.ragged_rank
+            leaves[place] = RaggedTensorSpec(leaf.shape, float, ragged) if ragged else TensorSpec(leaf.shape, float)
+        return Spec(structure, tuple(leaves))
+
+    def _kept(self, columns: Sequence[Column]) -> Sequence[Column]:
+        if self.dtype == "decimal":
+            return columns
+        chosen = set(self._chosen[1])
+        return [_floats_of(column) if place in chosen else column for place, column in enumerate(columns)]
+
+
+def _floats_of(column: Any) -> Any:
+    """The numbers whose digits are texts, in the same lists."""
+    column = column.materialize()
+    if isinstance(column, Arrays):
+        column = column.joined()
+    if isinstance(column, Ragged):
+        return Ragged(_floats_of(column.flat), column.starts, column.sizes, column.loose)
+    if isinstance(column, RaggedBatches):
+        return RaggedBatches(_floats_of(column.flat), column.starts, column.sizes)
+    texts = (column if isinstance(column, Strings) else Strings.of(column.items)).objects()
+    try:
+        return Dense(np.array([float(text) for text in texts.reshape(-1)], np.float64).reshape(texts.shape))
+    except ValueError as error:
+        raise InvalidArgumentError(f"as_decimal: a text is no number: {error}; leave it as text") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +373,8 @@ class AsRows(Restructured):
     Shapes: unchanged. Order: unchanged. State: that of the input.
 
     Args:
-      columns: names of components, at least one; "messages.calls" for lists of structs in lists of structs.
+      columns: names of components, at least one; "messages.calls" for lists of structs in lists of structs. None: all that are
+        lists of structs in files; a struct of lists stays one.
 
     Raises:
       InvalidArgumentError: a column is not there, or is not a dict of lists; at iteration, its lists differ in length.
@@ -296,16 +389,18 @@ class AsRows(Restructured):
     Source: rows of `datasets.Dataset`.
     """
 
-    columns: Sequence[str]
+    columns: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         normalized(self, "columns", _names("as_rows", self.columns))
-        if not self.columns:
+        if self.columns == ():
             raise InvalidArgumentError("as_rows: columns must be at least one name")
 
     @cached_property
     def spec(self) -> Spec:
-        spec, left = self.input.spec, dict.fromkeys(self.columns)
+        spec = self.input.spec
+        wanted = tuple(_told_rows(spec.structure)) if self.columns is None else self.columns
+        left = dict.fromkeys(wanted)
         leaves = iter(spec.leaves)
 
         def walk(at: Structure, names: Names) -> Structure:
@@ -329,9 +424,9 @@ class AsRows(Restructured):
             return replace(at, mapping=RowDicts(name, len(first.shape), form, cls))
 
         structure = walk(spec.structure, ("",))
-        for name in self.columns:
+        for name in self.columns or ():
             outer = _around(spec, name)
-            if outer is not None and outer not in self.columns:
+            if outer is not None and outer not in wanted:
                 raise InvalidArgumentError(
                     f"as_rows: {name!r} lies inside of {outer!r}, a dict of lists: name that too"
                 )
@@ -343,16 +438,24 @@ class AsRows(Restructured):
         return replace(spec, structure=structure)
 
 
+Names = tuple[str, ...]
+"""How columns may be called: a part of the value of a `Nullable` also as if it were a part of what is above."""
+
+
+def _told_rows(at: Structure, names: Names = ("",)) -> Iterator[str]:
+    """The names of all lists of structs, as readers tell of them."""
+    if at.told == "rows":
+        yield names[-1]
+    for key, child in zip(at.keys or range(len(at.children)), at.children, strict=True):
+        yield from _told_rows(child, _names_below(at, key, names))
+
+
 def _names(op: str, columns: Any) -> tuple[str, ...] | None:
     if columns is None:
         return None
     if isinstance(columns, str | bytes) or not all(isinstance(name, str) for name in columns):
         raise InvalidArgumentError(f"{op}: columns must be a list of names, got {columns!r}")
     return tuple(columns)
-
-
-Names = tuple[str, ...]
-"""How columns may be called: a part of the value of a `Nullable` also as if it were a part of what is above."""
 
 
 def _names_below(at: Structure, key: Any, names: Names) -> Names:
@@ -413,3 +516,39 @@ def _form_of(
     for key, child in zip(at.keys, at.children, strict=True):
         parts[key] = _form_of(child, again, _names_below(at, key, names), left, level + rows)
     return ("rows" if rows else "dict", tuple([(key, parts[key]) for key in at.order or at.keys]))
+
+
+# ----------------------------------------------------------------------------
+# Arguments of readers, each of which is one of these ops behind the reader.
+# ----------------------------------------------------------------------------
+
+
+_HANDED_OUT: dict[str, dict[str, Callable[[Node], Node] | None]] = {
+    "decimals": {"text": None, "decimal": AsDecimal, "float64": partial(AsDecimal, dtype="float64")},
+    "nested": {"columns": None, "rows": AsRows},
+    "text": {"bytes": None, "str": AsText},
+}
+"""By argument and value, the op; in the order in which they are added, since text that became a decimal is none."""
+
+
+def handed_out(reader: Node, **arguments: str) -> Node:
+    """A reader, and behind it the ops that its arguments say.
+
+    Args:
+      reader: whose elements are columns, text that is bytes, and decimals that are text.
+      **arguments: `text`, `nested`, `decimals`.
+
+    Raises:
+      InvalidArgumentError: an argument has no such value.
+
+    >>> from distinput.ops.slices import from_tensor_slices
+    >>> handed_out(from_tensor_slices(["a"]), text="str").op
+    'as_text'
+    """
+    for name, ops in _HANDED_OUT.items():
+        value = arguments.get(name, next(iter(ops)))
+        if not isinstance(value, str) or value not in ops:
+            raise InvalidArgumentError(f"{name} cannot be {value!r}, {meant(str(value), list(ops), 'it is one of')}")
+        op = ops[value]
+        reader = reader if op is None else op(reader)
+    return reader

@@ -15,12 +15,11 @@ from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import integer
-from distinput.plan.families import Seeded, common_spec, in_one_order
+from distinput.plan.families import Seeded, common_spec, in_one_order, uniform_at
 from distinput.plan.fingerprint import is_count
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.run.run import Run
 from distinput.values.nest import LEAF
-from distinput.values.randomness import uniform_at
 from distinput.values.spec import Spec, TensorSpec
 
 _MOST = 1024

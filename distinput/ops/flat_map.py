@@ -22,10 +22,10 @@ from distinput.functions.dataset_functions import (
 from distinput.functions.inference import results_of
 from distinput.ops.generator import may_wait
 from distinput.plan.binding import take_functions
+from distinput.plan.families import fresh_seed
 from distinput.plan.fingerprint import taken_up
 from distinput.plan.node import Needs, Node
 from distinput.run.run import Run
-from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
 

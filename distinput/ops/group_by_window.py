@@ -25,13 +25,12 @@ from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
 from distinput.plan.check import at_least, integer, normalized, without_sparse
-from distinput.plan.families import drawn_seeds, with_seed
+from distinput.plan.families import drawn_seeds, fresh_seed, key_of, unseeded, with_seed
 from distinput.plan.fingerprint import is_count, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.run.run import Run, called, note_element
 from distinput.values.leaves import STRING, as_leaf, shape_of
 from distinput.values.nest import LEAF
-from distinput.values.randomness import fresh_seed, key_of, unseeded
 from distinput.values.spec import DatasetSpec, Spec
 
 # ----------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from distinput.names.lazy import later
 from distinput.ops.on_error import guarded
 from distinput.plan.binding import by_name, take_functions
 from distinput.plan.check import AUTOTUNE, normalized, parallel_calls
-from distinput.plan.families import Fused, Neighbours, OneForOne, Seeded, Signed
+from distinput.plan.families import Fused, Neighbours, OneForOne, Seeded, Signed, key_of
 from distinput.plan.node import Node, walk
 from distinput.plan.options import SkipErrors
 from distinput.run.processes import Workforce, check_sendable
@@ -45,7 +45,6 @@ from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text
 from distinput.run.threads import cores
 from distinput.streaming.buffered import ThreadTrial, opened_ahead
 from distinput.values.nest import structure_of
-from distinput.values.randomness import key_of
 from distinput.values.spec import Spec, TensorSpec
 
 if TYPE_CHECKING:

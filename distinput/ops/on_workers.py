@@ -489,6 +489,11 @@ class _Divided(Transparent):
         return _WayTrial(_TRIAL_PIECES, _LOSS)
 
     @cached_property
+    def learned(self) -> "_LearnedSize":
+        """How large pieces are, from pass to pass."""
+        return _LearnedSize()
+
+    @cached_property
     def tasks(self) -> "SimpleQueue[PieceTask]":
         """Of threads: copies of the chain that nobody uses at the moment."""
         free: SimpleQueue[PieceTask] = SimpleQueue()
@@ -541,7 +546,7 @@ class _Divided(Transparent):
             copy, step = copy.inputs[0], step.inputs[0]
         run.counters[id(copy)] = run.counter(step)
         source = _Source(self, *place, run, reads_here=run.tolerant)
-        source.size = max(1, vars(self).get("_last_size", 1) // _GROWTH)  # known from another pass, and soon there
+        source.size = self.learned.first_rows
         try:
             yield from self._first_pieces(source, run)
             with self._lanes(run) as lanes:
@@ -549,7 +554,7 @@ class _Divided(Transparent):
         except Closed:
             return  # the run was closed while it waited
         finally:
-            vars(self)["_last_size"] = source.size
+            self.learned.rows = source.size
             source.close()
         if source.error is not None:
             raise source.error
@@ -690,6 +695,22 @@ def _is_settled(step: Node) -> bool:
         for step in getattr(step, "maps", (step,))
         if hasattr(step, "claim")
     )
+
+
+@dataclass
+class _LearnedSize:
+    """How large pieces were in the last pass that has ended.
+
+    Args:
+      rows: of its last pieces.
+    """
+
+    rows: int = 1
+
+    @property
+    def first_rows(self) -> int:
+        """Rows with which the next pass begins: fewer, so that its first elements come soon."""
+        return max(1, self.rows // _GROWTH)
 
 
 @dataclass

@@ -67,12 +67,14 @@ class ThreadLanes:
             self._tasks.put(task)
 
 
-def _note_traces(result: Result, where: str) -> None:
-    """Tell in each error what its traceback was at the worker."""
+def _note_traces(result: Result, where: str, missing: str = "") -> None:
+    """Tell in each error what its traceback was at the worker, and what to do about a file that is missing there."""
     told = [made for made, _ in result.items if isinstance(made, Told)]
     for each in [*told, *([result.error] if result.error else [])]:
         if each.trace:
             each.error.add_note(f"{where}:\n{each.trace}")
+        if missing and isinstance(each.error, FileNotFoundError):
+            each.error.add_note(missing)
 
 
 class ProcessLanes:
@@ -123,8 +125,8 @@ class ProcessLanes:
 _TRIES = 4
 """How often a piece is sent before its loss is an error."""
 
-_PIECES_A_SECOND = 100
-"""Of all workers together."""
+_PIECES_A_SECOND, _IN_LONG_PASSES = 100, 40
+"""Of all workers together, at first and later on: each costs the machines of a scheduler and a consumer milliseconds."""
 
 _MOST_PIECE_BYTES, _MOST_HERE = 8 * MOST_BYTES, 64 * MOST_BYTES
 """Bytes of one piece, and of those that are under way."""
@@ -140,6 +142,13 @@ _COUNT_SECONDS = 2.0
 
 _FORGET_SECONDS = 5.0
 """How long a wait is before the service is asked whether it still knows the piece, and between that."""
+
+_MISSING = (
+    "on_workers: a function reads files where it is called, at a worker: have them under the same names at all workers, on a "
+    "shared file system or in a store; or let a dataset read them (ParquetDataset, TFRecordDataset and so on), for which they "
+    "need to be in reach of this program alone"
+)
+"""Told with a FileNotFoundError of a function."""
 
 _NOBODY_SECONDS = 300.0
 """How long a piece waits while there are no workers: clusters start them when there is work."""
@@ -201,8 +210,9 @@ class ServiceLanes:
 
     @property
     def piece_seconds(self) -> float:
-        """Work that a piece should be: each costs a scheduler and the consumer milliseconds. Long passes have longer ones."""
-        return max(0.05, self.count / _PIECES_A_SECOND, min(0.2, (Run.clock() - self._begun) / 8))
+        """Work that a piece should be. Long passes have longer ones: at their end, workers wait for the last piece."""
+        longest = max(0.2, self.count / _IN_LONG_PASSES)
+        return max(0.05, self.count / _PIECES_A_SECOND, min(longest, (Run.clock() - self._begun) / 8))
 
     @property
     def most_bytes(self) -> int:
@@ -337,7 +347,7 @@ class ServiceLanes:
         result: Result = answer.content.unpacked()
         if views:
             result = result._replace(items=_read(result.items, views))
-        _note_traces(result, f"in a worker of the service, {answer.worker}")
+        _note_traces(result, f"in a worker of the service, {answer.worker}", _MISSING)
         return result
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A piece: some elements of the base of a chain, and what the steps of the chain make of them, here or at a worker."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -241,17 +242,23 @@ class _NumbersInPlace(Node):
 def numbered(base: Node) -> tuple[Node, Reader] | None:
     """A base that gives numbers of records in the place of records, and their reader; None: it cannot.
 
-    Between them stand only steps that choose by position. The files are local: where a name is another file, or none, its stamp
-    tells.
+    Between them stand only steps that choose by position. A record is read without many others. The files are local: where a
+    name is another file, or none, its stamp tells.
     """
     if isinstance(base, Reader):
         slices = base.input if isinstance(base.input, Slices) and base.format.fetches else None
+        if base.format.in_portions:  # a piece would cost what all records cost that are decoded with its own
+            return None
         names = [] if slices is None else list(slices.block.elements())
-        if not names or base.on_error not in (None, "raise") or not all(local_path(name.decode()) for name in names):
+        if (
+            not names
+            or base.on_error not in (None, "raise")
+            or not all(local_path(os.fsdecode(name)) for name in names)
+        ):
             return None
         with suppress(DistinputError, OSError):  # of a file that cannot be counted, told where it is read
             several = [] if base.counts is None else np.flatnonzero(np.diff(base.counts[1]) > 1).tolist()
-            if several and base.format.seek(names[several[0]].decode(), 1) is not None:
+            if several and base.format.seek(os.fsdecode(names[several[0]]), 1) is not None:
                 return _NumbersInPlace(base, origin=base.origin), base
         return None
     if len(base.inputs) != 1 or base.keeps or not (base.by_position or base.shuffles):

@@ -14,13 +14,12 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import integer, normalized
-from distinput.plan.families import InMemory, Seeded
+from distinput.plan.families import InMemory, Seeded, words_of
 from distinput.plan.node import INFINITE
 from distinput.run.run import Run
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, as_dtype
 from distinput.values.nest import LEAF
-from distinput.values.randomness import words_of
 from distinput.values.spec import Spec
 
 # ----------------------------------------------------------------------------

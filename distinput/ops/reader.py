@@ -692,7 +692,7 @@ def _told(place: ReadingPlace) -> str:
 def _path(name: Any) -> str:
     if not isinstance(name, bytes):
         raise InvalidArgumentError(f"a file name must be a scalar string, got {name!r}")
-    return name.decode()
+    return os.fsdecode(name)
 
 
 _NAME = Spec.leaf((), object).leaves[0]

@@ -18,12 +18,11 @@ from distinput.functions.claim import Claim
 from distinput.functions.inference import infer
 from distinput.plan.binding import take_functions
 from distinput.plan.check import normalized
-from distinput.plan.families import Seeded
+from distinput.plan.families import Seeded, uniform_at
 from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Node
 from distinput.run.run import MOST_CALLS, Run, called
 from distinput.values.nest import LEAF, structure_of
-from distinput.values.randomness import uniform_at
 from distinput.values.spec import Spec
 
 _OP = "rejection_resample"

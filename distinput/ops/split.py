@@ -18,10 +18,9 @@ from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, integer
-from distinput.plan.families import SameElements, walk_made
+from distinput.plan.families import SameElements, key_of, walk_made, words_of
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.run.run import Run
-from distinput.values.randomness import key_of, words_of
 
 _FINEST = 10_000
 _WINDOW = 4096

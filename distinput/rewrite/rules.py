@@ -331,7 +331,7 @@ def select_before_filter(node: Node) -> Node | None:
     """Only the columns that stay, and those that the condition reads, go into the filter."""
     match node:
         case ops.select.Select(ops.filter.Where(source) as where) if where.fields is not None:
-            if not (_is_made(source) or isinstance(source, ops.reader.Reader)):
+            if not (_is_made(source) or _hands_out(source) or isinstance(source, ops.reader.Reader)):
                 return None
             wanted = (*node.whole, *sorted(where.fields - set(node.whole)))
             if not _leaves_out(source, wanted) or not _fewer(wanted, source):
@@ -353,9 +353,29 @@ def select_before_order(node: Node) -> Node | None:
     return None
 
 
+@_about("as_python")
+def select_before_handing_out(node: Node) -> Node | None:
+    """Of the columns that stay, text becomes `str`, and so on, so that a reader below need not read the others."""
+    match node:
+        case ops.select.Select(handed, columns) if _hands_out(handed) and node.whole == columns:
+            if _leaves_out(handed, columns):
+                return replace(handed, input=replace(node, input=handed.input))
+    return None
+
+
+@_about("as_python")
+def filter_before_handing_out(node: Node) -> Node | None:
+    """Conditions are of columns, also of those that become `str`, rows or decimals when they are handed out."""
+    match node:
+        case ops.filter.Where(handed) if _hands_out(handed) and _is_read(handed) and node.fields is not None:
+            if not (isinstance(handed, ops.as_python.AsDecimal) and handed.dtype == "float64"):
+                return replace(handed, input=replace(node, input=handed.input))
+    return None
+
+
 def _leaves_out(node: Node, columns: Sequence[str]) -> bool:
     """Whether a selection would come down to a reader that can leave out columns, or may, in datasets that a function makes."""
-    while _is_moved(node) or (isinstance(node, ops.filter.Where) and node.fields is not None):
+    while _is_moved(node) or _hands_out(node) or (isinstance(node, ops.filter.Where) and node.fields is not None):
         node = node.input
     if _is_made(node):
         return node.through is None
@@ -364,6 +384,8 @@ def _leaves_out(node: Node, columns: Sequence[str]) -> bool:
 
 def _fewer(wanted: tuple[str, ...], source: Node) -> bool:
     """Whether the reader has not been told yet to read these columns alone."""
+    while _hands_out(source):
+        source = source.input
     known = getattr(source.format, "columns", None) if _reads(source) else None
     return known is None or set(wanted) < set(known)
 
@@ -376,6 +398,20 @@ def _is_made(node: Node) -> "TypeGuard[ops.flat_map.MakesDatasets]":
 def _is_moved(node: Node) -> "TypeGuard[ops.prefetch.Prefetch | ops.shuffle.Shuffle]":
     """Whether its elements are those of its input, in another order or made ahead."""
     return isinstance(node, ops.prefetch.Prefetch | ops.shuffle.Shuffle)
+
+
+def _hands_out(node: Node) -> "TypeGuard[ops.as_python.AsText | ops.as_python.AsRows | ops.as_python.AsDecimal]":
+    """Whether something else becomes of all values of some kind, and it is no matter which other columns there are."""
+    return (
+        isinstance(node, ops.as_python.AsText | ops.as_python.AsRows | ops.as_python.AsDecimal) and node.columns is None
+    )
+
+
+def _is_read(node: Node) -> bool:
+    """Whether it hands out what a reader of files reads."""
+    while _hands_out(node):
+        node = node.input
+    return _reads(node)
 
 
 def _reads(node: Node) -> "TypeGuard[ops.reader.Reader | ops.fragment_reader.FragmentReader]":
@@ -438,6 +474,8 @@ RULES: list[Rule] = [
     select_before_order,
     select_in_files,
     select_in_made,
+    select_before_handing_out,
+    filter_before_handing_out,
     filter_in_files,
     part_of_range,
     skip_before_take,

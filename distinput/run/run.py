@@ -4,6 +4,7 @@
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
+from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, starmap
@@ -684,6 +685,11 @@ class Run(Closing):
     def pool(self, threads: int) -> AbstractContextManager[Pool]:
         """A thread pool for one stream; see `Threads.pool`."""
         return self._threads.pool(threads)
+
+    @property
+    def context(self) -> Context:
+        """Context variables for one more thread; see `Threads`."""
+        return self._threads.context
 
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> AbstractContextManager[None]:
         """A thread for one stream; see `Threads.beside`."""

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import cache
 from queue import Empty, SimpleQueue
@@ -150,8 +151,7 @@ class Task(Generic[R]):
     def cancel(self) -> bool:
         """Have it not called; False if it was called before."""
         if self._claimed.acquire(blocking=False):
-            self._error, self._call = CancelledError("the task was cancelled before it began"), None
-            self._cancelled = True
+            self._cancelled, self._call = True, None
             self._running.release()
         return self.cancelled()
 
@@ -171,6 +171,8 @@ class Task(Generic[R]):
         """
         with self._running:
             pass
+        if self._cancelled:
+            raise CancelledError("the task was cancelled before it began")
         if self._error is None:
             value: R = self._value
             return value
@@ -186,6 +188,7 @@ class Pool:
     Args:
       threads: the most there are.
       name: of each.
+      context: the values of context variables that calls see, such as those of `np.errstate`; None: an empty one.
 
     >>> pool = Pool(2)
     >>> tasks = [pool.submit(pow, 2, n) for n in range(4)]
@@ -194,9 +197,10 @@ class Pool:
     >>> pool.shutdown()
     """
 
-    def __init__(self, threads: int, name: str = "distinput") -> None:
+    def __init__(self, threads: int, name: str = "distinput", context: Context | None = None) -> None:
         self.threads: list[threading.Thread] = []
         """Those that were started."""
+        self._context = Context() if context is None else context
         self._most, self._name = threads, name
         self._waiting: SimpleQueue[Task[Any] | None] = SimpleQueue()  # None: a thread ends
         self._under_way: list[Task[Any]] = []
@@ -215,7 +219,8 @@ class Pool:
         self._under_way = [each for each in self._under_way if not each.done()]
         self._under_way.append(task)
         if len(self._under_way) > len(self.threads) < self._most:
-            thread = threading.Thread(target=_serve, args=(self._waiting,), name=self._name, daemon=True)
+            serve = self._context.copy().run  # two threads cannot run in one
+            thread = threading.Thread(target=serve, args=(_serve, self._waiting), name=self._name, daemon=True)
             self.threads.append(thread)
             thread.start()
         return task
@@ -271,7 +276,7 @@ def mapped(call: Callable[[T], R], items: Iterable[T], threads: int, name: str =
                 errors[number] = error
                 waiting.clear()
 
-    pool, patience = Pool(threads, name), _PATIENCE
+    pool, patience = Pool(threads, name, copy_context()), _PATIENCE
     try:
         tasks = [pool.submit(work) for _ in range(min(threads, len(waiting)))]
         for task in tasks:
@@ -297,9 +302,13 @@ def mapped(call: Callable[[T], R], items: Iterable[T], threads: int, name: str =
 
 
 class Threads:
-    """Thread pools, and single threads, each with a function that tells it to end."""
+    """Thread pools, and single threads, each with a function that tells it to end.
+
+    Their calls see the context variables of the program where the run began, as they would in its own thread.
+    """
 
     def __init__(self) -> None:
+        self._context = copy_context()
         self._pools: list[Pool] = []
         self._shared: dict[str, Pool] = {}
         self._single: list[tuple[threading.Thread, Callable[[], None]]] = []
@@ -309,7 +318,7 @@ class Threads:
     @contextmanager
     def pool(self, threads: int) -> Iterator[Pool]:
         """A thread pool for one stream. When the stream ends, it takes no more tasks, and drops those not begun."""
-        made = Pool(threads)
+        made = Pool(threads, context=self._context)
         with self._lock:
             shared = self._shared.values()
             self._pools = [pool for pool in self._pools if pool in shared or _alive(pool)]
@@ -327,10 +336,15 @@ class Threads:
         with self._lock:
             pool = self._shared.get(work)
             if pool is None:
-                pool = self._shared[work] = Pool(threads)
+                pool = self._shared[work] = Pool(threads, context=self._context)
                 self._pools.append(pool)
             pool.grow(threads)
             return pool
+
+    @property
+    def context(self) -> Context:
+        """Context variables for one more thread."""
+        return self._context.copy()
 
     @contextmanager
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> Iterator[None]:

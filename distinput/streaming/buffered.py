@@ -292,7 +292,8 @@ def buffered(upstream: Stream, buffer: Buffer, run: Run, counter: OpCounters, *,
 def _buffered(upstream: Stream, buffer: Buffer, run: Run, counter: OpCounters, at_once: bool) -> Iterator[Any]:
     """The blocks, and with `at_once` something before them, which comes when the thread has started."""
     source = _Source(upstream)
-    thread = threading.Thread(target=_fill, args=(weakref(source), buffer), name="distinput-prefetch", daemon=True)
+    fill, given = run.context.run, (_fill, weakref(source), buffer)
+    thread = threading.Thread(target=fill, args=given, name="distinput-prefetch", daemon=True)
     with ExitStack() as stack:
         counter.waits(stack.enter_context, run.beside(thread, buffer.close))  # this waits for the thread to start
         if at_once:

@@ -3,6 +3,7 @@
 
 import codecs
 import csv
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -259,7 +260,7 @@ def make_csv_dataset(
 
     Source: `tf.data.experimental.make_csv_dataset`.
     """
-    files = [name.decode() for name in Dataset.list_files(file_pattern, shuffle=False)]
+    files = [os.fsdecode(name) for name in Dataset.list_files(file_pattern, shuffle=False)]
     texts = partial(_records, delimiter=field_delim, quoted=use_quote_delim, packed=compression_type, encoding=encoding)
     named = partial(texts, marked=True)
     if column_names is None:
@@ -297,7 +298,7 @@ def make_csv_dataset(
             on_error="skip" if ignore_errors else None,
         )
 
-    paths = Dataset.from_tensor_slices([name.encode() for name in files])
+    paths = Dataset.from_tensor_slices([os.fsencode(name) for name in files])
     if shuffle:
         paths = paths.shuffle(len(files), shuffle_seed)
     rows = read(paths, None if num_parallel_reads in (None, 1) else num_parallel_reads)

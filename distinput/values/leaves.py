@@ -398,13 +398,19 @@ def dtype_code(dtype: np.dtype[Any]) -> str:
     return dtype.name if dtype.isbuiltin == _ADDED else dtype.str
 
 
+def counts_several(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype of times counts several units at once, as `datetime64[25s]` does. To pyarrow it is `datetime64[s]`."""
+    return dtype.kind in "mM" and np.datetime_data(dtype)[1] != 1
+
+
 def zero(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     """Zeros, or empty byte strings, of a dtype and shape."""
     if dtype == STRING:
         return np.full(shape, b"", dtype=object) if shape else b""
     if shape:
         return np.zeros(shape, dtype)
-    return np.zeros((), dtype)[()] if dtype.isbuiltin == _ADDED else dtype.type()  # those are made of a number alone
+    alone = dtype.isbuiltin != _ADDED and dtype.kind != "V"  # those are made of a number, or of their fields
+    return dtype.type() if alone else np.zeros((), dtype)[()]
 
 
 def _strings(value: Any) -> Any:

@@ -30,6 +30,8 @@ class Structure:
       order: the keys of a dict in the order in which it is rebuilt (no part of equality).
       mapping: what makes a mapping that is no plain dict of its items, or something else of a leaf (no part of equality:
         mappings of the same keys may stand for each other, as in `tf.nest`).
+      told: what a reader tells of it that its columns do not say: "rows" of a dict of lists that is a list of structs in the
+        file, "decimal" of a text that is the digits of a decimal; else "" (no part of equality).
     """
 
     kind: str
@@ -38,6 +40,7 @@ class Structure:
     cls: type | None = None
     order: tuple[Any, ...] = field(default=(), compare=False)
     mapping: Callable[[Any], Any] | None = field(default=None, compare=False)
+    told: str = field(default="", compare=False, repr=False)
 
     @cached_property
     def num_leaves(self) -> int:
@@ -59,6 +62,11 @@ class Structure:
         """True for a plain tuple of leaves of which nothing else is made, at least one."""
         return self.kind == "tuple" and bool(self.children) and all(child.is_plain_leaf for child in self.children)
 
+    @cached_property
+    def is_flat_dict(self) -> bool:
+        """True for a dict of leaves, at least one."""
+        return self.kind == "dict" and bool(self.children) and all(child.is_leaf for child in self.children)
+
     @property
     def is_rows(self) -> bool:
         """Whether a list of dicts is made of this dict of lists, by `as_rows`."""
@@ -74,6 +82,26 @@ class Structure:
         """Whether something else is made of leaves or dicts where an element is handed out; nothing else refers to that."""
         own = self.mapping is not None and not isinstance(self.mapping, _Mapping)
         return own or any(child.makes_anew for child in self.children)
+
+    @cached_property
+    def parted(self) -> "tuple[Structure, tuple[tuple[Structure, int, int], ...]]":
+        """The same nest with one leaf in the place of each part of which something else is made; and these and other leaves.
+
+        For each of them its own nest, and where its leaves begin and end among all.
+        """
+        parts: list[tuple[Structure, int, int]] = []
+
+        def walk(at: Structure, first: int) -> Structure:
+            if at.kind == "leaf" or (at.mapping is not None and not isinstance(at.mapping, _Mapping)):
+                parts.append((at, first, first + at.num_leaves))
+                return LEAF
+            children = []
+            for child in at.children:
+                children.append(walk(child, first))
+                first += child.num_leaves
+            return dataclasses.replace(at, children=tuple(children))
+
+        return walk(self, 0), tuple(parts)
 
     @property
     def kept(self) -> "Structure":
@@ -197,6 +225,58 @@ def _can_be_made(kind: type[Any]) -> bool:
     except Exception:  # noqa: BLE001 - a class of the user's may want anything
         return False
     return type(made) is kind
+
+
+# ----------------------------------------------------------------------------
+# Objects of the user's classes. Code of theirs that runs when one is made, such as `__post_init__`, ran when the element was
+# made; a copy has the fields of the element, whatever that code would make of them.
+# ----------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def maker(cls: type[Any]) -> Callable[..., Any]:
+    """What makes an object of a namedtuple or a dataclass from its fields, by name: exactly those.
+
+    It is the class itself, unless that has code of its own. What such code sets beside the fields is there where it leaves the
+    fields as they are, and does not fail.
+
+    >>> @dataclass
+    ... class Scaled:
+    ...     x: float
+    ...     def __post_init__(self) -> None:
+    ...         self.x *= 2
+    >>> Scaled(1.0), maker(Scaled)(x=1.0)
+    (Scaled(x=2.0), Scaled(x=1.0))
+    """
+    if getattr(cls, "is_sparse", False) or not _has_code(cls):  # ours takes parts of any kind
+        return cls
+    init = None if issubclass(cls, tuple) else {each.name for each in dataclasses.fields(cls) if each.init}
+
+    def made(**fields: Any) -> Any:
+        try:
+            whole = cls(**{name: value for name, value in fields.items() if init is None or name in init})
+            if all(getattr(whole, name) is value for name, value in fields.items()):
+                return whole
+        except Exception:  # noqa: BLE001 - the constructor wants something else, or refuses batches
+            pass
+        if init is None:
+            return tuple.__new__(cls, fields.values())
+        bare = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(bare, name, value)  # also of a frozen one
+        return bare
+
+    return made
+
+
+def _has_code(cls: Any) -> bool:
+    """Whether code of the user's runs when an object of a namedtuple or dataclass is made, or a field is not to be given."""
+    if issubclass(cls, tuple):
+        new = next(each for each in cls.__mro__ if "__new__" in vars(each))
+        return "_make" not in vars(new) or cls.__init__ is not object.__init__
+    written = getattr(getattr(cls.__init__, "__code__", None), "co_filename", "") != "<string>"
+    own = written or hasattr(cls, "__post_init__") or cls.__new__ is not object.__new__
+    return own or not all(each.init for each in dataclasses.fields(cls))
 
 
 LEAF = Structure("leaf")
@@ -366,6 +446,7 @@ def _build_source(structure: Structure, count: Iterator[int], names: dict[str, A
             return items
         names[f"k{len(names)}"] = structure.mapping
         return f"k{len(names) - 1}({items})"
-    names[f"k{len(names)}"] = structure.cls
+    assert structure.cls is not None, "of a namedtuple or dataclass"
+    names[f"k{len(names)}"] = maker(structure.cls)
     made = f"k{len(names) - 1}"
     return made + "(" + ", ".join(f"{k}={p}" for k, p in zip(structure.keys, parts, strict=True)) + ")"

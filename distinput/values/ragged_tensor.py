@@ -14,7 +14,18 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from distinput.errors import InvalidArgumentError
-from distinput.values.leaves import STRING, Array, Ints, TensorShape, as_dtype, as_leaf, dtype_name, is_ragged, zero
+from distinput.values.leaves import (
+    STRING,
+    Array,
+    Ints,
+    TensorShape,
+    as_dtype,
+    as_leaf,
+    counts_several,
+    dtype_name,
+    is_ragged,
+    zero,
+)
 from distinput.values.ragged_rows import (
     as_ints,
     padded_rows,
@@ -848,6 +859,8 @@ def arrow_rows(values: Array) -> Any:
 
     if values.dtype == STRING:
         flat = pa.array(values.reshape(-1).tolist(), pa.large_binary())
+    elif counts_several(values.dtype):
+        raise TypeError(f"Arrow has no type for {values.dtype}; cast it to one unit, such as datetime64[s]")
     else:
         flat = pa.array(np.ascontiguousarray(values).reshape(-1))
     return fixed_size_lists(flat, values.shape)

@@ -162,7 +162,7 @@ class WrittenFiles:
     def table(self) -> FileTable:
         """The files with their sizes and rows."""
         return FileTable(
-            Strings.of([path.encode() for path in self.paths]),
+            Strings.of([os.fsencode(path) for path in self.paths]),
             np.array([file.bytes for file in self.files], np.int64),
             np.array([file.rows for file in self.files], np.int64),
         )

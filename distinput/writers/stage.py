@@ -14,8 +14,7 @@ from typing import Any
 
 from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError
 from distinput.files.folder import join_path, make_folder, open_inside, remove_file
-from distinput.files.local_cache import FileLock
-from distinput.files.paths import UNFINISHED, local_path
+from distinput.files.paths import UNFINISHED, FileLock, local_path
 from distinput.files.sink import Sink
 from distinput.formats.indexed import ENDING
 from distinput.plan.check import at_least

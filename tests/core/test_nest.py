@@ -3,15 +3,16 @@
 
 import pickle
 from collections import OrderedDict, defaultdict, namedtuple
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field, fields, is_dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.values.nest import LEAF, NONE, Structure, flatten, map_leaves, structure_of, tuple_of
+import distinput as di
+from distinput.values.nest import LEAF, NONE, Structure, flatten, maker, map_leaves, structure_of, tuple_of
 
 Pair = namedtuple("Pair", ["left", "right"])  # noqa: PYI024 - as users write it
 
@@ -20,6 +21,56 @@ Pair = namedtuple("Pair", ["left", "right"])  # noqa: PYI024 - as users write it
 class Record:
     x: Any
     y: Any
+
+
+@dataclass
+class Scaled:
+    """Changes what it is given."""
+
+    x: Any
+
+    def __post_init__(self) -> None:
+        self.x = (self.x, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Has a field that the constructor does not take."""
+
+    x: Any
+    size: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", 7)
+
+
+@dataclass
+class Told:
+    """Takes what is no field, and refuses what it is not given by hand."""
+
+    x: Any
+    factor: InitVar[int]
+    y: Any = None
+
+    def __post_init__(self, factor: int) -> None:
+        self.y = factor
+
+
+@dataclass
+class Written:
+    """Its constructor is the user's."""
+
+    x: Any
+
+    def __init__(self, text: str) -> None:
+        self.x = text
+
+
+class Doubled(namedtuple("Doubled", ["left", "right"])):  # noqa: PYI024 - as users write it
+    """Changes what it is given."""
+
+    def __new__(cls, left: Any, right: Any = None) -> Self:
+        return super().__new__(cls, (left, left), right)
 
 
 def inside(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -31,6 +82,11 @@ def inside(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         dicts.map(OrderedDict),
         st.tuples(children, children).map(lambda pair: Pair(*pair)),
         st.tuples(children, children).map(lambda pair: Record(*pair)),
+        children.map(Scaled),
+        children.map(Counted),
+        children.map(lambda child: Told(child, 3)),
+        children.map(Written),
+        children.map(Doubled),
     )
 
 
@@ -51,6 +107,36 @@ def test_a_nest_is_built_again_from_its_leaves(nest: Any) -> None:
     assert pickle.loads(pickle.dumps(structure)).build(leaves) == nest
 
 
+def test_what_a_class_derives_from_its_fields_is_there_where_it_leaves_them_as_they_are() -> None:
+    @dataclass
+    class Sentence:
+        words: Any
+
+        def __post_init__(self) -> None:
+            self.length = len(self.words)
+
+    @dataclass
+    class Checked(Sentence):
+        def __post_init__(self) -> None:
+            if len(self.words) != 1:
+                raise ValueError("one word only")
+
+    assert maker(Sentence)(words="ab").length == 2
+    assert maker(Checked)(words="ab").words == "ab"
+    assert maker(Record) is Record
+    assert maker(Pair) is Pair
+
+
+def test_elements_keep_their_fields_through_steps_and_replicas() -> None:
+    dataset = di.data.Dataset.from_source([Scaled(1), Scaled(2)]).map(lambda one: one)
+    (batch,) = dataset.shuffle(2, seed=1).batch(2).unbatch().batch(2)
+    assert sorted(batch.x[0].tolist()) == [1, 2]
+    strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    steps = strategy.experimental_distribute_dataset(dataset.batch(2))
+    parts = [strategy.experimental_local_results(one.x[0]) for one in steps]
+    assert [part.tolist() for part in parts[0]] == [[1], [2]]
+
+
 @given(NESTS)
 def test_leaves_are_those_found_by_hand_in_sorted_order(nest: Any) -> None:
     def found(at: Any) -> list[int]:
@@ -65,8 +151,8 @@ def test_leaves_are_those_found_by_hand_in_sorted_order(nest: Any) -> None:
             return [leaf for key in keys for leaf in found(at[key])]
         if isinstance(at, tuple):
             return [leaf for child in at for leaf in found(child)]
-        if isinstance(at, Record):
-            return found(at.x) + found(at.y)
+        if is_dataclass(at):
+            return [leaf for each in fields(at) for leaf in found(getattr(at, each.name))]
         return [at]
 
     assert flatten(nest) == found(nest)

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.values.randomness import fresh_seed, key_of, uniform_at, words_at
+from distinput.plan.families import fresh_seed, key_of, uniform_at, words_at
 
 _MASK = (1 << 64) - 1
 KEYS = st.integers(0, _MASK)

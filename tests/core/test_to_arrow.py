@@ -5,14 +5,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import distinput
 from distinput.arrow.arrow import to_column
 from distinput.arrow.record_batches import column_to_arrow, to_arrow
 from distinput.columns.block import Block
 from distinput.columns.column import Dense
 from distinput.columns.regroup import column_of
+from distinput.errors import InvalidArgumentError
 from distinput.values.nest import LEAF, structure_of
 
 ROWS: dict[str, list[Any]] = {
@@ -69,3 +72,17 @@ def test_columns_are_named_by_keys_or_paths() -> None:
     deep = names({"a": {"b": 1, "c": 2}})
     assert len(set(deep)) == 2
     assert ["b" in deep[0], "c" in deep[1]] == [True, True]
+
+
+@pytest.mark.parametrize("unit", ["datetime64[25s]", "timedelta64[25s]", "datetime64[7D]", "timedelta64[1000us]"])
+def test_times_that_count_several_units_at_once_have_no_type(unit: str) -> None:  # pyarrow drops the 25
+    times = np.array([1, 2], unit)
+    slices, lists = distinput.data.Dataset.from_tensor_slices(times), distinput.data.Dataset.from_tensors(times)
+    for dataset in (slices, lists, slices.batch(2), slices.ragged_batch(2)):
+        with pytest.raises(InvalidArgumentError, match="for which Arrow has no type; cast it with map"):
+            dataset.to_arrow()
+    ragged = next(iter(distinput.data.Dataset.range(1, 3).map(lambda n: times[: int(n)]).ragged_batch(2)))
+    with pytest.raises(TypeError, match="Arrow has no type for"):
+        pa.array(ragged)
+    unit_alone = np.datetime_data(np.dtype(unit))[0]
+    assert slices.map(lambda one: one.astype(f"{unit[: unit.index('[')]}[{unit_alone}]")).to_arrow().num_rows == 2

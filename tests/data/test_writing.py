@@ -12,7 +12,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import FailedPreconditionError
-from distinput.files.local_cache import FileLock
+from distinput.files.paths import FileLock
 from distinput.files.sink import Sink
 from distinput.writers import open_file
 from distinput.writers.manifest import MANIFEST, read_written

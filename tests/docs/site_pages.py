@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 import subprocess
-from functools import partial
+from functools import cache, partial
 from html import unescape
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -42,11 +42,17 @@ class _Page:
                 self.loads.append(given["href"])
 
 
+@cache
+def _pages(site: Path) -> dict[Path, _Page]:
+    """The pages of a site, which are read once."""
+    return {file.resolve(): _Page(file.read_text(encoding="utf-8")) for file in site.rglob("*.html")}
+
+
 def fetched(site: Path) -> set[str]:
     """What the pages and style sheets of a site load from a network."""
     found: set[str] = set()
-    for file in site.rglob("*.html"):
-        found |= {load for load in _Page(file.read_text(encoding="utf-8")).loads if urlsplit(load).netloc}
+    for page in _pages(site).values():
+        found |= {load for load in page.loads if urlsplit(load).netloc}
     for file in [*site.rglob("*.css"), *site.rglob("*.svg")]:
         loads = _STYLE.findall(file.read_text(encoding="utf-8"))
         found |= {load for load in loads if urlsplit(load).netloc}
@@ -55,7 +61,7 @@ def fetched(site: Path) -> set[str]:
 
 def broken(site: Path) -> set[tuple[str, str]]:
     """Page and target of links, pictures and anchors that lead nowhere within the site."""
-    pages = {file.resolve(): _Page(file.read_text(encoding="utf-8")) for file in site.rglob("*.html")}
+    pages = _pages(site)
     wrong = set()
     for file, page in pages.items():
         for target in [*page.links, *page.loads]:

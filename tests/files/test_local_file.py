@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import distinput as di
-from distinput.files.local_cache import LocalFile
+from distinput.files.source import LocalFile
 
 
 @pytest.fixture

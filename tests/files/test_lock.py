@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from distinput.errors import FailedPreconditionError
-from distinput.files import local_cache as module
-from distinput.files.local_cache import FileLock
+from distinput.files import paths as module
+from distinput.files.paths import FileLock
 
 _HOLD = """
 import sys, time
-from distinput.files.local_cache import FileLock
+from distinput.files.paths import FileLock
 lock = FileLock(sys.argv[1])
 print(lock.take(), flush=True)
 time.sleep(60)

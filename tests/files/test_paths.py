@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
+import sys
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -118,3 +120,21 @@ def test_a_missing_package_is_no_bad_file(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("fsspec.core.url_to_fs", without)
     with pytest.raises(EngineMissing, match="cannot open 'lake://a': install a package"):
         di.data.TextLineDataset("lake://a", on_error="skip").to_list()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+@pytest.mark.parametrize("suffix", ["arrow", "csv", "jsonl", "npy", "parquet", "tfrecord", "txt"])
+def test_names_that_are_no_utf8_are_read(tmp_path: Path, suffix: str) -> None:
+    folder = tmp_path / os.fsdecode(b"\xe9")
+    rows: Any = np.arange(5) if suffix == "npy" else {"x": np.arange(5)}
+    rows = [str(row) for row in range(5)] if suffix == "txt" else rows
+    di.data.Dataset.from_tensor_slices(rows).write(folder, format="text" if suffix == "txt" else suffix)
+    (part,) = folder.glob(f"*.{suffix}")
+    named = part.rename(folder / os.fsdecode(b"\xff." + suffix.encode()))
+    for name in (named, str(named), os.fsencode(named), str(folder / f"*.{suffix}")):
+        dataset = di.data.FileDataset(name)
+        whole = dataset.to_list()
+        assert len(whole) == 5
+        assert dataset.skip(2).to_list() == whole[2:]
+    listed = di.data.Dataset.list_files(str(folder / f"*.{suffix}"), shuffle=False).to_list()
+    assert listed == [os.fsencode(named)]

@@ -154,7 +154,7 @@ def test_what_is_wrong_with_the_request_itself_is_not_asked_again(error: Excepti
         raise error
 
     with pytest.raises(type(error)):
-        persistently(ask, "a")
+        persistently(ask, "a", SOON)
     assert len(asked) == 1
 
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import threading
 import time
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
@@ -27,6 +30,13 @@ def fails_at_seven(x: Any) -> Any:
 
 def data_set(x: Any) -> Any:
     return RANGE(int(x))
+
+
+ADDED: ContextVar[int] = ContextVar("ADDED", default=0)
+
+
+def add(x: Any) -> Any:
+    return x + ADDED.get()
 
 
 WAYS: list[dict[str, Any]] = [
@@ -57,6 +67,35 @@ def test_neighbouring_maps_share_their_workers(way: dict[str, Any]) -> None:
     dataset = RANGE(7).map(double, **way).map(fails_at_seven, output_signature=INT64, **way)
     assert dataset.to_list() == [0, 2, 4, 6, 8, 10, 12]
     assert "rules: map_of_map" in dataset.explain()
+
+
+PLACES: dict[str, Callable[[Any], Any]] = {
+    "here": lambda d: d.map(add),
+    "threads": lambda d: d.map(add, num_parallel_calls=2),
+    "autotune": lambda d: d.map(add, num_parallel_calls=di.data.AUTOTUNE),
+    "ahead": lambda d: d.map(add).prefetch(2),
+    "threads, ahead": lambda d: d.map(add, num_parallel_calls=2).batch(2, num_parallel_calls=2).prefetch(2).unbatch(),
+    "interleaved": lambda d: d.interleave(lambda x: di.data.Dataset.from_tensors(x).map(add), num_parallel_calls=2),
+    "read": lambda d: (
+        di.data.Dataset.from_source([0, 1, 2]).batch(1).map(add, num_parallel_calls=2).unbatch().prefetch(1)
+    ),
+    "generated": lambda d: di.data.Dataset.from_generator(lambda: map(add, range(3)), output_signature=INT64).prefetch(
+        1
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_functions_see_the_context_variables_of_the_program_on_every_thread(place: str) -> None:
+    dataset = PLACES[place](RANGE(3))
+    for added in (7, 8):
+        token = ADDED.set(added)
+        try:
+            assert dataset.to_list() == [added, added + 1, added + 2]
+        finally:
+            ADDED.reset(token)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        list(PLACES[place](RANGE(3)).map(lambda x: np.float64(1) / np.float64(x - x), num_parallel_calls=2))
 
 
 def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:

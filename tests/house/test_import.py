@@ -103,6 +103,8 @@ pipelines = {
     "select_in_made": lambda: ds.flat_map(lambda x: rows()).select(["x"]),
     "select_before_filter": lambda: rows().filter(field("x") > 0).select(["x"]),
     "select_before_order": lambda: rows().shuffle(2).select(["x"]),
+    "select_before_handing_out": lambda: rows().as_text().select(["x"]),
+    "filter_before_handing_out": lambda: rows().as_text().filter(field("x") > 0),
     "filter_in_files": lambda: rows().filter(field("x") > 0),
 }
 path = str(Path(tempfile.mkdtemp()) / "a.parquet")

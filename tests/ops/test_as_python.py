@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import distinput as di
+from distinput.columns import python_values
 from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.testing import check_dataset
@@ -226,6 +231,90 @@ def test_rows_that_are_none_are_dropped_alone() -> None:
     assert "on element {'s': {'a': array([], dtype=int32)" in caught.value.__notes__[0]
 
 
+KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "role": (pa.string(), st.text(max_size=4)),
+    "raw": (pa.binary(), st.sampled_from([b"", b"a", "é".encode(), b"b\0"] * 6 + [b"\xff"])),
+    "n": (pa.int32(), st.integers(-9, 9)),
+    "ok": (pa.bool_(), st.booleans()),
+    "when": (pa.timestamp("s"), st.integers(0, 9)),
+    "tags": (pa.list_(pa.string()), st.lists(st.text(max_size=3), max_size=3)),
+    "grid": (pa.list_(pa.list_(pa.float64())), st.lists(st.lists(st.just(0.5), max_size=2), max_size=2)),
+    "pair": (pa.list_(pa.string(), 2), st.lists(st.text(max_size=3), min_size=2, max_size=2)),
+    "s": (pa.struct([("a", pa.string())]), st.fixed_dictionaries({"a": st.text(max_size=3)})),
+    "calls": (
+        pa.list_(pa.struct([("f", pa.string()), ("q", pa.int8())])),
+        st.lists(st.fixed_dictionaries({"f": st.text(max_size=3), "q": st.integers(0, 9)}), max_size=3),
+    ),
+}
+AFTER: dict[str, Any] = {
+    "as they are": lambda ds: ds,
+    "in another order": lambda ds: ds.shuffle(30, seed=1, reshuffle_each_iteration=False),
+    "in batches": lambda ds: ds.ragged_batch(2),
+    "in batches of batches": lambda ds: ds.ragged_batch(2).ragged_batch(2),
+    "for a function": lambda ds: ds.map(lambda row: repr(_exact(row)), vectorize=False),
+    "of those kept": lambda ds: ds.filter(lambda row: row["id"] % 3 > 0),
+    "on threads": lambda ds: ds.map(lambda row: repr(_exact(row)), num_parallel_calls=2),
+}
+
+
+def _exact(value: Any) -> Any:
+    """A value with the types of all that is in it."""
+    if isinstance(value, dict):
+        return type(value), [(key, _exact(part)) for key, part in value.items()]
+    if isinstance(value, list):
+        return list, [_exact(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return np.ndarray, value.dtype, value.shape, value.tolist()
+    return type(value), repr(value)
+
+
+def _outcomes(ds: di.data.Dataset[Any]) -> list[Any]:
+    found: list[Any] = []
+    steps = iter(ds)
+    for _ in range(1000):
+        try:
+            found.append(_exact(next(steps)))
+        except StopIteration:
+            break
+        except InvalidArgumentError as error:
+            found.append((str(error), getattr(error, "__notes__", None)))
+    return found
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_what_is_made_of_many_elements_is_what_is_made_of_each(data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4, unique=True))
+    nulls = data.draw(st.booleans())
+    parts = {name: st.none() | KINDS[name][1] if nulls else KINDS[name][1] for name in names}
+    lists: Any = st.lists(st.fixed_dictionaries(parts), max_size=3)
+    text = st.text(max_size=3)
+    row = st.fixed_dictionaries(
+        {"text": st.none() | text if nulls else text, "m": st.none() | lists if nulls else lists}
+    )
+    rows = data.draw(st.lists(row, min_size=2, max_size=25))
+    fields = [("id", pa.int64()), ("text", pa.string())]
+    schema = pa.schema([*fields, ("m", pa.list_(pa.struct([(name, KINDS[name][0]) for name in names])))])
+    table = pa.Table.from_pylist([{"id": number, **each} for number, each in enumerate(rows)], schema)
+    columns = ["m", "m.calls"] if "calls" in names and data.draw(st.booleans()) else ["m"]
+    ds = di.data.Dataset.from_arrow(table).as_rows(columns)
+    ds = ds.as_text() if data.draw(st.booleans()) else ds
+    ds = AFTER[data.draw(st.sampled_from(sorted(AFTER)))](ds)
+    with mock.patch.object(python_values, "made_at_once", return_value=None):
+        wanted = _outcomes(ds)
+    with mock.patch.object(python_values, "_FEW", data.draw(st.sampled_from([0, 64]))):
+        assert _outcomes(ds) == wanted
+
+
+def test_few_elements_are_made_alone(tmp_path: Path) -> None:
+    with mock.patch.object(python_values.RowDicts, "__call__", return_value=[]) as alone:
+        found = list(chats(tmp_path, CHATS[:1] * 3000).as_text().as_rows(["messages", "messages.calls"]))
+    assert len(found) == 3000
+    assert 0 < alone.call_count < 20  # the first one of each block
+    (one,) = chats(tmp_path, CHATS[:1] * 3000).as_text().as_rows(["messages", "messages.calls"]).take(1)
+    assert found[-1] == one == CHATS[0]
+
+
 def _numbers(value: Any) -> Any:
     """What is expected of `as_uint8`, of the same value with its text as bytes."""
     return list(value) if isinstance(value, bytes) else [_numbers(part) for part in value]
@@ -276,3 +365,41 @@ def test_bytes_as_numbers_make_no_objects(tmp_path: Path, monkeypatch: pytest.Mo
     lines = di.data.TextLineDataset(str(tmp_path / "a.txt")).shuffle(100, seed=1).batch(50).as_uint8()
     assert sum(len(batch.flat_values) for batch in lines) == sum(len(f"line {number}") for number in range(1000))
     assert set(made) <= {1}  # the name of the file
+
+
+PRICES = di.data.Dataset.from_tensor_slices({"p": ["1.50", "-2", "1e3"], "t": ["a", "b", "c"]})
+
+
+def test_digits_become_numbers_where_they_are_handed_out() -> None:
+    made = PRICES.as_decimal(["p"])
+    assert [row["p"] for row in made] == [Decimal("1.50"), Decimal(-2), Decimal(1000)]
+    assert made.element_spec == PRICES.element_spec
+    assert made.map(lambda row: row["p"] * 2 == 3).to_list() == [True, False, False]
+    (batch,) = made.as_text().batch(3)
+    assert batch["p"].tolist() == [Decimal("1.50"), Decimal(-2), Decimal(1000)]
+    assert batch["t"].tolist() == ["a", "b", "c"]
+    assert made.as_text(["p"]).to_list()[0]["p"] == "1.50"
+    assert PRICES.as_decimal().to_list() == PRICES.to_list()  # no file says that they are decimals
+    assert made.copied().cache().shuffle(3, seed=1).batch(3).to_list()[0]["p"] != []
+
+
+def test_digits_become_float64() -> None:
+    made = PRICES.as_decimal(["p"], "float64")
+    assert made.element_spec["p"] == di.TensorSpec([], "float64")
+    assert made.batch(2).to_list() == [{"p": [1.5, -2.0], "t": [b"a", b"b"]}, {"p": [1000.0], "t": [b"c"]}]
+    ragged = di.data.Dataset.from_tensor_slices(di.RaggedTensor.from_list([["1", "0.1"], []])).map(lambda x: {"r": x})
+    assert ragged.as_decimal(["r"], "float64").to_list() == [{"r": [1.0, 0.1]}, {"r": []}]
+    assert ragged.ragged_batch(2).as_decimal(["r"], "float64").to_list() == [{"r": [[1.0, 0.1], []]}]
+    assert ragged.ragged_batch(2).as_decimal(["r"]).to_list() == [{"r": [[Decimal(1), Decimal("0.1")], []]}]
+    check_dataset(lambda: made)
+
+
+def test_what_is_no_number_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"as_decimal: b'a' is no number; leave it as text"):
+        PRICES.as_decimal(["t"]).to_list()
+    with pytest.raises(InvalidArgumentError, match="as_decimal: a text is no number: could not convert"):
+        PRICES.as_decimal(["t"], "float64").to_list()
+    with pytest.raises(InvalidArgumentError, match=r"as_decimal: there is no dtype 'float', did you mean float64\?"):
+        PRICES.as_decimal(dtype="float")
+    with pytest.raises(InvalidArgumentError, match="as_decimal: 'z' is no component of text"):
+        PRICES.as_decimal(["z"]).to_list()

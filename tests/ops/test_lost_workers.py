@@ -55,6 +55,13 @@ def cluster(count: int, **options: Any) -> Iterator[Any]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def two() -> Iterator[Any]:
+    """Two workers for the tests that leave them as they were."""
+    with cluster(2) as made:
+        yield made
+
+
 @contextmanager
 def started(*words: str, **options: Any) -> Iterator["subprocess.Popen[str]"]:
     """A command, which ends with the block."""
@@ -117,20 +124,19 @@ def test_workers_are_killed_at_random() -> None:
     assert passes
 
 
-def test_a_worker_that_stands_still_delays_and_loses_nothing() -> None:
-    with cluster(2) as made:
-        stopped: list[int] = []
+def test_a_worker_that_stands_still_delays_and_loses_nothing(two: Any) -> None:
+    stopped: list[int] = []
 
-        def stop(seen: int) -> None:
-            if seen == 200:
-                stopped.append(made.pid("input-0"))
-                os.kill(stopped[0], signal.SIGSTOP)
-                timer = threading.Timer(cases(3, 30), os.kill, (stopped[0], signal.SIGCONT))
-                timer.daemon = True
-                timer.start()
+    def stop(seen: int) -> None:
+        if seen == 200:
+            stopped.append(two.pid("input-0"))
+            os.kill(stopped[0], signal.SIGSTOP)
+            timer = threading.Timer(cases(3, 30), os.kill, (stopped[0], signal.SIGCONT))
+            timer.daemon = True
+            timer.start()
 
-        counted(RANGE(1500).map(slowly, output_signature=ROWS).on_workers(made.address), 1500, stop)
-        assert stopped == [made.pid("input-0")], "it goes on"
+    counted(RANGE(1500).map(slowly, output_signature=ROWS).on_workers(two.address), 1500, stop)
+    assert stopped == [two.pid("input-0")], "it goes on"
 
 
 def test_a_worker_that_stands_still_for_good_is_replaced() -> None:
@@ -262,8 +268,8 @@ class Cutting:
 
 
 @pytest.mark.parametrize("silently", [False, True])
-def test_connections_of_a_consumer_are_cut(silently: bool) -> None:
-    with cluster(2) as made, closing(Cutting(int(made.address.rpartition(":")[2]))) as between:
+def test_connections_of_a_consumer_are_cut(two: Any, silently: bool) -> None:
+    with closing(Cutting(int(two.address.rpartition(":")[2]))) as between:
         cuts: list[int] = []
 
         def cut(seen: int) -> None:
@@ -277,10 +283,10 @@ def test_connections_of_a_consumer_are_cut(silently: bool) -> None:
         assert len(cuts) == cases(3, 50)
 
 
-def test_connections_are_cut_in_the_middle_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_are_cut_in_the_middle_of_a_block(two: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_service, "_is_reached", lambda _: False)  # so blocks come by way of the scheduler
     monkeypatch.setattr(piece_lanes, "machine", lambda: "")  # and no memory is lent
-    with cluster(2) as made, closing(Cutting(int(made.address.rpartition(":")[2]))) as between:
+    with closing(Cutting(int(two.address.rpartition(":")[2]))) as between:
         cuts: list[int] = []
 
         def cut(seen: int) -> None:
@@ -380,15 +386,14 @@ def written(x: Any) -> Any:
     return x
 
 
-def test_a_full_disk_at_a_worker_is_the_error_of_its_element() -> None:
-    with cluster(2) as made:
-        dataset = RANGE(20).map(written, output_signature=INT64).on_workers(made.address)
-        before, error = until_error(dataset)
-        assert before == list(range(7))
-        assert isinstance(error, OSError)
-        assert "File too large" in str(error)
-        assert any("map(map_func=written" in note for note in error.__notes__)
-        assert dataset.ignore_errors().to_list() == [*range(7), *range(8, 20)]
+def test_a_full_disk_at_a_worker_is_the_error_of_its_element(two: Any) -> None:
+    dataset = RANGE(20).map(written, output_signature=INT64).on_workers(two.address)
+    before, error = until_error(dataset)
+    assert before == list(range(7))
+    assert isinstance(error, OSError)
+    assert "File too large" in str(error)
+    assert any("map(map_func=written" in note for note in error.__notes__)
+    assert dataset.ignore_errors().to_list() == [*range(7), *range(8, 20)]
 
 
 def large(x: Any) -> Any:
@@ -443,35 +448,34 @@ print("done", flush=True)
 """
 
 
-def test_two_consumers_of_one_cluster_die_and_come_back(tmp_path: Path) -> None:
-    with cluster(2) as made:
-        (tmp_path / "consumer.py").write_text(CONSUMER)
+def test_two_consumers_of_one_cluster_die_and_come_back(two: Any, tmp_path: Path) -> None:
+    (tmp_path / "consumer.py").write_text(CONSUMER)
 
-        def consuming(name: str, stop: int) -> "subprocess.Popen[str]":
-            words = [
-                sys.executable,
-                str(tmp_path / "consumer.py"),
-                made.address,
-                str(tmp_path / name),
-                str(stop),
-                often,
-            ]
-            return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    def consuming(name: str, stop: int) -> "subprocess.Popen[str]":
+        words = [
+            sys.executable,
+            str(tmp_path / "consumer.py"),
+            two.address,
+            str(tmp_path / name),
+            str(stop),
+            often,
+        ]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
-        stops, often = {"one": 5, "two": 7}, str(cases(50, 10))
-        for name in stops:
-            (tmp_path / name).mkdir()
-        running = {name: consuming(name, stop) for name, stop in stops.items()}
-        deaths = 0
-        while running:
-            name = next(iter(running))
-            process = running.pop(name)
-            told, _ = process.communicate(timeout=60)
-            if "done" not in told:
-                assert process.returncode == -signal.SIGKILL
-                deaths += 1
-                running[name] = consuming(name, stops[name])
-        assert deaths == cases(4, 20)
-        for name in stops:
-            delivered, _ = json.loads((tmp_path / name / "saved.json").read_text())
-            assert [x for batch in delivered for x in batch] == list(range(0, 2700, 3))
+    stops, often = {"one": 5, "two": 7}, str(cases(50, 10))
+    for name in stops:
+        (tmp_path / name).mkdir()
+    running = {name: consuming(name, stop) for name, stop in stops.items()}
+    deaths = 0
+    while running:
+        name = next(iter(running))
+        process = running.pop(name)
+        told, _ = process.communicate(timeout=60)
+        if "done" not in told:
+            assert process.returncode == -signal.SIGKILL
+            deaths += 1
+            running[name] = consuming(name, stops[name])
+    assert deaths == cases(4, 20)
+    for name in stops:
+        delivered, _ = json.loads((tmp_path / name / "saved.json").read_text())
+        assert [x for batch in delivered for x in batch] == list(range(0, 2700, 3))

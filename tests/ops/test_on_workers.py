@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import sampled_from
@@ -464,3 +466,20 @@ def test_the_arguments_are_checked() -> None:
         RANGE(3).on_workers("threads:1", shared_bytes=-1)
     with pytest.raises(InvalidArgumentError, match="target_workers must be 'AUTO' or 'ANY', got 'LOCAL'"):
         RANGE(3).on_workers("threads:1", target_workers="LOCAL")
+
+
+def reads_at_the_worker(row: Any) -> Any:
+    return Path("/of/the/trainer/alone.txt").read_text()
+
+
+def test_a_dataset_reads_parquet_here_and_a_function_its_files_at_the_worker(
+    tmp_path: Path, executor: ThreadPoolExecutor
+) -> None:
+    pq.write_table(pa.table({"x": np.arange(6)}), tmp_path / "a.parquet")
+    rows = di.data.ParquetDataset(str(tmp_path / "a.parquet"))
+    there = rows.map(lambda row: row["x"] * 2).on_workers(executor)
+    assert "read here, and sent to workers" in there.explain()
+    assert there.to_list() == [0, 2, 4, 6, 8, 10]
+    with pytest.raises(FileNotFoundError, match=r"alone\.txt") as told:
+        rows.map(reads_at_the_worker, output_signature=di.TensorSpec([], "str")).on_workers(executor).to_list()
+    assert "under the same names at all workers" in "".join(told.value.__notes__)

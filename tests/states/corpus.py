@@ -315,6 +315,18 @@ PIPELINES: dict[str, Callable[[], Any]] = {
         .map(lambda row: row["m"][1]["a"] + len(row["t"]))
         .batch(3)
     ),
+    "as_decimal": lambda: (
+        di.data.ParquetDataset(["a.parquet", "b.parquet"])
+        .map(lambda row: {"price": b"%d.5" % int(row["id"]), "id": row["id"]})
+        .as_decimal(["price"], "float64")
+        .batch(3)
+    ),
+    "select_before_handing_out": lambda: (
+        di.data.ParquetDataset(["a.parquet", "b.parquet"], text="str")
+        .filter(pc.field("id") > 1)
+        .select(["text"])
+        .map(lambda row: len(row["text"]))
+    ),
     "as_uint8": lambda: Dataset.range(20).map(pairs_of).select(["t"]).as_uint8().ragged_batch(3),
     "map_rows": lambda: Dataset.range(20).map_rows(plus_one),
     "pack": lambda: Dataset.range(1, 20).map(full).pack(7, window=3),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Padding values, from the arguments of an op."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,15 @@ SPEC = Spec.of({"ids": di.TensorSpec([None], "int32"), "text": di.TensorSpec([No
 def test_none_is_zero_or_an_empty_string() -> None:
     assert padding_fills("op", SPEC, None) == (0, b"")
     assert padding_fills("op", SPEC, {"ids": 7, "text": None}) == (np.int32(7), b"")
+
+
+@pytest.mark.parametrize("dtype", [np.dtype([("x", "<i4"), ("y", ">f8", 2)]), np.dtype("V3")], ids=str)
+def test_rows_of_a_structured_array_are_padded_with_zeros(dtype: np.dtype[Any]) -> None:
+    one = np.frombuffer(bytes(range(1, dtype.itemsize + 1)), dtype)[0]
+    rows = di.data.Dataset.range(1, 3).map(lambda n: np.full(int(n), one, dtype)).padded_batch(2)
+    (batch,) = rows.as_numpy_iterator()
+    assert batch.dtype == dtype
+    assert batch.tobytes() == one.tobytes() + bytes(dtype.itemsize) + one.tobytes() * 2
 
 
 def test_messages_name_the_op() -> None:

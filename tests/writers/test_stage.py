@@ -10,8 +10,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import FailedPreconditionError
-from distinput.files.local_cache import FileLock
-from distinput.files.paths import list_matching
+from distinput.files.paths import FileLock, list_matching
 from distinput.writers.manifest import MANIFEST, WrittenFile, WrittenFiles, read_written
 from distinput.writers.stage import Stage, publish
 

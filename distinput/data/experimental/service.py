@@ -9,6 +9,7 @@ from distinput.cluster.input_service import is_service
 from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from distinput.names.lazy import lazy
+from distinput.ops.first_come import FirstCome
 from distinput.ops.on_workers import OncePerWorker, OnWorkers
 from distinput.ops.shard import Shard
 from distinput.plan.check import at_least
@@ -78,8 +79,8 @@ def distribute(
     Args:
       processing_mode: a `ShardingPolicy`; "distributed_epoch" is DYNAMIC, "parallel_epochs" is OFF.
       service: as for `on_workers`, or a pair of protocol and address, such as ("tcp", "10.0.0.5:8786").
-      job_name: must be given with `num_consumers`, and may be with `cross_trainer_cache`; otherwise None, since programs do not
-        share the elements of a job.
+      job_name: each element of a pass goes to one of the consumers that name the job, the one that asks first; at one Dask
+        cluster, or one executor in a program. With `num_consumers` or `cross_trainer_cache`, only a name.
       consumer_index: which of the consumers this one is, from 0. It gets each `num_consumers`-th element from there on, so in
         each step all consumers together have that many neighbours of one endless stream.
       num_consumers: how many consumers there are. Consumers of one cluster share what was made, as with `cross_trainer_cache`.
@@ -91,9 +92,10 @@ def distribute(
 
     Raises:
       InvalidArgumentError: an argument has none of these values, `service` names no workers, or jobs are to share what is made
-        by "threads:N" or "processes:N".
+        by "threads:N" or "processes:N", or consumers of one job.
       FailedPreconditionError: consumers are to take turns with a dataset that may end.
-      UnimplementedError: `job_name` is given alone, or `target_workers` is "LOCAL". The message says what to write.
+      UnimplementedError: `target_workers` is "LOCAL"; or at iteration, `job_name` is given alone at Ray. The message says what
+        to write.
 
     >>> import distinput as di
     >>> from distinput.data.experimental import service
@@ -132,23 +134,22 @@ def distribute(
         raise InvalidArgumentError(
             f"distribute: cross_trainer_cache must be a CrossTrainerCache or None, got {cross_trainer_cache!r}"
         )
-    if job_name is not None and cross_trainer_cache is None and not turns:
-        raise UnimplementedError(
-            f"distribute: job_name={job_name!r} lets programs share the elements of a job, first come, first served, so that "
-            "no state could tell what is left; here each program gets all of them; leave it out where one program reads; where "
-            "several do, give consumer_index and num_consumers, let a strategy divide the dataset, or write "
-            "dataset.shard(num_shards, index)"
-        )
     named = "://".join(service) if isinstance(service, tuple) and all(isinstance(x, str) for x in service) else service
     most = None if max_outstanding_requests == -1 else max_outstanding_requests
-    if turns and cross_trainer_cache is None and is_service(named):
+    first_come = job_name if cross_trainer_cache is None and not turns else None
+    if job_name is not None and cross_trainer_cache is None and is_service(named):
         cross_trainer_cache = CrossTrainerCache(job_name)
     shared = 0 if cross_trainer_cache is None else cross_trainer_cache.max_bytes
-    return lambda dataset: _distributed(dataset, policy, turns, named, most, shared, target_workers)
+    return lambda dataset: _distributed(dataset, policy, turns, first_come, named, most, shared, target_workers)
 
 
 def _distributed(
-    dataset: Dataset[Any], policy: ShardingPolicy, turns: tuple[int, int] | None, service: Any, *given: Any
+    dataset: Dataset[Any],
+    policy: ShardingPolicy,
+    turns: tuple[int, int] | None,
+    job: str | None,
+    service: Any,
+    *given: Any,
 ) -> Dataset[Any]:
     each = policy is ShardingPolicy.OFF  # worker delivers all
     if policy is ShardingPolicy.HINT:
@@ -162,9 +163,14 @@ def _distributed(
                 "distribute: consumers that take turns need a dataset without end, or some would have a step more; this has "
                 f"cardinality {node.cardinality}; write repeat() at its end, or before a step that nobody can count"
             )
-        options = Options()
-        options.experimental_distribute.auto_shard_policy = AutoShardPolicy.OFF  # it is divided already
-        return part.with_options(options)
-    if not each or node.cardinality == INFINITE:
-        return Dataset(node)
-    return Dataset(node).repeat(node.workers[1]) if node.workers[1] else Dataset(OncePerWorker(node, service))
+        return part.with_options(_divided_already())
+    passes: Dataset[Any] = Dataset(node)
+    if each and node.cardinality != INFINITE:
+        passes = passes.repeat(node.workers[1]) if node.workers[1] else Dataset(OncePerWorker(node, service))
+    return passes if job is None else Dataset(FirstCome(passes.node, service, job)).with_options(_divided_already())
+
+
+def _divided_already() -> Options:
+    options = Options()
+    options.experimental_distribute.auto_shard_policy = AutoShardPolicy.OFF
+    return options

@@ -17,7 +17,7 @@ DATASETS = {
         "arrow",
         Dataset[dict[str, Any]],
         "filenames columns num_parallel_reads nulls trusted "
-        "* memory_map on_error storage_options filesystem schema valid partitioning",
+        "* memory_map on_error storage_options filesystem schema valid partitioning text nested decimals",
     ),
     "AudioDataset": Constructor(
         "audio",
@@ -34,7 +34,7 @@ DATASETS = {
         "jsonl",
         Dataset[dict[str, Any]],
         "filenames schema columns compression_type nulls num_parallel_reads name "
-        "* index on_error storage_options filesystem partitioning valid",
+        "* index on_error storage_options filesystem partitioning valid text nested decimals",
     ),
     "LitDataDataset": Constructor(
         "litdata",
@@ -60,7 +60,8 @@ DATASETS = {
     "ParquetDataset": Constructor(
         "parquet",
         Dataset[dict[str, Any]],
-        "filenames columns num_parallel_reads nulls * on_error storage_options filesystem schema valid partitioning",
+        "filenames columns num_parallel_reads nulls * on_error storage_options filesystem schema valid partitioning "
+        "text nested decimals",
     ),
     "TFRecordDataset": Constructor(
         "tfrecord",
@@ -70,7 +71,7 @@ DATASETS = {
     "TextLineDataset": Constructor(
         "text",
         Dataset[bytes],
-        "filenames compression_type buffer_size num_parallel_reads name * index on_error storage_options filesystem",
+        "filenames compression_type buffer_size num_parallel_reads name * index on_error storage_options filesystem text",
     ),
     "VideoDataset": Constructor(
         "video",

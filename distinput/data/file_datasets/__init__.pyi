@@ -76,6 +76,9 @@ class ArrowDataset(Dataset[dict[str, Any]]):
         columns to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
+      text: "bytes"; or "str": `as_text` behind the reader.
+      nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the reader makes lists of dicts of them.
+      decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the reader.
 
     Raises:
       NotFoundError: a file is not there.
@@ -103,6 +106,9 @@ class ArrowDataset(Dataset[dict[str, Any]]):
         schema: Any = None,
         valid: Mapping[str, str] | Sequence[str] | None = None,
         partitioning: Any = 'hive',
+        text: str = 'bytes',
+        nested: str = 'columns',
+        decimals: str = 'text',
     ) -> None: ...
 
 class AudioDataset(Dataset[dict[str, Any]]):
@@ -232,6 +238,9 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
       valid: a list of what may be null, such as "x", "s.a" for field a of an object, or "x[]" for values of arrays.
+      text: "bytes"; or "str": `as_text` behind the reader.
+      nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the reader makes lists of dicts of them.
+      decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the reader.
 
     Raises:
       InvalidArgumentError: an option has an invalid value; at iteration, an object does not fit.
@@ -262,6 +271,9 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
         filesystem: Any = None,
         partitioning: Any = 'hive',
         valid: Any = None,
+        text: str = 'bytes',
+        nested: str = 'columns',
+        decimals: str = 'text',
     ) -> None: ...
 
 class LitDataDataset(Dataset[Any]):
@@ -512,6 +524,9 @@ class ParquetDataset(Dataset[dict[str, Any]]):
         columns to the names of their marks. "s.a" is field a of a struct, and "x[]" are the items of lists.
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
+      text: "bytes"; or "str": `as_text` behind the reader.
+      nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the reader makes lists of dicts of them.
+      decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the reader.
 
     Raises:
       NotFoundError: a file is not there.
@@ -537,6 +552,9 @@ class ParquetDataset(Dataset[dict[str, Any]]):
         schema: Any = None,
         valid: Mapping[str, str] | Sequence[str] | None = None,
         partitioning: Any = 'hive',
+        text: str = 'bytes',
+        nested: str = 'columns',
+        decimals: str = 'text',
     ) -> None: ...
 
 class TFRecordDataset(Dataset[bytes]):
@@ -608,6 +626,7 @@ class TextLineDataset(Dataset[bytes]):
         record is found behind it. None: as `Options.on_error` says, or "raise".
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+      text: "bytes"; or "str": `as_text` behind the reader.
 
     Raises:
       NotFoundError: at iteration, a file is not there.
@@ -634,6 +653,7 @@ class TextLineDataset(Dataset[bytes]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        text: str = 'bytes',
     ) -> None: ...
 
 class VideoDataset(Dataset[dict[str, Any]]):

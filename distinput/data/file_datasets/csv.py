@@ -53,6 +53,9 @@ class CsvDataset(Dataset[Any]):
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files.
       valid: for dicts: a list of columns in which values may be missing, text too, whose values are dicts of `value` and
         `valid`.
+      text: "bytes"; or "str": `as_text` behind the reader.
+      decimals: for dicts: of columns that `schema` says to be decimals, "text" of their digits; "decimal" objects or "float64":
+        `as_decimal` behind the reader.
 
     Raises:
       InvalidArgumentError: an option has an invalid value; at iteration, a record does not fit.
@@ -96,6 +99,8 @@ class CsvDataset(Dataset[Any]):
         filesystem: Any = None,
         partitioning: Any = "hive",
         valid: Sequence[str] | None = None,
+        text: str = "bytes",
+        decimals: str = "text",
     ) -> None:
         of_dicts = {
             "valid": valid,
@@ -161,6 +166,8 @@ class CsvDataset(Dataset[Any]):
                 storage_options=storage_options,
                 filesystem=filesystem,
                 partitioning=partitioning,
+                text=text,
+                decimals=decimals,
             )
         )
 

@@ -24,6 +24,7 @@ from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import of_folder, recognise
 from distinput.names.words import meant
+from distinput.ops.as_python import handed_out
 from distinput.ops.on_error import guarded
 from distinput.ops.reader import FileNames, LaterFormat, Reader, paths_of
 from distinput.ops.slices import Slices, from_tensor_slices
@@ -114,19 +115,25 @@ def reading(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     partitioning: Any = "hive",
+    **handed: str,
 ) -> Node:
-    """A reader of the named files, or several readers that take turns; without what cannot be read, if `on_error` says so."""
+    """A reader of the named files, or several readers that take turns; without what cannot be read, if `on_error` says so.
+
+    Behind it are the ops that `text`, `nested` and `decimals` stand for.
+    """
     names = _named(filenames, storage_options, filesystem, file_format.of_folder)
     table = names.table if isinstance(names, FileNames) else None
     if isinstance(names, Slices):  # others may be of any number, and their names made only as they are read
         paths = list(paths_of(names))
-        file_format = partitioned(decompressing(file_format, paths), paths, partitioning)
+        file_format = decompressing(file_format, paths)
+        if file_format.has_columns or partitioning != "hive":
+            file_format = partitioned(file_format, paths, partitioning)
     if type(file_format).held is not Format.held:
         later: Any = LaterFormat(file_format, partial(paths_of, names))
         file_format = later  # the name by which saved states know what `reader` reads from outside
     if num_parallel_reads is None:
         made: Node = Reader(names, file_format, table, on_error=on_error, name=name)
-        return made if made.raises else guarded(made, on_error)
+        return handed_out(made if made.raises else guarded(made, on_error), **handed)
 
     def reader(path: bytes) -> Node:
         return Reader(_names(path), file_format, table)
@@ -135,7 +142,8 @@ def reading(
     reader.on_error = on_error  # type: ignore[attr-defined]  # for options that are set later
     reader.reads_one = True  # type: ignore[attr-defined]  # each file as the others
     cycle = _FILES if num_parallel_reads < 1 else num_parallel_reads
-    return guarded(ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads, name=name), on_error)
+    turns = ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads, name=name)
+    return handed_out(guarded(turns, on_error), **handed)
 
 
 def _named(
@@ -161,11 +169,11 @@ def _names(filenames: Any) -> Node:
     # Saved states of datasets with num_parallel_reads tell what this does: with another body they could not be restored.
     if isinstance(filenames, Dataset):
         return filenames.node
-    return from_tensor_slices(np.array([path.encode() for path in as_paths(filenames)], dtype=object))
+    return from_tensor_slices(np.array([os.fsencode(path) for path in as_paths(filenames)], dtype=object))
 
 
 def _slices(names: list[str], storage: Storage | None = None) -> Node:
-    found = from_tensor_slices(np.array([name.encode() for name in names], dtype=object))
+    found = from_tensor_slices(np.array([os.fsencode(name) for name in names], dtype=object))
     return found if storage is None else replace(found, storage=storage)
 
 
@@ -201,6 +209,9 @@ def _records(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     partitioning: Any = "hive",
+    text: str = "bytes",
+    nested: str = "columns",
+    decimals: str = "text",
 ) -> Node:
     """The records of files of one format. These are the arguments, and their documentation, of all datasets of files.
 
@@ -221,6 +232,9 @@ def _records(
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
+      text: "bytes"; or "str": `as_text` behind the reader.
+      nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the reader makes lists of dicts of them.
+      decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the reader.
     """
     del buffer_size
     return reading(
@@ -232,6 +246,9 @@ def _records(
         storage_options=storage_options,
         filesystem=filesystem,
         partitioning=partitioning,
+        text=text,
+        nested=nested,
+        decimals=decimals,
     )
 
 
@@ -331,6 +348,9 @@ class FileDataset(Dataset[Any]):
         None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+      text: "bytes"; or "str": `as_text` behind the reader.
+      nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the reader makes lists of dicts of them.
+      decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the reader.
 
     Without a format, a folder that `Dataset.write` has written is read as its manifest says. The format of other files, and
     their compression, is told by the suffix of their names, or else by the first bytes of the first file: see
@@ -364,6 +384,9 @@ class FileDataset(Dataset[Any]):
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
         partitioning: Any = "hive",
+        text: str = "bytes",
+        nested: str = "columns",
+        decimals: str = "text",
         **options: Any,
     ) -> None:
         if format is None:
@@ -378,6 +401,9 @@ class FileDataset(Dataset[Any]):
                 storage_options=storage_options,
                 filesystem=filesystem,
                 partitioning=partitioning,
+                text=text,
+                nested=nested,
+                decimals=decimals,
             )
         )
 

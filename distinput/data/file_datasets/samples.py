@@ -99,7 +99,7 @@ class ImageFolderDataset(Dataset[Any]):
         paths = [path for each in names for path in found[each]]
         labels = np.repeat(np.arange(len(names)), [len(found[each]) for each in names])
         pairs = replace(
-            from_tensor_slices((np.array([path.encode() for path in paths], object), labels)), storage=storage
+            from_tensor_slices((np.array([os.fsencode(path) for path in paths], object), labels)), storage=storage
         )
         made = Dataset(pairs).map(
             _Reading(channels, decode), num_parallel_calls=num_parallel_calls, on_error=on_error, name=name
@@ -141,7 +141,7 @@ class _Reading:
     decode: bool
 
     def __call__(self, path: bytes, label: Any) -> tuple[Any, Any]:
-        name = path.decode()
+        name = os.fsdecode(path)
         with naming(name), open_binary(name) as file:
             contents = file.read()
         if not self.decode:

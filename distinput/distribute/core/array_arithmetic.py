@@ -61,8 +61,11 @@ class ArrayOps(Protocol):
     def total(self, arrays: Sequence[Any], dtype: Any) -> Any:
         """((0 + 1) + 2) + ... of arrays of one shape, in a dtype and in new memory, where the first one is.
 
-        Integers wrap around.
+        Integers wrap around. Where every order gives the same bits, the devices may add among themselves.
         """
+
+    def total_of_devices(self, arrays: Sequence[Any], dtype: Any) -> Any:
+        """As `total`, but in the order of the library by which devices add among themselves; None: there is none for these."""
 
     def mean(self, total: Any, count: int, dtype: Any) -> Any:
         """A total divided by a number, NaN for 0 / 0.
@@ -140,6 +143,10 @@ class NumpyArrays:
         for array in arrays[1:]:
             np.add(total, array, out=total, casting="unsafe")
         return total[()]
+
+    @staticmethod
+    def total_of_devices(arrays: Sequence[Any], dtype: Any) -> None:
+        """None: there is one memory."""
 
     @staticmethod
     def mean(total: Any, count: int, dtype: Any) -> Any:

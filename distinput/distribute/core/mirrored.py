@@ -243,8 +243,11 @@ def in_halves(parts: Sequence[Array], ops: ArrayOps = NUMPY) -> Array:
 def in_ring(parts: Sequence[Array], ops: ArrayOps = NUMPY) -> Array:
     """Cut every array into n chunks; chunk c begins at replica c and goes round: c, c + 1, ..., n - 1, 0, ..., c - 1.
 
-    The chunks are those of `numpy.array_split` of the flat array.
+    The chunks are those of `numpy.array_split` of the flat array. NCCL, where it adds, chooses chunks and ways itself.
     """
+    total = ops.total_of_devices(parts, parts[0].dtype)
+    if total is not None:
+        return total
     n = len(parts)
     cut = [_split(ops.array(part).reshape(-1), n) for part in parts]
     chunks = [in_replica_order([cut[(c + i) % n][c] for i in range(n)], ops) for c in range(n)]
@@ -393,9 +396,10 @@ class AllReduce(CrossDeviceOps):
 
 
 class NcclAllReduce(AllReduce):
-    """Adds in the order of a ring, as NCCL does: chunk c of n begins at replica c and goes round.
+    """Adds by NCCL where all values are PyTorch's, each on another GPU of CUDA; elsewhere in the order of a ring.
 
-    There is no NCCL underneath: what the class chooses is the order of additions, and so the last bits of sums of floats.
+    In the ring, chunk c of n begins at replica c and goes round, on every machine alike. NCCL chooses its order by the machine,
+    and so the last bits of sums of floats. The result is on the first device.
 
     Args:
       num_packs: values reduced together are laid end to end and cut into this many packs, each of which goes round by

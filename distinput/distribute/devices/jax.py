@@ -147,6 +147,10 @@ class JaxArrays:
         """See `ArrayOps.total`."""
         return _total(self.together(arrays), dtype)
 
+    @staticmethod
+    def total_of_devices(arrays: Sequence[Any], dtype: Any) -> None:
+        """None: arrays of JAX on single devices are brought to one of them; see `TPUStrategy` for programs over all."""
+
     def mean(self, total: Any, count: int, dtype: Any) -> Any:
         """See `ArrayOps.mean`."""
         wanted = dtype

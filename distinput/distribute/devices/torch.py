@@ -153,13 +153,30 @@ class TorchArrays:
             return array.detach().to(dtype, copy=True)
         return torch.sum(array.detach().to(_added_as(array.dtype)), dim=axes, dtype=_added_as(dtype)).to(dtype)
 
-    @staticmethod
-    def total(arrays: Sequence[Any], dtype: Any) -> Any:
+    def total(self, arrays: Sequence[Any], dtype: Any) -> Any:
         """See `ArrayOps.total`."""
+        if len(arrays) == 2 or self.kind(dtype) in "iu":  # every order gives the same bits
+            total = self.total_of_devices(arrays, dtype)
+            if total is not None:
+                return total
         within = _added_as(dtype)
         total = arrays[0].detach().to(within, copy=True)
         for array in arrays[1:]:
             total.add_(array.detach().to(device=total.device, dtype=within))
+        return total.to(dtype)
+
+    @staticmethod
+    def total_of_devices(arrays: Sequence[Any], dtype: Any) -> Any:
+        """By NCCL, of tensors on GPUs of CUDA, each on another one; see `ArrayOps.total_of_devices`."""
+        within = _added_as(dtype)
+        if within not in _ADDED_BY_NCCL or len(arrays) < 2 or not all(array.is_cuda for array in arrays):
+            return None
+        nccl = torch.cuda.nccl
+        parts = [array.detach().to(within).contiguous() for array in arrays]
+        if not parts[0].numel() or not nccl.is_available(parts):
+            return None
+        total = torch.empty_like(parts[0])
+        nccl.reduce(parts, total, root=0, op=nccl.SUM)
         return total.to(dtype)
 
     def mean(self, total: Any, count: int, dtype: Any) -> Any:
@@ -210,6 +227,18 @@ def _added_as(dtype: Any) -> Any:
 
 
 _NOT_ADDED = frozenset({torch.uint16, torch.uint32, torch.uint64})
+_ADDED_BY_NCCL = frozenset(
+    {
+        torch.bfloat16,
+        torch.float16,
+        torch.float32,
+        torch.float64,
+        torch.int8,
+        torch.int32,
+        torch.int64,
+        torch.uint8,
+    }
+)
 
 TORCH = TorchArrays()
 """The tensors of PyTorch."""

@@ -15,10 +15,10 @@ from distinput.columns.state import Digest, common_folder
 from distinput.distribute.core.options import InputOptions
 from distinput.distribute.core.replicas import CallDescription, Peers
 from distinput.errors import FailedPreconditionError, StateError
+from distinput.plan.families import fresh_seed
 from distinput.plan.node import INFINITE, Node, describe
 from distinput.sharding.own_rows import batch_size_of
 from distinput.sharding.policies import policy_of
-from distinput.values.randomness import fresh_seed
 from distinput.values.spec import Spec
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import Assignment
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.leaves import shape_of, zero
-from distinput.values.nest import Structure
+from distinput.values.nest import Structure, maker
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor, sparse_rows
 from distinput.values.spec import LeafSpec, Spec, TensorSpec, no_rows
@@ -146,7 +146,8 @@ def _source(structure: Structure, paths: list[str], names: dict[str, Any]) -> st
         by_key = dict(zip(structure.keys, parts, strict=True))
         items = "{" + ", ".join([f"{name_of(key)}: {by_key[key]}" for key in structure.order or structure.keys]) + "}"
         return items if structure.mapping is None else f"{name_of(structure.mapping)}({items})"
-    made = name_of(structure.cls)
+    assert structure.cls is not None, "of a namedtuple or dataclass"
+    made = name_of(maker(structure.cls))
     return made + "(" + ", ".join([f"{key}={part}" for key, part in zip(structure.keys, parts, strict=True)]) + ")"
 
 

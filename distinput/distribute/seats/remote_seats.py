@@ -232,12 +232,14 @@ class RemoteSeats:
         self._pulse = Pulse(worker_timeout_seconds)
         self.workers, self.servers = membership.workers, membership.servers
         self.packing = Pickled(self._same_modules)
+        membership.watch(
+            lambda seat: self._lose(seat, None, "it left the cluster")
+        )  # first: it tells of later ones alone
         try:
             self._open_all(start_seconds)
         except BaseException:
             self.close()
             raise
-        membership.watch(lambda seat: self._lose(seat, None, "it left the cluster"))
 
     def place(self, seat: str, make: Callable[[], Any]) -> PlacedThere:
         """Make an object at a seat; see `Seats.place`."""
@@ -249,6 +251,9 @@ class RemoteSeats:
         """Have a function told of lost seats; see `Seats.watch`."""
         with self._lock:
             self._watchers.append(lost)
+            already = [seat for seat, life in self._lives.items() if life.links.lost]
+        for seat in already:
+            lost(seat)
 
     def wait_back(self, seat: str, timeout: float) -> None:
         """Wait until a seat is back; see `Seats.wait_back`."""

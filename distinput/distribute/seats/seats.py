@@ -107,6 +107,8 @@ class Seats(Protocol):
     def watch(self, lost: Callable[[str], None]) -> None:
         """Register a function that is told the name of each seat that is lost, as soon as the engine knows.
 
+        It is told at once of those that are lost already, and have not come back.
+
         Args:
           lost: called on any thread, once for each loss. It returns at once and does not raise.
         """

@@ -77,6 +77,9 @@ class ThreadSeats:
         """Register a function that is told of lost seats; see `Seats.watch`."""
         with self._changed:
             self._watchers.append(lost)
+            already = sorted(self._away)
+        for seat in already:
+            lost(seat)
 
     def wait_back(self, seat: str, timeout: float) -> None:
         """Wait until a seat is back; see `Seats.wait_back`."""

@@ -15,7 +15,7 @@ from distinput.distribute.devices.tensors import tensor_of
 from distinput.errors import ElementTypeError, InputWarning, InvalidArgumentError
 from distinput.plan.families import walk_made
 from distinput.plan.node import INFINITE
-from distinput.streaming.by_position import positions_of
+from distinput.streaming.by_position import is_integer, positions_of
 from distinput.values.leaves import STRING
 from distinput.values.nest import Structure, component
 from distinput.values.spec import Spec, TensorSpec
@@ -176,8 +176,10 @@ class MapView(torch.utils.data.Dataset):  # type: ignore[misc]
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, index: SupportsIndex) -> Any:
-        return self._convert(self._dataset[index])
+    def __getitem__(self, index: SupportsIndex | slice | Sequence[int]) -> Any:
+        """The element at a position; for a slice or several positions, which a `BatchSampler` may ask for, their list."""
+        found: Any = self._dataset[index]
+        return self._convert(found) if is_integer(index) else [self._convert(element) for element in found]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """The elements at these positions; what several of them need is read once."""

@@ -3,6 +3,7 @@
 
 import dataclasses
 import functools
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -426,7 +427,7 @@ def _readers(node: FlatMap | Interleave, num_workers: int, worker: int, tolerant
     table = _table(names)
     if not len(table):
         return node
-    reader = _only_reader(node.call(table.path(0).encode()), table.path(0))
+    reader = _only_reader(node.call(os.fsencode(table.path(0))), table.path(0))
     # Files that cannot be cut are assigned whole, for which any format without parts will do.
     file_format = reader.format if reader is not None else TFRecords()
     mine = _share(names, file_format, num_workers, worker, tolerant)
@@ -449,7 +450,7 @@ def _only_reader(node: Node, path: str) -> Reader | None:
         node = node.inputs[0]
     if isinstance(node, Reader) and isinstance(node.input, Rows):
         names = list(node.input.block.elements())
-        return node if names == [path.encode()] else None
+        return node if names == [os.fsencode(path)] else None
     return None
 
 
@@ -467,7 +468,7 @@ class PartsOf:
         if not 0 <= index < len(self.fragments):  # a sample: any file shows what elements look like
             return node_of("flat_map", self.make(self.example.encode()))
         path = self.fragments.path(index)
-        node = node_of("flat_map", self.make(path.encode()))
+        node = node_of("flat_map", self.make(os.fsencode(path)))
         reader = _only_reader(node, path)
         if reader is None:
             return node

@@ -12,7 +12,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.experimental import assert_cardinality
 from distinput.formats.example_encoding import encode_example, encode_sequence_example
 from distinput.formats.features import Feature, FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
-from distinput.ops.as_python import AsRows, AsText, AsUint8
+from distinput.ops.as_python import AsDecimal, AsRows, AsText, AsUint8
 from distinput.ops.cache import Cache
 from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter, TakeWhile
@@ -33,6 +33,7 @@ from distinput.ops.snapshot import DiskCache, Snapshot
 from distinput.ops.split import Part
 from distinput.ops.take import Skip, Take
 from distinput.ops.unique import Unique
+from distinput.plan.families import key_of, words_at
 from distinput.plan.options import SkipErrors
 from distinput.testing.elements import checked_shuffle, exact
 from distinput.testing.ops.batching import cut, stack
@@ -60,7 +61,6 @@ from distinput.testing.pipeline import (
 )
 from distinput.testing.sources.records import new_folder
 from distinput.values.ragged_tensor import RaggedTensor
-from distinput.values.randomness import key_of, words_at
 
 # ----------------------------------------------------------------------------
 # Ops that make one element of one element.
@@ -102,6 +102,10 @@ def _named(*args: Any) -> Any:
 
 def _listed(*args: Any) -> Any:
     return {"k": args[0], "rows": {"a": np.arange(2) + digest(*args) % 7, "t": np.array([b"x", b"y"], object)}}
+
+
+def _priced(*args: Any) -> Any:
+    return {"k": args[0], "price": b"%d.50" % (digest(*args) % 7)}
 
 
 class _TwoWorkers:
@@ -235,6 +239,17 @@ MAPPING: tuple[Ingredient, ...] = (
         (AsText,),
         lambda ds, _: ds.map(_listed).as_text(["rows.t"]).map(_of_text),
         lambda p, _: [{"k": row["k"], "t": b"xy"} for row in (applied(_listed, element) for element in p.elements)],
+        nothing,
+        tensors,
+    ),
+    Ingredient(
+        "as_decimal",
+        (AsDecimal,),
+        lambda ds, _: ds.map(_priced).as_decimal(["price"], "float64"),
+        lambda p, _: [
+            {"k": row["k"], "price": float(row["price"])}
+            for row in (applied(_priced, element) for element in p.elements)
+        ],
         nothing,
         tensors,
     ),

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,40 @@ def test_consumers_need_a_dataset_without_end() -> None:
         Dataset.range(3).map(square).apply(distribute("parallel_epochs", "threads:2", **turns))
 
 
+# What TensorFlow 2.21 delivers to consumers that name one job, with two workers: two passes of one dataset; then those of
+# another dataset of the same steps and name; then two iterators that take turns, as a multiset.
+#
+# > ds = lambda n, job: tf.data.Dataset.range(n).map(lambda x: x * x).apply(S.distribute(mode, target, job_name=job))
+# > once = ds(10, "one"); sorted(once), sorted(once); sorted(ds(10, "one")), sorted(ds(10, "one").repeat(2))
+# > i, j = iter(ds(40, "two")), iter(ds(40, "two"))
+#
+# A number is how often each element comes. A second pass of a dataset is a second pass of the job.
+JOBS = {"distributed_epoch": 1, "parallel_epochs": 2}
+
+
+@pytest.mark.parametrize("mode", JOBS)
+def test_consumers_of_a_job_have_each_element_once_in_all_as_in_tensorflow(mode: str) -> None:
+    executor = ThreadPoolExecutor(2)
+
+    def of_job(count: int, job: str) -> di.data.Dataset[Any]:
+        return Dataset.range(count).map(square).apply(distribute(mode, executor, job_name=job))
+
+    once = of_job(10, "one")
+    assert sorted(once.to_list()) == sorted(once.to_list()) == sorted(SQUARES * JOBS[mode])
+    assert of_job(10, "one").to_list() == []
+    assert of_job(10, "one").repeat(3).to_list() == SQUARES * JOBS[mode], "of the third pass"
+    turns = [iter(of_job(40, "two")) for _ in range(2)]
+    found: list[list[int]] = [[], []]
+    for own, turn in cycle(zip(found, turns, strict=True)):
+        before = sum(map(len, found))
+        own += [int(element) for element in islice(turn, 1)]
+        if sum(map(len, found)) == before and own is found[1]:
+            break
+    found[0] += map(int, turns[0])
+    assert sorted(found[0] + found[1]) == sorted([x * x for x in range(40)] * JOBS[mode])
+    assert min(map(len, found)) > 5
+
+
 class Counting(Executor):
     """An executor of two threads that counts its calls."""
 
@@ -350,7 +385,11 @@ def test_a_cluster_of_dask_is_named_by_its_client_address_or_protocol() -> None:
 @pytest.mark.parametrize(
     "more, error, says",
     [
-        ({"job_name": "shared"}, UnimplementedError, "job_name='shared'.*leave it out.*consumer_index.*shard"),
+        (
+            {"job_name": "shared"},
+            InvalidArgumentError,
+            "job_name='shared' .*'threads:2'.*leave out job_name.*one Dask cluster.*consumer_index",
+        ),
         ({"job_name": ""}, InvalidArgumentError, "job_name"),
         ({"job_name": 3}, InvalidArgumentError, "job_name"),
         ({"consumer_index": 0}, InvalidArgumentError, "must be set together, got 0, None and None"),

@@ -120,6 +120,16 @@ def test_a_parameter_server_that_is_lost_is_told_at_once_and_for_good() -> None:
         release.set()
 
 
+def test_a_parameter_server_that_was_lost_before_there_was_a_coordinator_is_told() -> None:
+    seats = ThreadSeats(1, 1)
+    seats.lose("ps-0", back=False)
+    with di.distribute.ParameterServerStrategy(None, seats=seats) as strategy:
+        coordinator = di.distribute.coordinator.ClusterCoordinator(strategy)
+        with pytest.raises(UnavailableError, match="parameter server ps-0 is lost"):
+            coordinator.join()
+    seats.close()
+
+
 def test_a_function_that_meets_a_lost_server_fails_with_unavailable() -> None:
     with cluster() as (seats, strategy, coordinator):
         with strategy.scope():

@@ -105,6 +105,23 @@ def test_a_killed_worker_is_known(cluster: Any) -> None:
     seats.close()
 
 
+def test_a_worker_that_was_killed_before_anybody_watched_is_told(cluster: Any) -> None:
+    seats = opened(cluster)
+    first: queue.Queue[str] = queue.Queue()
+    late: queue.Queue[str] = queue.Queue()
+    seats.watch(first.put)
+    os.kill(seats.place("worker-0", Keeper).call("pid"), signal.SIGKILL)
+    assert first.get(timeout=20) == "worker-0"
+    seats.watch(late.put)
+    assert late.get(timeout=20) == "worker-0"
+    assert first.empty()
+    seats.wait_back("worker-0", 60)
+    back: list[str] = []
+    seats.watch(back.append)
+    assert not back
+    seats.close()
+
+
 def stand_still(pid: int) -> None:
     """Stop a process, and wait until it has stopped: the signal alone does not say that it has."""
     os.kill(pid, signal.SIGSTOP)

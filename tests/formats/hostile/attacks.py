@@ -268,8 +268,8 @@ def moving() -> Iterator[Attack]:
         "arrow lz4": (lambda: _chunked(table, "lz4"), di.data.ArrowDataset),
         "parquet": (lambda: _parquet(table, row_group_size=10_000), di.data.ParquetDataset),
         "csv": (lambda: b"a\n" + b"123456789012345\n" * 100_000, lambda path: di.data.FileDataset(path, "csv")),
-        "jsonl": (lambda: (b'{"a": 1}' + b" " * 40 + b"\n") * 40_000, lambda path: di.data.FileDataset(path, "jsonl")),
-        "tar": (lambda: tar_of(*[member_of(f"{i}.txt", b"x" * 2000) for i in range(1500)]), _samples),
+        "jsonl": (lambda: (b'{"a": 1}' + b" " * 400 + b"\n") * 5_000, lambda path: di.data.FileDataset(path, "jsonl")),
+        "tar": (lambda: tar_of(*[member_of(f"{i}.txt", b"x" * 5000) for i in range(600)]), _samples),
     }
     for name, (content, make) in kinds.items():
         for what, change in CHANGES.items():

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 import torch
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, SequentialSampler
 
 import distinput as di
 from distinput.errors import ElementTypeError, InputWarning
@@ -47,6 +47,15 @@ def test_samplers_and_batches_of_pytorch_work() -> None:
         [[0, 4, 8, 12], [16, 20]],
         [[2, 6, 10, 14], [18, 0]],  # record 0 is there twice
     ]
+
+
+def test_several_positions_give_a_list_of_elements() -> None:
+    view = MapView(Dataset.from_tensor_slices({"x": np.arange(5)}))
+    for index, rows in ((slice(1, 3), [1, 2]), ([3, -1], [3, 4]), (np.array([0, 2]), [0, 2]), ([], [])):
+        assert view[index] == [{"x": torch.tensor(row)} for row in rows]
+    assert view[torch.tensor(2)] == {"x": torch.tensor(2)}
+    batches = DataLoader(view, sampler=BatchSampler(SequentialSampler(view), 3, drop_last=False), batch_size=None)
+    assert [[int(element["x"]) for element in batch] for batch in batches] == [[0, 1, 2], [3, 4]]
 
 
 def test_it_is_sent_to_loader_workers() -> None:
