@@ -34,17 +34,13 @@ Python: TypeAlias = bool | int | float | complex | str | list[Any]  # these beco
 Truth: TypeAlias = bool | np.bool_
 
 class Transformations(Generic[T_co]):
-<<<<<<< HEAD
-    def as_rows(self, columns: Sequence[str], name: str | None = None) -> Dataset[T_co]:
-        """Deliver lists of structs as lists of dicts, as Hugging Face does, for chat templates and tokenizers.
-=======
     def as_decimal(
         self,
         columns: Sequence[str] | None = None,
         dtype: str = 'decimal',
         name: str | None = None,
     ) -> Dataset[T_co]:
-        """Hand out decimals as `decimal.Decimal`, or make float64 of them.
+        """Deliver decimals as `decimal.Decimal`, or as float64.
 
         A decimal of a file is the text of its digits, at any precision, since NumPy has no type for it. Objects are made where an
         element is handed out, to a loop or to a function, as those of `as_text`; inside, and in `element_spec`, the text stays.
@@ -70,8 +66,7 @@ class Transformations(Generic[T_co]):
         """
 
     def as_rows(self, columns: Sequence[str] | None = None, name: str | None = None) -> Dataset[T_co]:
-        """Hand out lists of structs as lists of dicts, as Hugging Face has them: for templates of chats and tokenizers.
->>>>>>> main
+        """Deliver lists of structs as lists of dicts, as Hugging Face does, for chat templates and tokenizers.
 
         A list of objects in a file, such as the messages of a chat, is a dict of lists. It stays that inside and in `element_spec`.
         Where an element is handed out, a list of dicts is made of it, with Python's numbers; a `Nullable` in it is the value, or

@@ -23,114 +23,6 @@ from distinput.values.nullable import is_nullable
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 # ----------------------------------------------------------------------------
-<<<<<<< HEAD
-# What a structure makes of the leaves of an element; of specs, names and columns it makes what it would without.
-# ----------------------------------------------------------------------------
-
-
-def as_str(value: Any) -> Any:
-    r"""The bytes of a value as `str`, or of all values of an array as an array of `np.dtypes.StringDType`.
-
-    Raises:
-      InvalidArgumentError: they are no UTF-8.
-
-    >>> as_str(b"caf\xc3\xa9"), as_str(np.array([b"a"], object)).tolist()
-    ('café', ['a'])
-    """
-    try:
-        match value:
-            case bytes():
-                return value.decode()
-            case np.ndarray() if value.dtype == STRING:
-                made = [item.decode() for item in value.reshape(-1)]
-                return np.array(made, np.dtypes.StringDType()).reshape(value.shape)
-            case RaggedTensor():
-                return RaggedTensor(as_str(value.values), value.row_splits)
-    except UnicodeDecodeError as error:
-        raise InvalidArgumentError(
-            f"as_text: a text is not UTF-8: {error}; leave it as bytes, and decode it in map"
-        ) from error
-    return value
-
-
-@dataclass(frozen=True)
-class RowDicts:
-    """Makes a list of dicts of a dict of lists.
-
-    Args:
-      name: of the dict, for errors.
-      rank: dimensions of the first list in it where a single element is handed out; a batch has one more.
-      form: of what is in it: "leaf"; "told", the form of the value, and the dimensions of the mark; or "dict" or "rows", and
-        the forms of the parts by name.
-      cls: of the dict, if that is no plain one.
-    """
-
-    name: str
-    rank: int
-    form: Any
-    cls: type | None = None
-
-    def __call__(self, items: dict[str, Any]) -> Any:
-        first: Any = items
-        while isinstance(first, dict):
-            first = next(iter(first.values()), None)
-        if not isinstance(first, np.ndarray | RaggedTensor):
-            return items
-        return self._made(self.form, _listed(items), first.ndim - self.rank)
-
-    def _made(self, form: Any, lists: Any, depth: int) -> Any:
-        if depth > 0:
-            return [self._made(form, _at(lists, row), depth - 1) for row in range(self._length(lists))]
-        match form:
-            case ("told", inner, more) if more:
-                rows = (_at(lists, row) for row in range(self._length(lists)))
-                return [self._made(("told", inner, more - 1), row, 0) for row in rows]
-            case ("told", inner, _):
-                return self._made(inner, lists["value"], 0) if lists["valid"] else None
-            case ("dict", parts):
-                return {name: self._made(part, lists[name], 0) for name, part in parts}
-            case ("rows", parts) if all(part == ("leaf",) for _, part in parts):
-                self._length(lists)
-                names = [name for name, _ in parts]
-                return [dict(zip(names, row, strict=True)) for row in zip(*map(lists.get, names), strict=True)]
-            case ("rows", parts):
-                rows = (_at(lists, row) for row in range(self._length(lists)))
-                return [{name: self._made(part, row[name], 0) for name, part in parts} for row in rows]
-        return lists
-
-    def _length(self, lists: Any) -> int:
-        sizes = set(_sizes(lists))
-        if len(sizes) != 1:
-            raise InvalidArgumentError(
-                f"as_rows: the lists in {self.name!r} have {' and '.join(map(str, sorted(sizes)))} items; "
-                "they must have the same length"
-            )
-        return sizes.pop()
-
-
-def _listed(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _listed(part) for name, part in value.items()}
-    if isinstance(value, RaggedTensor):
-        return value.to_list()
-    return value if not isinstance(value, np.ndarray) or value.dtype.kind in "mM" else value.tolist()
-
-
-def _at(lists: Any, row: int) -> Any:
-    return {name: _at(part, row) for name, part in lists.items()} if isinstance(lists, dict) else lists[row]
-
-
-def _sizes(lists: Any) -> Iterator[int]:
-    if not isinstance(lists, dict):
-        yield len(lists)
-        return
-    for part in lists.values():
-        yield from _sizes(part)
-
-
-# ----------------------------------------------------------------------------
-=======
->>>>>>> main
 # The ops: the columns are those of the input, and the structure of blocks makes something else of them.
 # ----------------------------------------------------------------------------
 
@@ -211,7 +103,7 @@ DTYPES = ("decimal", "float64")
 
 @dataclass(frozen=True, eq=False)
 class AsDecimal(_OfText):
-    """Hand out decimals as `decimal.Decimal`, or make float64 of them.
+    """Deliver decimals as `decimal.Decimal`, or as float64.
 
     A decimal of a file is the text of its digits, at any precision, since NumPy has no type for it. Objects are made where an
     element is handed out, to a loop or to a function, as those of `as_text`; inside, and in `element_spec`, the text stays.

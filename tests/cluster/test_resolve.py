@@ -318,7 +318,7 @@ TF_TWO = tf_config(1, 2)
         ({}, {"rank": 1}, "rank=1 was given, but the number of processes is unknown; give size"),
         ({}, {"size": 2}, "size=2 was given, but the rank of this process is unknown; give rank"),
         ({}, {"task_id": 1}, "task_id=1 was given, but the cluster is unknown; give cluster_spec"),
-        ({}, {"cluster_spec": FULL}, "nobody says which task this is; give task_type and task_id"),
+        ({}, {"cluster_spec": FULL}, "the task of this process is unknown; give task_type and task_id"),
         ({}, {"cluster_spec": {"worker": ["a:1", "b:1"]}, "rank": 2}, "rank=2 was given and cluster_spec=.* was given"),
         ({}, {"cluster_spec": {"worker": ["a:1", "b:1"]}, "rank": 0, "size": 3}, "size=3 was given and cluster_spec="),
         (

@@ -401,5 +401,5 @@ def test_what_is_no_number_is_refused() -> None:
         PRICES.as_decimal(["t"], "float64").to_list()
     with pytest.raises(InvalidArgumentError, match=r"as_decimal: there is no dtype 'float', did you mean float64\?"):
         PRICES.as_decimal(dtype="float")
-    with pytest.raises(InvalidArgumentError, match="as_decimal: 'z' is no component of text"):
+    with pytest.raises(InvalidArgumentError, match="as_decimal: 'z' is not a component of text"):
         PRICES.as_decimal(["z"]).to_list()
