@@ -176,7 +176,7 @@ def _floats_of(column: Any) -> Any:
     try:
         return Dense(np.array([float(text) for text in texts.reshape(-1)], np.float64).reshape(texts.shape))
     except ValueError as error:
-        raise InvalidArgumentError(f"as_decimal: a text is no number: {error}; leave it as text") from error
+        raise InvalidArgumentError(f"as_decimal: a text is not a number: {error}; leave it as text") from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,9 +74,9 @@ def test_a_package_is_imported_by_its_name(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "word, kind, says",
     [
-        ("{}", InvalidArgumentError, "which dataset"),
-        ("{}:", InvalidArgumentError, "which dataset"),
-        ("{}:d s", InvalidArgumentError, "which dataset"),
+        ("{}", InvalidArgumentError, "the dataset must be named by"),
+        ("{}:", InvalidArgumentError, "the dataset must be named by"),
+        ("{}:d s", InvalidArgumentError, "the dataset must be named by"),
         ("{}:dss", NotFoundError, "did you mean ds"),
         ("{}:xyzzy", NotFoundError, "it has broken, ds, make, sized, wrong_call"),
         ("{}:several", InvalidArgumentError, "must be a Dataset, or a function that returns one, got list"),

@@ -193,7 +193,7 @@ def test_damaged_arrays(tmp_path: Path, value: bytes, message: str) -> None:
         ("samples", 39, DataLossError, "begins with"),
         ("samples", 2**31, DataLossError, "their offsets alone take"),
         ("raw_data", {"basename": "shard.00000.mds", "bytes": 5}, DataLossError, "says 5"),
-        ("raw_data", {"basename": "../a", "bytes": 5}, DataLossError, "is no name of a file"),
+        ("raw_data", {"basename": "../a", "bytes": 5}, DataLossError, "is not the name of a file"),
         ("raw_data", {"basename": "gone.mds", "bytes": 5}, NotFoundError, r"names the shard gone\.mds"),
     ],
 )

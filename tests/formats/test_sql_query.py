@@ -67,7 +67,7 @@ def test_what_fails_is_named() -> None:
         InvalidArgumentError, match=r"the query failed: OperationalError: no such table: t; it was 'SELECT"
     ):
         SqlQuery("SELECT * FROM t", memory).open()
-    with pytest.raises(InvalidArgumentError, match="gives no rows, it is no SELECT"):
+    with pytest.raises(InvalidArgumentError, match="gives no rows, because it is not a SELECT"):
         SqlQuery("CREATE TABLE t (id)", memory).open()
     with pytest.raises(InvalidArgumentError, match="several columns named id; name them with AS"):
         check_names("from_sql", ["id", "x", "id"])

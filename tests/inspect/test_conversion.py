@@ -158,7 +158,7 @@ def test_examples_with_absent_features_and_messages_of_other_kinds(tmp_path: Pat
         convert(path, str(tmp_path / "e"), "jsonl")
     with di.io.TFRecordWriter(path) as writer:
         writer.write(di.io.encode_sequence_example({}, {"w": [[1]]}))
-    with pytest.raises(InvalidArgumentError, match="SequenceExamples, which are no rows"):
+    with pytest.raises(InvalidArgumentError, match="SequenceExamples, which are not rows"):
         convert(path, str(tmp_path / "e"), "jsonl")
 
 

@@ -37,7 +37,7 @@ def test_a_record_that_is_no_message_is_named(tmp_path: Path, fast: bool) -> Non
         for number in range(20):
             writer.write(di.io.encode_example({"n": number}))
         writer.write(b"no message")
-    with pytest.raises(DataLossError, match=r"a\.tfrecord: record 20 is no example: .*records='bytes'"):
+    with pytest.raises(DataLossError, match=r"a\.tfrecord: record 20 is not an Example: .*records='bytes'"):
         features_of(open_files(path), None if fast else 100)
 
 

@@ -397,7 +397,7 @@ def test_digits_become_float64() -> None:
 def test_what_is_no_number_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"as_decimal: b'a' is no number; leave it as text"):
         PRICES.as_decimal(["t"]).to_list()
-    with pytest.raises(InvalidArgumentError, match="as_decimal: a text is no number: could not convert"):
+    with pytest.raises(InvalidArgumentError, match="as_decimal: a text is not a number: could not convert"):
         PRICES.as_decimal(["t"], "float64").to_list()
     with pytest.raises(InvalidArgumentError, match=r"as_decimal: there is no dtype 'float', did you mean float64\?"):
         PRICES.as_decimal(dtype="float")

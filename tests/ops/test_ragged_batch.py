@@ -157,7 +157,7 @@ def generated(item: Any, spec: di.RaggedTensorSpec) -> list[Any]:
 
 def test_generators_may_yield_lists_of_lists() -> None:
     assert generated([[1, 2], []], di.RaggedTensorSpec([None, None], "float32")) == [[[1.0, 2.0], []]]
-    with pytest.raises(TypeError, match="is no ragged tensor of RaggedTensorSpec"):
+    with pytest.raises(TypeError, match="is not a ragged tensor of RaggedTensorSpec"):
         generated([1, 2], di.RaggedTensorSpec([None, None], "int32"))
     with pytest.raises(TypeError, match=r"where RaggedTensorSpec\(shape=\(3, None\).* was expected \(element 0\)"):
         generated([[1, 2]], di.RaggedTensorSpec([3, None], "int32"))

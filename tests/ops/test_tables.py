@@ -178,7 +178,7 @@ def test_times_are_times_of_numpy_and_utc() -> None:
         (pl.DataFrame({"o": [{1, 2}]}), "column 'o' holds Python objects"),
         (pl.Series("o", [{1, 2}]), "column 'o' holds Python objects"),
         (pl.LazyFrame({"x": [1]}), "a LazyFrame is a query; give its result"),
-        (duckdb.connect().execute("select 1"), "a DuckDBPyConnection is no table; give its .to_arrow_table"),
+        (duckdb.connect().execute("select 1"), "a DuckDBPyConnection is not a table; give its .to_arrow_table"),
         (pd.DataFrame({"x": [1, "a"]}), "column 'x' of a DataFrame cannot become an array"),
         ({}, "at least one column"),
         ({"a": [1], "b": [1, 2]}, "all components must have the same first dimension"),

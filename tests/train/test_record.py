@@ -76,7 +76,7 @@ def test_a_record_names_files_of_its_folder(tmp_path: Path, at: str, name: Any) 
     forged[at] = name if at == "latest" else [[name, 0.0]] if at == "managed" else [name]
     (folder / "checkpoint").write_text(json.dumps(forged))
     checkpoint = di.train.Checkpoint(x=np.zeros(2))
-    with pytest.warns(InputWarning, match=r"the record of checkpoints is damaged .* is no name of a file"):
+    with pytest.warns(InputWarning, match=r"the record of checkpoints is damaged .* is not the name of a file"):
         manager = di.train.CheckpointManager(checkpoint, str(folder), max_to_keep=1)
     with pytest.warns(InputWarning):
         assert di.train.latest_checkpoint(str(folder)) is None

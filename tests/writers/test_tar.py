@@ -48,7 +48,7 @@ def test_elements_without_a_key_are_numbered_over_all_files(tmp_path: Path) -> N
     [
         ([1], "tar takes dicts from extension to contents"),
         ({"__key__": ["a"]}, "elements have no file"),
-        ({"a/b": ["a"]}, "'a/b' is no extension"),
+        ({"a/b": ["a"]}, "'a/b' cannot be the suffix"),
         ({"jpg": np.zeros((1, 2))}, r"no file 'jpg' can be made of TensorSpec\(shape=\(2,\)"),
         (
             {"__key__": ["../a"], "txt": ["a"]},

@@ -42,7 +42,7 @@ def test_dicts_are_examples(tmp_path: Path) -> None:
         ({"x": {"y": [1]}}, r"a TFRecord is bytes, or a dict of features"),
         ([1], "a TFRecord is bytes, or a dict of features"),
         ({1: [1]}, "names of the features of an Example are text, got 1"),
-        ({"x": di.RaggedTensor.from_list([[[1], [2]]]).values}, "feature 'x' is no array"),
+        ({"x": di.RaggedTensor.from_list([[[1], [2]]]).values}, "feature 'x' is not an array"),
     ],
 )
 def test_what_an_example_cannot_hold_is_refused(tmp_path: Path, data: Any, says: str) -> None:

@@ -128,5 +128,5 @@ def test_a_forged_message_that_is_right_is_taken() -> None:
     ids=str,
 )
 def test_a_forged_message_is_refused_without_asking_for_memory(changes: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgumentError, match="this is no message"):
+    with pytest.raises(InvalidArgumentError, match="this is not a message"):
         decoded(forged(**changes))
