@@ -132,7 +132,7 @@ def arrays_of(block: Block) -> Any:
             leaves.append(column.objects())
         else:
             raise TypeError(
-                f"arrays_of: the rows differ in shape, so they are no array: {column.dtype}; use block.elements()"
+                f"arrays_of: the rows differ in shape, so they cannot be one array: {column.dtype}; use block.elements()"
             )
     return block.structure.build(leaves)
 

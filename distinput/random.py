@@ -9,7 +9,7 @@ from distinput.plan.families import set_global_seed
 
 
 def set_seed(seed: int) -> None:
-    """Make the random steps that get no seed of their own draw theirs from this one, in the order in which they are made.
+    """Set the global seed. Random steps without a seed draw theirs from it, in the order in which they are made.
 
     So a program that makes the same datasets has the same orders when it runs again. Calling it again begins again. Steps that
     were made before keep their seeds, and steps with a seed of their own have orders that follow from that alone, where

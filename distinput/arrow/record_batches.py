@@ -304,7 +304,9 @@ def _rows_of(array: Any, name: str) -> Any:
     ]
     sizes = parts[0].value_lengths().cast("int64")
     if any(not part.value_lengths().cast("int64").equals(sizes) for part in parts[1:]):
-        raise InvalidArgumentError(f"to_arrow: column {name!r}: its lists differ in length, so they are no rows")
+        raise InvalidArgumentError(
+            f"to_arrow: column {name!r}: its lists differ in length, so they are not rows of one structure"
+        )
     items = pa.StructArray.from_arrays([part.flatten() for part in parts], [field.name for field in array.type])
     if pa.types.is_fixed_size_list(parts[0].type):
         return pa.FixedSizeListArray.from_arrays(items, parts[0].type.list_size)

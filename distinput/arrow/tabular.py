@@ -33,7 +33,7 @@ def check_fill(who: str, nulls: Mapping[str, Any]) -> None:
     for name, value in nulls.items():
         if value is None:
             raise InvalidArgumentError(
-                f"{who}: nulls: None cannot stand in the place of nulls of {name!r}; give a value, or leave {name!r} out, "
+                f"{who}: nulls: None cannot replace the nulls of {name!r}; give a value, or leave {name!r} out, "
                 "so that they are told"
             )
         if isinstance(value, Mapping):
@@ -127,7 +127,7 @@ class Reading:
         """
         if self.tells == "beside":
             raise InvalidArgumentError(
-                f'{self.who}: nulls="valid" looks for nulls in all of a table, and this is read in parts; name the columns '
+                f'{self.who}: nulls="valid" must look for nulls in a whole table, and this is read in parts; name the columns '
                 "with valid={column: name}"
             )
         try:

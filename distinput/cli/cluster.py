@@ -226,7 +226,7 @@ def cluster_arguments(parser: argparse.ArgumentParser) -> None:
 def cluster_command(given: argparse.Namespace) -> int:
     """Start the cluster and wait for its end."""
     if given.input_workers and (given.workers or given.ps):
-        raise InvalidArgumentError("--input-workers is for a cluster of its own: give neither --workers nor --ps")
+        raise InvalidArgumentError("--input-workers starts a cluster without --workers and --ps; leave these out")
     workers, servers = (0, 0) if given.input_workers else (given.workers or 2, given.ps or 1)
     start_cluster(workers, servers, given.address, inputs=given.input_workers or 0, tls=given.tls)
     return 0

@@ -110,7 +110,7 @@ def plan_command(given: argparse.Namespace) -> int:
 def _dataset(given: argparse.Namespace) -> Dataset[Any]:
     names = [word for word in given.sources if is_name(word)]
     if names and len(given.sources) > 1:
-        raise InvalidArgumentError(f"plan: one dataset or some files are planned, got {' '.join(given.sources)}")
+        raise InvalidArgumentError(f"plan: give one dataset, or files, got {' '.join(given.sources)}")
     if names:
         dataset = load_dataset(names[0])
         return dataset if given.batch is None else dataset.batch(given.batch)
@@ -357,7 +357,7 @@ def locate_command(given: argparse.Namespace) -> int:
     by_record = given.file is not None and given.record is not None
     one_of_them = (given.file is None) != (given.record is None)
     if one_of_them or by_record == (given.step is not None):
-        raise InvalidArgumentError("locate: say --step N, or --file FILE and --record N")
+        raise InvalidArgumentError("locate: give --step N, or --file FILE and --record N")
     passes = {"epoch": given.epoch, "read": given.read}
     if not by_record:
         _print_located(given, on_workers(given, lambda d: d.locate(given.step, given.replica, **passes))[0])

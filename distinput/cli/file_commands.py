@@ -178,7 +178,7 @@ def schema_command(given: argparse.Namespace) -> int:
     description = describe(together(given), records=given.records, scan=given.scan or None)
     if given.code and not description.looked_at:
         raise InvalidArgumentError(
-            f"{description.files[0]}: its records are no tf.train.Example messages, so there are no features for --code to "
+            f"{description.files[0]}: its records are not tf.train.Example messages, so there are no features for --code to "
             "print"
         )
     if given.json:

@@ -74,7 +74,7 @@ def load(text: str) -> Any:
     """
     words = _NAME.fullmatch(text)
     if words is None:
-        raise InvalidArgumentError(f"{text}: which dataset? It must be {WHERE}")
+        raise InvalidArgumentError(f"{text}: the dataset must be named by {WHERE}")
     module = _module(words["module"], text)
     found: Any = module
     for name in words["name"].split("."):

@@ -232,8 +232,8 @@ def _from_environment(told: Sighting, environ: Environ) -> Cluster:
     if missing:
         says = ", ".join(part.say(next(iter(part.words))) for part in missing)
         raise ValueError(
-            f"resolve: {says}: there is a cluster, but nobody says which process of how many this one is; give rank and "
-            "size" + (", or set DISTINPUT_NUM_WORKERS" if missing[-1].source == "kubernetes" else "")
+            f"resolve: {says}: there is a cluster, but the rank of this process or the number of processes is unknown; "
+            "give rank and size" + (", or set DISTINPUT_NUM_WORKERS" if missing[-1].source == "kubernetes" else "")
         )
     return _alone(told)
 
@@ -264,14 +264,14 @@ def _alone(told: Sighting) -> Cluster:
         if found is not None:
             return found
         raise ValueError(
-            f"resolve: {_said(told, 'jobs')}, but nobody says which task this is; give task_type and task_id"
+            f"resolve: {_said(told, 'jobs')}, but the task of this process is unknown; give task_type and task_id"
         )
     if told.task_type is not None or told.task_id is not None:
-        raise ValueError(f"resolve: {_said(told, 'task')}, but nobody says of which cluster; give cluster_spec")
+        raise ValueError(f"resolve: {_said(told, 'task')}, but the cluster is unknown; give cluster_spec")
     if told.rank is not None:
-        raise ValueError(f"resolve: {_said(told, 'rank')}, but nobody says of how many; give size")
+        raise ValueError(f"resolve: {_said(told, 'rank')}, but the number of processes is unknown; give size")
     if told.size not in (None, 1):
-        raise ValueError(f"resolve: {_said(told, 'size')}, but nobody says which of them this one is; give rank")
+        raise ValueError(f"resolve: {_said(told, 'size')}, but the rank of this process is unknown; give rank")
     local_size = 1 if told.local_size is None else told.local_size
     return Cluster(0, 1, told.local_rank or 0, local_size, coordinator=told.coordinator, source="single")
 

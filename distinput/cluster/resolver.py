@@ -53,7 +53,7 @@ def with_rpc_layer(address: str, rpc_layer: str | None) -> str:
 
 
 class ClusterResolver(ABC):
-    """Describes the tasks of a cluster and the task of this process. Define `cluster_spec` and `master` in your own.
+    """Describes the tasks of a cluster and the task of this process. A subclass defines `cluster_spec` and `master`.
 
     >>> import distinput as di
     >>> resolvers = di.distribute.cluster_resolver

@@ -58,7 +58,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """The value given or set, else `task.index` of TF_CONFIG."""
+        """The number that was passed or set, else `task.index` of TF_CONFIG."""
         if self._task_id is not None:
             return int(self._task_id)
         value = self._task().get("index")

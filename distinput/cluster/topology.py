@@ -164,7 +164,7 @@ def _count(spec: ClusterSpec, job: str) -> int:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The place of this process among those that compute together.
+    """The rank of this process among the processes of a job, and their addresses.
 
     Args:
       rank: the number of this process, from 0, among the chief and the workers; an evaluator is on its own; parameter

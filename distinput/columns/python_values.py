@@ -43,7 +43,7 @@ def as_str(value: Any) -> Any:
                 return RaggedTensor(as_str(value.values), value.row_splits)
     except UnicodeDecodeError as error:
         raise InvalidArgumentError(
-            f"as_text: a text is no UTF-8: {error}; leave it as bytes, and decode it in map"
+            f"as_text: a text is not UTF-8: {error}; leave it as bytes, and decode it in map"
         ) from error
     return value
 
@@ -138,7 +138,8 @@ class RowDicts:
         sizes = set(_sizes(lists))
         if len(sizes) != 1:
             raise InvalidArgumentError(
-                f"as_rows: the lists in {self.name!r} have {' and '.join(map(str, sorted(sizes)))} items, so they are no rows"
+                f"as_rows: the lists in {self.name!r} have {' and '.join(map(str, sorted(sizes)))} items; "
+                "they must have the same length"
             )
         return sizes.pop()
 

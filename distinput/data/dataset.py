@@ -1172,7 +1172,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         return plan_options.options_of(self._node)
 
     def fingerprint(self) -> np.uint64:
-        """A number that tells this pipeline from others: by its steps and their arguments, functions, arrays and files.
+        """A number that identifies this pipeline, computed from its steps and their arguments, functions, arrays and files.
 
         It is the same in every process that builds the same pipeline over the same files, and another one once a file changes.
         It is not TensorFlow's number.
@@ -1286,7 +1286,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         return self._goes_on(*seal.place_in(self._node, self._runs(), state, may_differ))
 
     def as_numpy_iterator(self) -> Iterator[T_co]:
-        """The elements; they are NumPy values already.
+        """An iterator over the elements, which are NumPy values already.
 
         >>> import distinput as di
         >>> list(di.data.Dataset.range(2).as_numpy_iterator())
@@ -1655,7 +1655,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         elements: int | None = None,
         num_workers: int = 4,
     ) -> "Recording":
-        """Make a pass, and write a page of HTML about it: one file, which needs nothing from elsewhere.
+        """Make a pass and write an HTML page about it: one file, which loads nothing from elsewhere.
 
         It shows the graph with the time, elements and bytes of each step, the step that the others wait for, and a cure.
         Below are a timeline of threads, buffers and waits, memory, how far rows travel in shuffles beside a perfect

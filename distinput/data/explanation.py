@@ -58,7 +58,7 @@ def explanation_of(
     replicas_per_worker: int = 1,
     policy: AutoShardPolicy | Policy | None = None,
 ) -> Explanation:
-    """What is to be said of a pipeline.
+    """The explanation of a pipeline.
 
     Args:
       node: as the user described it.

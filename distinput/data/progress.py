@@ -34,7 +34,7 @@ class _Drawn(Protocol):
 
 
 class ProgressBar(Closing):
-    """How many of how many, or between which bounds, at which rate, and for how long it may go on.
+    """Shows how much is done, of how much, the rate, and the remaining time.
 
     Args:
       low: the fewest there are.
@@ -80,7 +80,7 @@ class ProgressBar(Closing):
             self._drawn = _KINDS[kind](low, high, what, unit, terminal, leave)
 
     def step(self, note: str = "", count: int = 1) -> None:
-        """So many more are done.
+        """Count elements that are done.
 
         Args:
           note: something to show beside it.

@@ -345,7 +345,7 @@ class Recording:
     def __iter__(self) -> Generator[Any, None, None]:
         if self._begin is not None:
             raise FailedPreconditionError(
-                "Recording: it records one pass, and that has begun; make another Recording for the next pass"
+                "Recording: a Recording is for one pass, and this one has begun; make another Recording for the next pass"
             )
         self._begin = Run.clock()
         self.trace.look(self._begin)
@@ -377,7 +377,7 @@ class Recording:
 
     @property
     def distributed(self) -> bool:
-        """Whether what is delivered are the steps of a distributed dataset."""
+        """Whether the pass delivers the steps of a distributed dataset."""
         return self._distributed is not None
 
     @property
@@ -417,7 +417,7 @@ class Recording:
 
 
 def recorded(dataset: DatasetLike, seconds: float | None = None, elements: int | None = None) -> Recording:
-    """A recording of a pass that nothing is done with.
+    """A recording of a pass that delivers its elements to nobody.
 
     Args:
       dataset: what is iterated.
@@ -428,9 +428,7 @@ def recorded(dataset: DatasetLike, seconds: float | None = None, elements: int |
       InvalidArgumentError: nothing would end it.
     """
     if seconds is None and elements is None and dataset.cardinality() == INFINITE:
-        raise InvalidArgumentError(
-            "report: the dataset has no end; say after how many seconds= or elements= to break off"
-        )
+        raise InvalidArgumentError("report: the dataset has no end; give seconds= or elements=, after which it stops")
     recording = Recording(dataset)
     until = None if seconds is None else Run.clock() + seconds
     if elements is not None and elements <= 0:

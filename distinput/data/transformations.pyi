@@ -40,7 +40,7 @@ class Transformations(Generic[T_co]):
         dtype: str = 'decimal',
         name: str | None = None,
     ) -> Dataset[T_co]:
-        """Hand out decimals as `decimal.Decimal`, or make float64 of them.
+        """Deliver decimals as `decimal.Decimal`, or as float64.
 
         A decimal of a file is the text of its digits, at any precision, since NumPy has no type for it. Objects are made where an
         element is handed out, to a loop or to a function, as those of `as_text`; inside, and in `element_spec`, the text stays.
@@ -66,7 +66,7 @@ class Transformations(Generic[T_co]):
         """
 
     def as_rows(self, columns: Sequence[str] | None = None, name: str | None = None) -> Dataset[T_co]:
-        """Hand out lists of structs as lists of dicts, as Hugging Face has them: for templates of chats and tokenizers.
+        """Deliver lists of structs as lists of dicts, as Hugging Face does, for chat templates and tokenizers.
 
         A list of objects in a file, such as the messages of a chat, is a dict of lists. It stays that inside and in `element_spec`.
         Where an element is handed out, a list of dicts is made of it, with Python's numbers; a `Nullable` in it is the value, or
@@ -92,7 +92,7 @@ class Transformations(Generic[T_co]):
         """
 
     def as_text(self, columns: Sequence[str] | None = None, name: str | None = None) -> Dataset[T_co]:
-        """Hand out text as `str`; arrays of it, in batches and lists, are of `np.dtypes.StringDType`.
+        """Deliver text as `str`; arrays of text, in batches and lists, have the dtype `np.dtypes.StringDType`.
 
         Inside, and in `element_spec`, text stays bytes: it is decoded where an element is handed out, to a loop or to a function.
         What a function returns is bytes again, as everywhere, so call it before the function that wants text, or last.
@@ -103,7 +103,7 @@ class Transformations(Generic[T_co]):
           columns: names of components, with dots in them for those of inner dicts; all text when None.
 
         Raises:
-          InvalidArgumentError: a column is not there or is not a text; at iteration, a text is no UTF-8.
+          InvalidArgumentError: a column is not there or is not a text; at iteration, a text is not UTF-8.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.from_tensor_slices({"name": ["Ada", "Zoë"], "age": [30, 41]})
@@ -116,7 +116,7 @@ class Transformations(Generic[T_co]):
         """
 
     def as_uint8(self, columns: Sequence[str] | None = None, name: str | None = None) -> Dataset[T_co]:
-        """Hand out text as arrays of its bytes: no object of Python is made for any of them, and PyTorch and JAX have such arrays.
+        """Deliver text as uint8 arrays of its bytes, without a Python object for each text, for PyTorch and JAX.
 
         Behind `batch` a batch of text is a `RaggedTensor`: the bytes of all texts, and where each begins and ends. That is a nested
         tensor of PyTorch, and a pair of values and row splits for JAX. `bytes(row)` is the text again.
@@ -555,7 +555,7 @@ class Transformations(Generic[T_co]):
         *,
         also: type[Exception] | tuple[type[Exception], ...] = (),
     ) -> Dataset[T_co]:
-        """Drop elements that fail, in whichever step before this one, and go on with the next element.
+        """Drop elements that fail in any step before this one, and go on with the next element.
 
         What is lost with an error is what TensorFlow drops: after `zip` the whole tuple, after `batch` the elements gathered for
         its batch (the whole batch if a `map` comes directly before it), after damage in a file the rest of that file; of CSV and
@@ -827,7 +827,7 @@ class Transformations(Generic[T_co]):
         target_workers: str = 'ANY',
         name: str | None = None,
     ) -> Dataset[T_co]:
-        """Run what stands below on input workers, in exact order.
+        """Run the steps before this one on input workers, and deliver their elements in exact order.
 
         The steps that call functions, and depend on single elements alone (`map`, `map_rows`, `filter`, `parse_example`), run at
         the workers. Each worker gets pieces: elements of the input of these steps, as columns. What depends on more than one

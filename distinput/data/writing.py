@@ -190,7 +190,7 @@ class Request:
     def __post_init__(self) -> None:
         if not self.prefix or "/" in self.prefix or "\\" in self.prefix or self.prefix.startswith("."):
             raise InvalidArgumentError(
-                f"{self.who}: prefix must begin names of files, without folders or a leading dot, got {self.prefix!r}"
+                f"{self.who}: prefix must be the start of a file name, without folders or a leading dot, got {self.prefix!r}"
             )
         if self.job.num_workers > 1 and local_path(self.directory) is None:
             raise InvalidArgumentError(

@@ -290,8 +290,8 @@ def _format(data: bytes) -> str:
 def _check_size(height: int, width: int, max_pixels: int) -> None:
     if not 0 < height * width <= max_pixels:
         raise InvalidArgumentError(
-            f"decode_image: the image has {height} x {width} pixels; it must have some, and at most max_pixels={max_pixels}: "
-            "allow more if the image is right"
+            f"decode_image: the image has {height} x {width} pixels; it must have at least 1, and at most "
+            f"max_pixels={max_pixels}; allow more if the image is right"
         )
 
 

@@ -107,12 +107,12 @@ def plain_name(name: object) -> str:
     'part-00000.parquet'
     >>> plain_name("../secret")
     Traceback (most recent call last):
-    distinput.values.spec_json.MalformedJson: '../secret' is no name of a file in this folder
+    distinput.values.spec_json.MalformedJson: '../secret' is not the name of a file in this folder
     """
     if not isinstance(name, str) or not name or name in (".", "..") or {"/", "\\", "\0"} & set(name):
-        raise MalformedJson(f"{name!r} is no name of a file in this folder")
+        raise MalformedJson(f"{name!r} is not the name of a file in this folder")
     if os.path.splitdrive(name)[0] or not _encodes(name):
-        raise MalformedJson(f"{name!r} is no name of a file in this folder")
+        raise MalformedJson(f"{name!r} is not the name of a file in this folder")
     return name
 
 

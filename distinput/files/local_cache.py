@@ -212,7 +212,7 @@ def _made(home: str) -> tuple[int, str]:
         with contextlib.suppress(FileNotFoundError):
             os.makedirs(home, exist_ok=True)
             return tempfile.mkstemp(prefix=".", dir=home)
-    raise FileNotFoundError(f"{home}: is removed as soon as it is made")
+    raise FileNotFoundError(f"{home}: another process removes this folder as soon as it is made; give another one")
 
 
 def _length(number: int, size: int) -> int:

@@ -104,7 +104,7 @@ def mount(
     storage_options: dict[str, Any] | None = None,
     retries: Retries | None = None,
 ) -> None:
-    """Say how URLs that begin with `prefix` are opened, in this process: by all readers, writers and checkpoints.
+    """Set the file system or options of URLs that begin with `prefix`, for all reads and writes of this process.
 
     Names of files stay plain text, in plans and saved states too, and credentials are in neither. Every process that reads
     such files calls this. The longest prefix counts. A prefix that was mounted before is mounted anew.
@@ -164,7 +164,7 @@ def bind(made: Mount) -> None:
 
 
 def unmount(prefix: str) -> None:
-    """Forget what `mount` was told about a prefix.
+    """Remove the mount of a prefix.
 
     Raises:
       InvalidArgumentError: nothing is mounted there.
@@ -308,7 +308,7 @@ def stored(
 def _prefix(name: str) -> str:
     """The part of a URL that says which bucket or host it is in."""
     if "://" not in name or name.startswith(("file://", "local://")):
-        raise InvalidArgumentError(f"storage_options are for files behind URLs, got the local path {name!r}")
+        raise InvalidArgumentError(f"storage_options need URLs, got the local path {name!r}")
     if "::" in name:  # chained: what is inside an archive or a cache, of which the options are said by protocol
         plain = re.split(r"[*?\[{]", name, maxsplit=1)[0]
         if "::" not in plain:

@@ -71,7 +71,7 @@ class ShortAnswerError(OSError):
 
 @dataclass(frozen=True)
 class Retries:
-    """How patient a read of a remote file is.
+    """How often and for how long reads of remote files are retried.
 
     Some failures may pass: a connection that broke, a server that is overloaded, an answer that is too short. The next request
     follows after a pause of random length, which is longer after each failure. What will not pass,

@@ -134,7 +134,7 @@ def _refuse_unknown(name: str, options: Iterable[str], made_by: Signature, of_cl
 def _checked(name: str, format: Any) -> Format:
     """What was made, if it is a format whose switches are True or False."""
     if not isinstance(format, Format):
-        raise TypeError(f"{name!r} is registered as a format, but makes {format!r}, which is no Format")
+        raise TypeError(f"{name!r} is registered as a format, but makes {format!r}, which is not a Format")
     options_of_format: tuple[Field[Any], ...] = fields(format) if is_dataclass(format) else ()
     for option in options_of_format:
         if option.type is bool and not isinstance(value := getattr(format, option.name), bool | int | np.bool_ | None):
@@ -143,7 +143,7 @@ def _checked(name: str, format: Any) -> Format:
 
 
 def write_index(filenames: Any, format: str, *, folder: str | None = None, **options: Any) -> int:
-    r"""Write the indices of files, so that nobody has to wait for them: one that there is already is kept if it is still right.
+    r"""Write the indices of files in advance. An existing index is kept if it still fits its file.
 
     Reading with `index=True` (or `index=folder`) does the same for each file when its records are first counted. Do it ahead
     where many workers read the same files, since each of them would read all files to count them. Files are read in parallel.

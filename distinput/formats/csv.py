@@ -189,7 +189,7 @@ class Csv(TextTable):
             return Head(0, 0, names)  # an empty file
         if self.header and first.lines and not header and self.column_names is None:
             raise DataLossError(
-                f"{path}: line {first.lines}: the header cannot be read, as it is no UTF-8; make the file UTF-8, as `iconv -f "
+                f"{path}: line {first.lines}: the header cannot be read, as it is not UTF-8; make the file UTF-8, as `iconv -f "
                 "LATIN1 -t UTF-8` does where it is Latin-1, or give the names of all columns with column_names="
             )
         if len(set(names)) != len(names):

@@ -98,7 +98,7 @@ def _encode_feature(key: str, value: Any) -> bytes:
         case "i" | "u" | "b":
             if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
                 raise InvalidArgumentError(
-                    f"feature {key!r}: {array.max()} is no int64, the only integers of an Example"
+                    f"feature {key!r}: {array.max()} does not fit into int64, the only integers of an Example"
                 )
             packed = b"".join([varint(item & (1 << 64) - 1) for item in array.reshape(-1).tolist()])
             return field(INT64, field(1, packed) if packed else b"")
@@ -272,7 +272,7 @@ def decode_json_example(json_examples: Any, name: str | None = None) -> Any:
 def _of_json(text: Any) -> bytes:
     try:
         if not isinstance(text, str | bytes | bytearray):
-            raise MalformedJson(f"a {type(text).__name__} is no text")
+            raise MalformedJson(f"a {type(text).__name__} is not a text")
         features = _object(of_kind(json_value(text), "it", dict).get("features"), "'features'")
         values = _object(features.get("feature"), "'feature'")
         return encode_example({key: _feature(key, value) for key, value in values.items()})
@@ -298,7 +298,7 @@ def _feature(key: str, value: Any) -> Any:
         return None
     kinds = list(value)
     if len(kinds) > 1 or kinds[0] not in _LISTS:
-        raise MalformedJson(f"{', '.join(map(repr, kinds))} is no kind of feature")
+        raise MalformedJson(f"{', '.join(map(repr, kinds))} is not a kind of feature")
     items = items_of(_object(value[kinds[0]], repr(kinds[0])).get("value") or [], "'value'")
     match _LISTS[kinds[0]]:
         case "bytes":
@@ -316,14 +316,14 @@ def _bytes(item: Any) -> bytes:
     try:
         return base64.b64decode(coded.replace("-", "+").replace("_", "/") + "==")
     except ValueError as error:  # of binascii
-        raise MalformedJson(f"{item!r:.60} is no base64: {error}") from error
+        raise MalformedJson(f"{item!r:.60} is not base64: {error}") from error
 
 
 def _float(item: Any) -> float:
     try:
         return float(of_kind(item, "an item", int, float, str, bool))
     except (ValueError, OverflowError) as error:  # what the text says
-        raise MalformedJson(f"{item!r:.60} is no number: {error}") from error
+        raise MalformedJson(f"{item!r:.60} is not a number: {error}") from error
 
 
 def _integer(item: Any) -> int:
@@ -331,9 +331,9 @@ def _integer(item: Any) -> int:
     try:
         number = int(item)
     except (ValueError, OverflowError) as error:  # what the text says
-        raise MalformedJson(f"{item!r:.60} is no integer: {error}") from error
+        raise MalformedJson(f"{item!r:.60} is not an integer: {error}") from error
     if (isinstance(item, float) and item != number) or not -(1 << 63) <= number < 1 << 63:
-        raise MalformedJson(f"{item!r:.60} is no integer of 64 bits")
+        raise MalformedJson(f"{item!r:.60} is not an integer of 64 bits")
     return number
 
 

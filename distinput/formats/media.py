@@ -107,7 +107,7 @@ class _Windows(CountedTable):
 
 @dataclass(frozen=True)
 class Video(_Windows):
-    """Windows of videos: dicts of the pixels of consecutive frames, when these are shown, and the path of the file.
+    """Windows of videos: dicts with the pixels of consecutive frames, their times, and the path of the file.
 
     `frames` is uint8 [frames, height, width, 3] in RGB, `times` float64 [frames] in seconds as the file says them, `path`
     bytes. With `tail="pad"` there is also `mask`, bool [frames], false for frames that only fill up a window. The frames are
@@ -195,7 +195,7 @@ class Video(_Windows):
 
 @dataclass(frozen=True)
 class Audio(_Windows):
-    """Windows of audio: dicts of samples, how many of them are a second, when the first is heard, and the path of the file.
+    """Windows of audio: dicts with the samples, the sample rate, the time of the first sample, and the path of the file.
 
     `samples` is float32 [samples, channels] between -1 and 1, `rate` int64, `start` float64 in seconds, `path` bytes. With
     `tail="pad"` there is also `mask`, bool [samples], false for those that only fill up a window. The samples are those that

@@ -26,7 +26,7 @@ def decode_raw(
     fixed_length: int | None = None,
     name: str | None = None,
 ) -> Array:
-    r"""The bytes of strings as numbers.
+    r"""Decode the bytes of strings as arrays of numbers.
 
     Shapes: a string becomes [n]; an array [...] of strings becomes [..., n].
 

@@ -301,7 +301,7 @@ class OpenQuery:
                 f"{self.who}: the query failed: {type(error).__name__}: {error}; it was {text!r}"
             ) from error
         if self.cursor.description is None:
-            raise InvalidArgumentError(f"{self.who}: the query gives no rows, it is no SELECT: {text!r}")
+            raise InvalidArgumentError(f"{self.who}: the query gives no rows, because it is not a SELECT: {text!r}")
         self.names = [str(column[0]) for column in self.cursor.description]
 
     def __enter__(self) -> Self:

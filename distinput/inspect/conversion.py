@@ -133,7 +133,7 @@ def records_as_dataset(
     kind = record_kind(files, files.paths[0], records)
     if kind == "sequence_example":
         raise InvalidArgumentError(
-            f"{files.paths[0]}: its records are SequenceExamples, which are no rows of columns; keep them as bytes with "
+            f"{files.paths[0]}: its records are SequenceExamples, which are not rows of columns; keep them as bytes with "
             "records='bytes', or use parse_sequence_example"
         )
     if kind != "example":

@@ -313,7 +313,7 @@ def scanned(
                 except InvalidArgumentError as error:
                     number = row + getattr(error, "row", 0)
                     raise DataLossError(
-                        f"{path}: record {number} is no example: {error}; look at the bytes with records='bytes'"
+                        f"{path}: record {number} is not an Example: {error}; look at the bytes with records='bytes'"
                     ) from None
                 yield Scanned(path, row, last - first, found)
                 row, first = row + last - first, last

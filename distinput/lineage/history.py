@@ -175,7 +175,9 @@ def entries_of(data: bytes, path: str) -> Iterator[tuple[Entry, int]]:
     if not data.startswith(MAGIC):
         if MAGIC.startswith(data[:solid]):
             return  # torn while it was made
-        raise DataLossError(f"{path}: this is no ledger of distinput; it must begin with {MAGIC!r}, not {data[:20]!r}")
+        raise DataLossError(
+            f"{path}: this is not a ledger of distinput; it must begin with {MAGIC!r}, not {data[:20]!r}"
+        )
     position = len(MAGIC)
     form, numbers = "", [0]
     while position < len(data):

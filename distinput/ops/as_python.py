@@ -61,14 +61,14 @@ class _OfText(Restructured):
         made = walk(spec.structure, ("",))
         if left:
             raise InvalidArgumentError(
-                f"{self.op}: {next(iter(left))!r} is no component of text; elements are {spec.nest}"
+                f"{self.op}: {next(iter(left))!r} is not a component of text; elements are {spec.nest}"
             )
         return made, places
 
 
 @dataclass(frozen=True, eq=False)
 class AsText(_OfText):
-    """Hand out text as `str`; arrays of it, in batches and lists, are of `np.dtypes.StringDType`.
+    """Deliver text as `str`; arrays of text, in batches and lists, have the dtype `np.dtypes.StringDType`.
 
     Inside, and in `element_spec`, text stays bytes: it is decoded where an element is handed out, to a loop or to a function.
     What a function returns is bytes again, as everywhere, so call it before the function that wants text, or last.
@@ -79,7 +79,7 @@ class AsText(_OfText):
       columns: names of components, with dots in them for those of inner dicts; all text when None.
 
     Raises:
-      InvalidArgumentError: a column is not there or is not a text; at iteration, a text is no UTF-8.
+      InvalidArgumentError: a column is not there or is not a text; at iteration, a text is not UTF-8.
 
     >>> import distinput as di
     >>> ds = di.data.Dataset.from_tensor_slices({"name": ["Ada", "Zoë"], "age": [30, 41]})
@@ -102,7 +102,7 @@ DTYPES = ("decimal", "float64")
 
 @dataclass(frozen=True, eq=False)
 class AsDecimal(_OfText):
-    """Hand out decimals as `decimal.Decimal`, or make float64 of them.
+    """Deliver decimals as `decimal.Decimal`, or as float64.
 
     A decimal of a file is the text of its digits, at any precision, since NumPy has no type for it. Objects are made where an
     element is handed out, to a loop or to a function, as those of `as_text`; inside, and in `element_spec`, the text stays.
@@ -180,7 +180,7 @@ def _floats_of(column: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class AsUint8(_OfText):
-    """Hand out text as arrays of its bytes: no object of Python is made for any of them, and PyTorch and JAX have such arrays.
+    """Deliver text as uint8 arrays of its bytes, without a Python object for each text, for PyTorch and JAX.
 
     Behind `batch` a batch of text is a `RaggedTensor`: the bytes of all texts, and where each begins and ends. That is a nested
     tensor of PyTorch, and a pair of values and row splits for JAX. `bytes(row)` is the text again.
@@ -255,7 +255,7 @@ def _bytes_of(column: Column) -> Ragged | RaggedBatches:
 
 @dataclass(frozen=True, eq=False)
 class AsRows(Restructured):
-    """Hand out lists of structs as lists of dicts, as Hugging Face has them: for templates of chats and tokenizers.
+    """Deliver lists of structs as lists of dicts, as Hugging Face does, for chat templates and tokenizers.
 
     A list of objects in a file, such as the messages of a chat, is a dict of lists. It stays that inside and in `element_spec`.
     Where an element is handed out, a list of dicts is made of it, with Python's numbers; a `Nullable` in it is the value, or
@@ -306,7 +306,7 @@ class AsRows(Restructured):
             lists = nest["value"] if is_nullable(at) else nest
             found = flatten(lists) if isinstance(lists, dict) else []
             if not found or any(not isinstance(leaf, TensorSpec) or not leaf.shape for leaf in found):
-                raise InvalidArgumentError(f"as_rows: {name!r} is no dict of lists: {shown(nest, 200)}")
+                raise InvalidArgumentError(f"as_rows: {name!r} is not a dict of lists: {shown(nest, 200)}")
             first = next(iter(lists.values()))
             while isinstance(first, dict):
                 first = next(iter(first.values()))
@@ -324,7 +324,7 @@ class AsRows(Restructured):
         for name in left:
             known = dict.fromkeys(each for names, _ in _components(spec.structure) for each in names)
             if name in known:
-                raise InvalidArgumentError(f"as_rows: {name!r} is no dict of lists")
+                raise InvalidArgumentError(f"as_rows: {name!r} is not a dict of lists")
             raise InvalidArgumentError(f"as_rows: there is no component {name!r}, {meant(name, known, 'there are')}")
         return replace(spec, structure=structure)
 

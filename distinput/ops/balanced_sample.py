@@ -40,7 +40,7 @@ Schedule: TypeAlias = tuple[tuple[int, tuple[float, ...]], ...]
 
 
 class MixtureWeights:
-    """The weights of a mixture that are set while a job runs: by how the loss of each dataset falls, for example.
+    """Weights of a mixture that the program sets while the job runs, for example by the loss of each dataset.
 
     It is given to `sample_from_datasets(datasets, weights, balanced=True)` in the place of weights. `set` decides from which
     step of the mixture on other weights hold, where a step is one element. Decisions are in the states of iterators, so a
@@ -146,7 +146,7 @@ class MixtureWeights:
             self._given_out = epoch, step
 
     def misfit(self, state: Any) -> str | None:
-        """Why no state can hold these; None: it can."""
+        """The reason why a state cannot hold these weights; None if it can."""
         try:
             epoch, drawn = state["drawn"]
             rows = [(each, step, _one_above_zero(shares, len(self.first))) for each, step, shares in state["set"]]
@@ -427,7 +427,7 @@ def balanced_sample(datasets: Sequence[Node], weights: Any, on_end: str) -> Node
         return _changing(datasets, weights, on_end)
     if isinstance(weights, Node):
         raise TypeError(
-            "sample_from_datasets: balanced=True must know the weights beforehand, got a dataset of them; give a dict from "
+            "sample_from_datasets: balanced=True must know the weights in advance, got a dataset of them; give a dict from "
             "steps to weights, such as {0: [0.9, 0.1], 10_000: [0.5, 0.5]}"
         )
     given = {0: [1.0] * len(datasets) if weights is None else weights} if not isinstance(weights, Mapping) else weights

@@ -703,7 +703,7 @@ def _optional(leaf: Any, spec: OptionalSpec, row: int) -> Any:
     """An Optional that the signature allows."""
     if not getattr(leaf, "is_optional", False) or not leaf.leaf_spec.is_subtype_of(spec):
         raise TypeError(
-            f"from_generator: `generator` yielded an element that is no Optional of {spec.element_spec}: {leaf!r} (element "
+            f"from_generator: `generator` yielded an element that is not an Optional of {spec.element_spec}: {leaf!r} (element "
             f"{row})"
         )
     return leaf
@@ -716,7 +716,7 @@ def _ragged(leaf: Any, spec: TensorSpec, row: int) -> Any:
         value = value.astype(spec.dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"from_generator: `generator` yielded an element that is no ragged tensor of {spec}: {leaf!r} (element {row}; "
+            f"from_generator: `generator` yielded an element that is not a ragged tensor of {spec}: {leaf!r} (element {row}; "
             f"{error})"
         ) from None
     if not spec.fits_value(value):

@@ -350,7 +350,7 @@ def _listens(step: Node) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class IgnoreErrors(SameElements):
-    """Drop elements that fail, in whichever step before this one, and go on with the next element.
+    """Drop elements that fail in any step before this one, and go on with the next element.
 
     What is lost with an error is what TensorFlow drops: after `zip` the whole tuple, after `batch` the elements gathered for
     its batch (the whole batch if a `map` comes directly before it), after damage in a file the rest of that file; of CSV and

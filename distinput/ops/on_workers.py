@@ -63,7 +63,7 @@ _SERVICES = "'threads:N' or 'processes:N', the address of a Dask scheduler or of
 
 @dataclass(frozen=True, eq=False)
 class OnWorkers(Transparent):
-    """Run what stands below on input workers, in exact order.
+    """Run the steps before this one on input workers, and deliver their elements in exact order.
 
     The steps that call functions, and depend on single elements alone (`map`, `map_rows`, `filter`, `parse_example`), run at
     the workers. Each worker gets pieces: elements of the input of these steps, as columns. What depends on more than one

@@ -270,5 +270,5 @@ def _dtype(code: str) -> np.dtype[Any]:
     except (TypeError, ValueError, SyntaxError) as error:  # of NumPy
         raise MalformedJson(f"{code!r:.60} is no dtype") from error
     if made.hasobject:
-        raise MalformedJson(f"{code!r:.60} is no dtype of values")
+        raise MalformedJson(f"{code!r:.60} is not a dtype of values")
     return made

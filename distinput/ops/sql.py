@@ -137,7 +137,7 @@ class Sql(Node):
             if not found or found[0][place] != key[0]:
                 raise DataLossError(
                     f"{who}: reading must continue after the row with {self.query.order_by} {key[0]!r}, which is not there, or "
-                    "not the first one with this key; the rows changed, or the column is no unique key"
+                    "not the first one with this key; the rows changed, or the column is not a unique key"
                 )
         elif row and (passed := rows.skip(row, MOST_ROWS)) < row:
             raise DataLossError(

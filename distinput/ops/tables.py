@@ -367,7 +367,7 @@ def from_arrow(given: Any, nulls: Any = "error", valid: Any = None, who: str = "
     if library_of(type(given)) == "pandas" and hasattr(given, "dtype"):  # a Series that NumPy holds
         return _of_array(given.to_numpy(), reading)
     if hasattr(given, "to_arrow_table"):
-        raise InvalidArgumentError(f"{who}: a {type(given).__name__} is no table; give its .to_arrow_table()")
+        raise InvalidArgumentError(f"{who}: a {type(given).__name__} is not a table; give its .to_arrow_table()")
     if hasattr(given, "collect"):
         raise InvalidArgumentError(f"{who}: a {type(given).__name__} is a query; give its result, .collect()")
     raise InvalidArgumentError(

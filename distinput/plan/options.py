@@ -80,7 +80,7 @@ class SkipErrors:
         object.__setattr__(self, "also", error_classes("SkipErrors", self.also))
 
     def exceeded(self, errors: int, elements: int) -> bool:
-        """Whether so many errors are too many beside so many elements that did not fail.
+        """Whether so many errors exceed the budget, given the number of elements that did not fail.
 
         >>> SkipErrors(2).exceeded(3, 10**6), SkipErrors(0.01).exceeded(10, 50), SkipErrors(0.01).exceeded(11, 50)
         (True, False, True)
@@ -220,7 +220,7 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class AutotuneAlgorithm(enum.Enum):
-    """Names of ways to choose, accepted as TensorFlow's: AUTOTUNE here has one; `tf.data.experimental.AutotuneAlgorithm`."""
+    """Algorithms of AUTOTUNE, accepted as TensorFlow's; there is one here; `tf.data.experimental.AutotuneAlgorithm`."""
 
     DEFAULT = 0
     HILL_CLIMB = 1
@@ -230,7 +230,7 @@ class AutotuneAlgorithm(enum.Enum):
 
 
 class ExternalStatePolicy(enum.Enum):
-    """What to do with state outside of a dataset, accepted as TensorFlow's; `tf.data.experimental.ExternalStatePolicy`."""
+    """What to do with state outside of a dataset. Accepted, and changes nothing; `tf.data.experimental.ExternalStatePolicy`."""
 
     WARN = 0
     IGNORE = 1
@@ -363,7 +363,7 @@ class OptimizationOptions(_Settings):
 
 
 class ServiceOptions(_Settings):
-    """Options of TensorFlow's data service, accepted: they change nothing; `tf.data.experimental.ServiceOptions`."""
+    """Options of TensorFlow's data service. They are accepted, and change nothing; `tf.data.experimental.ServiceOptions`."""
 
     pinned: bool | None = None
 

@@ -100,7 +100,7 @@ def bench(
     (100, True, ['0:range', '1:batch'])
     """
     if seconds is None and elements is None and dataset.cardinality() == INFINITE:
-        raise InvalidArgumentError("bench: the dataset has no end; say after how many seconds or elements to break off")
+        raise InvalidArgumentError("bench: the dataset has no end; give seconds or elements, after which it stops")
     marks = _Marks(warm_up, watch, dataset.node.rows_per_batch is not None)
     begin = _clock()
     end_time = True

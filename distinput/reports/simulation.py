@@ -52,7 +52,7 @@ _WAITED_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class InputCosts:
-    """What a row costs on the machine that measured it.
+    """The time that a row costs, on the machine that measured it.
 
     Args:
       row_seconds: of the clock, for a loop that does nothing: the pace of the slowest part of the pipeline.
@@ -314,7 +314,7 @@ def simulate(
     rows: int | None = None,
     seconds: float = 3.0,
 ) -> list[Simulation]:
-    """Say how fast a job would be with each of several numbers of workers, and what would limit it.
+    """Compute how fast a job would be with several numbers of workers, and what would limit it.
 
     The plan is that of the job: the rows, bytes and parts of files of each worker are those of `shard_plan`. The cost of a row
     is measured here, by iterating the dataset for a few seconds. Workers take steps together: a step begins when the slowest

@@ -600,7 +600,7 @@ class TFRecordWriter:
 
 
 class NumpyIterator(Generic[T_co]):
-    """An iterator of a dataset; `dataset.as_numpy_iterator()` and `iter(dataset)` give one that is as good.
+    """An iterator over a dataset, the same as `dataset.as_numpy_iterator()` and `iter(dataset)`.
 
     Args:
       dataset: what to iterate.

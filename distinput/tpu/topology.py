@@ -168,7 +168,7 @@ def _message(message: bytes) -> dict[int, list[bytes]]:
         for tag, start, stop in read_fields(message):
             found.setdefault(tag >> 3, []).append(message[start:stop])
     except MalformedError:
-        raise ValueError("Topology: serialized must be a TopologyProto, got bytes that are no such message") from None
+        raise ValueError("Topology: serialized must be a TopologyProto, got bytes of something else") from None
     return found
 
 

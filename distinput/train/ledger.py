@@ -364,7 +364,7 @@ class Ledger(Closing):
         return rows
 
     def replay(self, dataset: DistributedDataset, number: int) -> Any:
-        """The very step again that the model has seen, also of pipelines whose positions cannot be computed.
+        """A step that the model has seen, delivered again; also for pipelines whose positions cannot be computed.
 
         Args:
           dataset: as for `locate`.

@@ -107,7 +107,7 @@ class TensorShape(Dims):
             raise ValueError(f"the shapes {self} and {as_shape(other)} are not compatible")
 
     def merge_with(self, other: Any) -> "TensorShape":
-        """What is known of an array that has both shapes.
+        """The shape of an array that has both shapes: a size is known if one of them knows it.
 
         Raises:
           ValueError: the two are not compatible.

@@ -11,7 +11,7 @@ from distinput.values.nest import Structure
 
 
 class Nullable(dict[str, Any]):
-    """A value that may be missing: a dict of the "value" and of "valid", which says whether it is one.
+    """A value that may be missing: a dict with "value", and with "valid", which is False where the value is missing.
 
     Readers of tables hand it out where their files hold nulls that NumPy has no value for: `{"value": 5, "valid": True}`, and
     for a null `{"value": 0, "valid": False}`, with an empty string, an empty list or zeros in its place. For items of lists

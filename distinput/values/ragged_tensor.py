@@ -81,7 +81,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
     @staticmethod
     def from_row_splits(values: Any, row_splits: Any) -> "RaggedTensor":
-        """From values and where each row begins and the last one ends.
+        """From values and the positions where each row begins and the last one ends.
 
         Args:
           values: an array [m, ...] or what becomes one, or a `RaggedTensor` of m rows.
@@ -185,7 +185,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
     @staticmethod
     def from_row_starts(values: Any, row_starts: Any) -> "RaggedTensor":
-        """From values and where each row begins; the last one ends with the values.
+        """From values and the positions where each row begins; the last row ends with the values.
 
         Raises:
           InvalidArgumentError: the starts fall, or do not go from 0 to at most the number of values.
@@ -202,7 +202,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
     @staticmethod
     def from_row_limits(values: Any, row_limits: Any) -> "RaggedTensor":
-        """From values and where each row ends.
+        """From values and the positions where each row ends.
 
         Raises:
           InvalidArgumentError: the limits fall, or the last one is not the number of values.
@@ -675,7 +675,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         raise ValueError(
-            "RaggedTensor: rows of different lengths are no array; use to_padded() for one with padding, or .values and "
+            "RaggedTensor: rows of different lengths cannot be one array; use to_padded() for one with padding, or .values and "
             ".row_splits"
         )
 
@@ -727,7 +727,7 @@ def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
     if dtype == STRING and values.dtype != STRING:
         if not values.size:
             return values.astype(object)
-        raise TypeError(f"RaggedTensor: values of dtype {values.dtype} are no strings")
+        raise TypeError(f"RaggedTensor: values of dtype {values.dtype} are not strings")
     return values.astype(dtype, copy=False)
 
 

@@ -186,7 +186,7 @@ def dtype_of_json(value: Any) -> np.dtype[Any]:
             raise NotFoundError(f"NumPy knows no dtype {value!r}; import the package that defines it") from error
         raise DataLossError(f"{value!r} is no dtype") from error
     if made.hasobject:  # bytes of a file must never become addresses
-        raise DataLossError(f"{value!r} is no dtype of values")
+        raise DataLossError(f"{value!r} is not a dtype of values")
     return made
 
 

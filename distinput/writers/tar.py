@@ -60,7 +60,7 @@ class TarWriter(CompressedWriter):
             )
         for key, leaf in zip(keys, spec.leaves, strict=True):
             if not isinstance(key, str) or not key or "/" in key or key.startswith("."):
-                raise InvalidArgumentError(f"write: tar: {key!r} is no extension of a file name")
+                raise InvalidArgumentError(f"write: tar: {key!r} cannot be the suffix of a file name")
             _encoder(key, leaf)
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:

@@ -48,7 +48,7 @@ class TFRecordsWriter(CompressedWriter):
         for key, leaf in zip(spec.structure.keys, spec.leaves, strict=True):
             if not isinstance(leaf, TensorSpec) or leaf.ragged_rank:
                 raise InvalidArgumentError(
-                    f"write: feature {key!r} is no array, and an Example holds lists of values; got {leaf}"
+                    f"write: feature {key!r} is not an array, and an Example holds lists of values; got {leaf}"
                 )
             if not isinstance(key, str):
                 raise InvalidArgumentError(f"write: names of the features of an Example are text, got {key!r}")

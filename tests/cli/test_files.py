@@ -37,7 +37,7 @@ def test_options_and_formats(tmp_path: Path) -> None:
         together(words(path, "--format", "fixed_length"))
     with pytest.raises(InvalidArgumentError, match="unknown format 'nope'"):
         together(words(path, "--format", "nope"))
-    with pytest.raises(InvalidArgumentError, match="storage_options are for files behind URLs"):
+    with pytest.raises(InvalidArgumentError, match="storage_options need URLs"):
         together(words(path, "--storage-option", "anon=true"))
 
 

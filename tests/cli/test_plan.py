@@ -80,7 +80,7 @@ def test_what_a_table_says(name: str, workers: str, says: str, capsys: pytest.Ca
 @pytest.mark.parametrize(
     "words, status, says",
     [
-        (["0.txt", "train_for_plans:ds"], 1, "one dataset or some files are planned"),
+        (["0.txt", "train_for_plans:ds"], 1, "give one dataset, or files, got"),
         (["train_for_plans:batches", "--policy", "fil"], 1, "no policy 'FIL'; did you mean FILE?"),
         (["train_for_plans:batches", "--policy", "file", "--workers", "9"], 1, "9"),
         (["train_for_plans:batches", "--workers", "2,x"], 2, "--workers"),

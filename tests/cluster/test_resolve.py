@@ -210,7 +210,10 @@ def test_pmix_and_slurm_must_mean_the_same_process() -> None:
 @pytest.mark.parametrize(
     "environ, says",
     [
-        ({"PMIX_RANK": "1"}, "pmix says PMIX_RANK=1: there is a cluster, but nobody says .* give rank and size"),
+        (
+            {"PMIX_RANK": "1"},
+            "pmix says PMIX_RANK=1: there is a cluster, but the rank of this process or .* is unknown; give rank and size",
+        ),
         ({"JAX_COORDINATOR_ADDRESS": "j:1"}, "jax says JAX_COORDINATOR_ADDRESS=j:1: there is a cluster"),
         ({"JOB_COMPLETION_INDEX": "1"}, "kubernetes says JOB_COMPLETION_INDEX=1: .* or set DISTINPUT_NUM_WORKERS"),
         ({"RANK": "1", "MASTER_ADDR": "m", "MASTER_PORT": "1"}, "torchrun says RANK=1: there is a cluster"),
@@ -312,10 +315,10 @@ TF_TWO = tf_config(1, 2)
         (tf_config(5, 2), {}, "tf_config says cluster=.*, and tf_config says task=.*cannot both hold"),
         (slurm(0, 2), {"size": 4}, "size=4 was given, but slurm says SLURM_STEP_NUM_TASKS=2"),
         ({}, {"rank": 2, "size": 2}, "rank=2 was given and size=2 was given; they cannot both hold"),
-        ({}, {"rank": 1}, "rank=1 was given, but nobody says of how many; give size"),
-        ({}, {"size": 2}, "size=2 was given, but nobody says which of them this one is; give rank"),
-        ({}, {"task_id": 1}, "task_id=1 was given, but nobody says of which cluster; give cluster_spec"),
-        ({}, {"cluster_spec": FULL}, "nobody says which task this is; give task_type and task_id"),
+        ({}, {"rank": 1}, "rank=1 was given, but the number of processes is unknown; give size"),
+        ({}, {"size": 2}, "size=2 was given, but the rank of this process is unknown; give rank"),
+        ({}, {"task_id": 1}, "task_id=1 was given, but the cluster is unknown; give cluster_spec"),
+        ({}, {"cluster_spec": FULL}, "the task of this process is unknown; give task_type and task_id"),
         ({}, {"cluster_spec": {"worker": ["a:1", "b:1"]}, "rank": 2}, "rank=2 was given and cluster_spec=.* was given"),
         ({}, {"cluster_spec": {"worker": ["a:1", "b:1"]}, "rank": 0, "size": 3}, "size=3 was given and cluster_spec="),
         (

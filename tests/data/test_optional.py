@@ -99,7 +99,7 @@ def test_a_dataset_in_one_is_not_saved(tmp_path: Any) -> None:
 
 def test_other_values_than_stated() -> None:
     stated = di.OptionalSpec(di.TensorSpec([], "int64"))
-    with pytest.raises(TypeError, match="yielded an element that is no Optional of"):
+    with pytest.raises(TypeError, match="yielded an element that is not an Optional of"):
         list(Dataset.from_generator(lambda: iter([3]), output_signature=stated))
     with pytest.raises(TypeError, match="output_signature"):
         list(Dataset.range(1).map(lambda x: Optional.from_value(1.5), output_signature=stated))

@@ -23,8 +23,8 @@ Dataset = di.data.Dataset
             "write: csv: got an unexpected keyword argument 'quote'; its options are header",
         ),
         ("csv", {"shards": 2, "shard_rows": 2}, ValueError, "give one of shards and shard_rows"),
-        ("csv", {"prefix": "../a"}, ValueError, "prefix must begin names of files"),
-        ("csv", {"prefix": ".a"}, ValueError, "prefix must begin names of files"),
+        ("csv", {"prefix": "../a"}, ValueError, "prefix must be the start of a file name"),
+        ("csv", {"prefix": ".a"}, ValueError, "prefix must be the start of a file name"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(

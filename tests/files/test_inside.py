@@ -29,7 +29,7 @@ def test_names_in_the_folder(name: str) -> None:
     "name", ["", ".", "..", "../a", "/a", "a/b", "a\\b", "a\0", "\ud800", None, 3, ["a"], b"a"], ids=repr
 )
 def test_what_is_no_name_in_the_folder(name: object) -> None:
-    with pytest.raises(ValueError, match="is no name of a file in this folder"):
+    with pytest.raises(ValueError, match="is not the name of a file in this folder"):
         plain_name(name)
 
 

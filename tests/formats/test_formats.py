@@ -48,7 +48,7 @@ def test_a_dataset_of_files_of_a_named_format(tmp_path: Path) -> None:
         (3, {}, TypeError, "format must be a name or a Format, got 3"),
         (TextLines(), {"a": 1}, TypeError, "text was given with its options, got a beside it"),
         ("text", {"a": 1}, TypeError, "'a'"),
-        ("nothing", {}, TypeError, "'nothing' is registered as a format, but makes None, which is no Format"),
+        ("nothing", {}, TypeError, "'nothing' is registered as a format, but makes None, which is not a Format"),
     ],
 )
 def test_a_format_that_cannot_be_is_refused(

@@ -126,8 +126,8 @@ def test_a_null_struct_of_which_each_field_is_named_is_a_struct(name: str, tmp_p
 @pytest.mark.parametrize(
     "nulls, why",
     [
-        ({"age": None}, "None cannot stand in the place of nulls of 'age'; give a value"),
-        ({"s": {"a": None}}, "None cannot stand in the place of nulls of 's.a'"),
+        ({"age": None}, "None cannot replace the nulls of 'age'; give a value"),
+        ({"s": {"a": None}}, "None cannot replace the nulls of 's.a'"),
         ({"s": {}}, "the dict for 's' is empty; give a value for each field"),
     ],
 )

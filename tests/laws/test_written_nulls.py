@@ -147,7 +147,9 @@ def test_lists_of_a_struct_that_differ_in_length_are_no_rows() -> None:
     spec = {"o": Nullable(value={"a": lists, "b": lists}, valid=di.TensorSpec([None], bool))}
     ds = Dataset.range(2, 4).map(made, output_signature=spec)
     assert ds.take(1).to_arrow().to_pylist() == [{"o": [{"a": 1, "b": 3}, {"a": 2, "b": 3}]}]
-    with pytest.raises(InvalidArgumentError, match="column 'o': its lists differ in length, so they are no rows"):
+    with pytest.raises(
+        InvalidArgumentError, match="column 'o': its lists differ in length, so they are not rows of one structure"
+    ):
         ds.to_arrow()
 
 

@@ -63,9 +63,9 @@ def test_text_in_ragged_rows_and_of_some_columns(tmp_path: Path) -> None:
     ragged = di.data.Dataset.from_tensor_slices(di.RaggedTensor.from_list([["a", "é"], []])).ragged_batch(2)
     assert ragged.as_text().to_list() == [[["a", "é"], []]]
     assert TEXTS.as_text(["t"]).batch(3).to_list()[0] == {"t": ["a", "é", "c"], "n": [1, 2, 3], "w": [[b"x", b"y"]] * 3}
-    with pytest.raises(InvalidArgumentError, match="as_text: 'n' is no component of text"):
+    with pytest.raises(InvalidArgumentError, match="as_text: 'n' is not a component of text"):
         TEXTS.as_text(["n"]).to_list()
-    with pytest.raises(InvalidArgumentError, match=r"a text is no UTF-8: .*; leave it as bytes"):
+    with pytest.raises(InvalidArgumentError, match=r"a text is not UTF-8: .*; leave it as bytes"):
         di.data.Dataset.from_tensor_slices([b"\xff"]).as_text().to_list()
 
 
@@ -97,10 +97,10 @@ def test_they_keep_the_laws(tmp_path: Path) -> None:
     [
         ("n", "columns must be a list of names, got 'n'"),
         ([], "columns must be at least one name"),
-        (["n"], "'n' is no dict of lists"),
+        (["n"], "'n' is not a dict of lists"),
         (["z"], "there is no component 'z', there are n, s, s.a"),
         (["s.b"], r"there is no component 's.b', did you mean s\.a\?"),
-        (["s"], "'s' is no dict of lists"),
+        (["s"], "'s' is not a dict of lists"),
     ],
 )
 def test_what_is_no_list_of_structs_is_refused(columns: Any, says: str) -> None:
@@ -214,7 +214,7 @@ def test_text_that_is_none_fails_alone_in_its_place(name: str) -> None:
     lengths = [
         each if isinstance(each, str) else _length(each) if isinstance(each, dict) else int(each) for each in found
     ]
-    assert lengths == [2, 1, " a text is no UTF-8", 2, 1]
+    assert lengths == [2, 1, " a text is not UTF-8", 2, 1]
     kept = made().ignore_errors()
     assert [_length(each) if isinstance(each, dict) else int(each) for each in kept] == [2, 1, 2, 1]
     assert [told["dropped"] for step, told in kept.stats().items() if "ignore_errors" in step] == [1]
@@ -348,7 +348,7 @@ def test_bytes_as_numbers_are_those_of_the_text(make: Any) -> None:
 def test_bytes_as_numbers_of_some_columns() -> None:
     assert TEXTS.as_uint8(["t"]).batch(1).to_list()[0] == {"t": [[97]], "n": [1], "w": [[b"x", b"y"]]}
     assert TEXTS.as_text().as_uint8(["t"]).to_list()[2] == {"t": [99], "n": 3, "w": ["x", "y"]}
-    with pytest.raises(InvalidArgumentError, match="as_uint8: 'n' is no component of text"):
+    with pytest.raises(InvalidArgumentError, match="as_uint8: 'n' is not a component of text"):
         TEXTS.as_uint8(["n"]).to_list()
     with pytest.raises(ValueError, match="read-only"):
         next(iter(TEXTS.as_uint8()))["t"][0] = 1
@@ -401,5 +401,5 @@ def test_what_is_no_number_is_refused() -> None:
         PRICES.as_decimal(["t"], "float64").to_list()
     with pytest.raises(InvalidArgumentError, match=r"as_decimal: there is no dtype 'float', did you mean float64\?"):
         PRICES.as_decimal(dtype="float")
-    with pytest.raises(InvalidArgumentError, match="as_decimal: 'z' is no component of text"):
+    with pytest.raises(InvalidArgumentError, match="as_decimal: 'z' is not a component of text"):
         PRICES.as_decimal(["z"]).to_list()

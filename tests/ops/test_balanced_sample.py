@@ -164,7 +164,7 @@ def test_whole_shares_sum_to_one() -> None:
             "one weight must be greater than zero, got .* for step 3",
         ),
         ({"weights": [1]}, InvalidArgumentError, "there must be one weight for each of the 2 datasets, got 1"),
-        ({"weights": D.from_tensors([1.0, 1.0])}, TypeError, "must know the weights beforehand, got a dataset of them"),
+        ({"weights": D.from_tensors([1.0, 1.0])}, TypeError, "must know the weights in advance, got a dataset of them"),
     ],
 )
 def test_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -36,7 +36,7 @@ class ShardingPolicy(enum.IntEnum):
 
 
 class CrossTrainerCache:
-    """Jobs that send the same pieces to one cluster share what was made; `tf.data.experimental.service.CrossTrainerCache`.
+    """Lets jobs that send the same pieces to one cluster share the results; `tf.data.experimental.service.CrossTrainerCache`.
 
     Jobs with the same pipeline do so while they are at about the same place. A piece that no job holds any more is made again,
     so none waits for another one, and each gets all elements, in the order without sharing. Jobs share whatever their ids are.

@@ -85,7 +85,9 @@ def written_format(
       InvalidArgumentError: nothing tells the format, or it is none that is known.
     """
     if not isinstance(filenames, str | bytes | os.PathLike | list | tuple):
-        raise TypeError("FileDataset: needs a format; only names of files that are there say it themselves")
+        raise TypeError(
+            "FileDataset: needs a format, since these names are known only at iteration; write FileDataset(names, 'parquet')"
+        )
     names, _ = stored(as_paths(filenames), storage_options, filesystem)
     try:
         written = read_written(names[0]) if len(names) == 1 else None
@@ -154,8 +156,8 @@ def _named(
     if isinstance(filenames, Dataset):
         if storage_options is not None or filesystem is not None:
             raise InvalidArgumentError(
-                "storage_options and filesystem are for names, and filenames is a dataset: which buckets its names are in is "
-                "not known; give them to list_files, or say distinput.io.mount"
+                "storage_options and filesystem need names of files, but filenames is a dataset, whose names are known only at "
+                "iteration; give them to list_files, or call distinput.io.mount"
             )
         return filenames.node
     names, storage = as_paths(filenames), None

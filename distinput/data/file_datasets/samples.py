@@ -117,7 +117,7 @@ def _images(root: str) -> dict[str, list[str]]:
             continue
         if len(parts) == 1:
             raise InvalidArgumentError(
-                f"ImageFolderDataset: {path} is in no class; move it into a folder that is named by its class"
+                f"ImageFolderDataset: {path} is in no class folder; move it into a folder that is named by its class"
             )
         found.setdefault(parts[0], []).append(path)
     return {name: sorted(paths) for name, paths in found.items()}

@@ -528,7 +528,9 @@ class MultiWorkerMirroredStrategy(Strategy):
         return f"MultiWorkerMirroredStrategy({where}, {', '.join(replicas.devices.local)})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "MultiWorkerMirroredStrategy":
-        raise RuntimeError("MultiWorkerMirroredStrategy cannot be copied: its workers know one another by this object")
+        raise RuntimeError(
+            "MultiWorkerMirroredStrategy cannot be copied, because its group belongs to this object; pass the object itself"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise RuntimeError(

@@ -239,7 +239,7 @@ class ClusterCoordinator(Closing):
     def create_per_worker_resource(
         self, fn: Callable[..., Any], args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None
     ) -> PerWorkerValues:
-        """A value at each worker, made there now and again when the worker was lost.
+        """A value at each worker, made there now, and made again after the worker was lost.
 
         Args:
           fn: called at each worker.

@@ -130,7 +130,7 @@ class ExactPerWorkerIterator(PerWorkerIterator):
         positions = state.get(_WORKERS) if isinstance(state, dict) else None
         if not isinstance(positions, list) or not all(one is None or isinstance(one, dict) for one in positions):
             raise StateError(
-                "restore: this is no state of a per-worker iterator; save one with state() of an iterator whose dataset was "
+                "restore: this is not a state of a per-worker iterator; save one with state() of an iterator whose dataset was "
                 "made with exact_input=True"
             )
         if len(positions) != len(self._values):
@@ -193,7 +193,7 @@ class PerWorkerDataset:
         iterator = iter(self)
         if not isinstance(iterator, ExactPerWorkerIterator):
             raise FailedPreconditionError(
-                "restore: nobody keeps the positions of this dataset; make it with create_per_worker_dataset(..., "
+                "restore: the positions of this dataset are not kept; make it with create_per_worker_dataset(..., "
                 "exact_input=True)"
             )
         iterator.load_state_dict(state, may_differ)

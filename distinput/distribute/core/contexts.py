@@ -159,7 +159,7 @@ class Scope(Generic[S]):
 
 
 class ValueContext:
-    """Which replica a value is made for.
+    """The replica for which `experimental_distribute_values_from_function` makes a value.
 
     Args:
       replica_id_in_sync_group: the replica's number among all replicas.

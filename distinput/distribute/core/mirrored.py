@@ -421,7 +421,7 @@ class NcclAllReduce(AllReduce):
 
 
 class HierarchicalCopyAllReduce(AllReduce):
-    """Adds the replicas of each half among themselves, then the two sums: (0 + 1) + (2 + 3).
+    """Adds the replicas within each half first, then the two sums: (0 + 1) + (2 + 3).
 
     Args:
       num_packs: accepted for compatibility with TensorFlow; packs do not change the order of these additions.

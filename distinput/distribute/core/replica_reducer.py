@@ -205,7 +205,7 @@ class IndexedSlices:
         return whole
 
     def map(self, function: Callable[[Any], Any]) -> "IndexedSlices":
-        """Slices whose rows and places are what the function makes of them."""
+        """The slices with the function applied to their rows and their indices."""
         return IndexedSlices(function(self.values), function(self.indices), self.dense_shape)
 
     def __neg__(self) -> "IndexedSlices":

@@ -400,7 +400,7 @@ def _compare(
     wrong, hints = said(facts, names)
     if wrong:
         raise FailedPreconditionError(
-            f"{call}: what the workers built does not fit together, so records would be lost or delivered twice, or workers "
+            f"{call}: the workers built different datasets, so records would be lost or delivered twice, or workers "
             f"would wait for each other forever: {'; '.join(wrong)}. {cure}"
         )
     return seed, hints

@@ -663,7 +663,7 @@ class DistributedDataset:
         return seen
 
     def replay(self, step: int, *, epoch: int = 0) -> Any:
-        """The very step again, as the iteration delivered it, without the steps before it where rows can be counted.
+        """A step, delivered again as in the iteration. Where rows can be counted, no step before it is read.
 
         Args:
           step: the step of the pass, from 0 on.

@@ -52,7 +52,7 @@ _SHOWN = 8
 
 
 class Place(NamedTuple):
-    """Where one row of a step comes from.
+    """The file and record that one row of a step comes from.
 
     Args:
       file: the path; of a source in memory its op in angle brackets, such as "<range>".
@@ -71,7 +71,7 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Where a record is seen.
+    """A step in which a record is seen.
 
     Args:
       epoch: in which pass over the dataset.

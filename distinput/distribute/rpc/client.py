@@ -145,8 +145,8 @@ def decoded(data: bytes) -> tuple[dict[str, Any], Any]:
         return _decoded(data)
     except (MalformedJson, RecursionError) as error:
         raise InvalidArgumentError(
-            f"rpc: this is no message of a distinput client or server: {error}; both ends must be distinput, of versions that "
-            "go together"
+            f"rpc: this is not a message of a distinput client or server: {error}; both ends must be distinput, in versions "
+            "that fit together"
         ) from error
 
 

@@ -362,7 +362,7 @@ _SEATS = ("worker", "ps")
 
 @dataclass(frozen=True)
 class ServerDef:
-    """What a `Server` is.
+    """The cluster, job and task of a `Server`.
 
     Args:
       cluster: all tasks.
@@ -448,7 +448,7 @@ class Server:
         return with_rpc_layer(own.cluster.task_address(own.job_name, own.task_index), own.protocol)
 
     def start(self) -> None:
-        """Start the process of the task; one that was started goes on.
+        """Start the process of the task, unless it runs already.
 
         Source: `tf.distribute.Server.start`.
         """
@@ -467,7 +467,7 @@ class Server:
             told.write(json.dumps(asdict(process)).encode())
 
     def join(self) -> None:
-        """Wait until the task has ended, which it does with its coordinator.
+        """Wait until the task has ended. It ends together with its coordinator.
 
         Raises:
           FailedPreconditionError: the task was not started, or ended by an error.

@@ -166,7 +166,7 @@ class TPUStrategy(Strategy):
 
     @property
     def cluster_resolver(self) -> Any:
-        """What was given as `tpu_cluster_resolver`.
+        """The resolver that was passed as `tpu_cluster_resolver`.
 
         Source: `tf.distribute.TPUStrategy.cluster_resolver`.
         """
@@ -182,7 +182,7 @@ class TPUStrategy(Strategy):
 
     @property
     def steps_per_run(self) -> int:
-        """What was given as `steps_per_run`; 1 if nothing was."""
+        """The value of `steps_per_run`; 1 by default."""
         return self._steps_per_run
 
     @property

@@ -84,7 +84,7 @@ class TrainerFeed:
         return rows * int(args.gradient_accumulation_steps)
 
     def evaluation_loop(self, dataloader: Any, *args: Any, **options: Any) -> Any:
-        """As that of the Trainer, over every record once."""
+        """The evaluation loop of the Trainer, over every record exactly once."""
         if not isinstance(dataloader, Loader):
             return super().evaluation_loop(dataloader, *args, **options)  # type: ignore[misc]
         if self.args.batch_eval_metrics:

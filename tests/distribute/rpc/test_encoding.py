@@ -75,7 +75,7 @@ def test_what_cannot_be_sent_is_refused(given: Any) -> None:
 
 @given(st.binary(max_size=80))
 def test_other_bytes_are_no_message(data: bytes) -> None:
-    with pytest.raises(InvalidArgumentError, match="this is no message of a distinput client or server"):
+    with pytest.raises(InvalidArgumentError, match="this is not a message of a distinput client or server"):
         decoded(data)
 
 
