@@ -135,7 +135,7 @@ def _gpus() -> int:
         import torch
     except ImportError:
         return 0
-    return torch.cuda.device_count()
+    return int(torch.cuda.device_count())
 
 
 def _finished() -> None:

@@ -17,9 +17,8 @@ from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.interop.rank_steps import ShardNames
 from distinput.names.lazy import library
-from distinput.ops.as_python import handed_out
 from distinput.ops.generator import Begun
-from distinput.ops.reader import Reader
+from distinput.ops.reader import Reader, handed_out
 from distinput.ops.tables import rows_of_table
 from distinput.plan.node import Node
 from distinput.values.spec import Spec

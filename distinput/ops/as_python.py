@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -16,7 +16,6 @@ from distinput.errors import InvalidArgumentError
 from distinput.names.words import meant, shown
 from distinput.plan.check import normalized
 from distinput.plan.families import Restructured
-from distinput.plan.node import Node
 from distinput.values.leaves import STRING
 from distinput.values.nest import Structure, flatten
 from distinput.values.nullable import is_nullable
@@ -408,39 +407,3 @@ def _form_of(
     for key, child in zip(at.keys, at.children, strict=True):
         parts[key] = _form_of(child, again, _names_below(at, key, names), left, level + rows)
     return ("rows" if rows else "dict", tuple([(key, parts[key]) for key in at.order or at.keys]))
-
-
-# ----------------------------------------------------------------------------
-# Arguments of readers, each of which is one of these ops behind the reader.
-# ----------------------------------------------------------------------------
-
-
-_HANDED_OUT: dict[str, dict[str, Callable[[Node], Node] | None]] = {
-    "decimals": {"text": None, "decimal": AsDecimal, "float64": partial(AsDecimal, dtype="float64")},
-    "nested": {"columns": None, "rows": AsRows},
-    "text": {"bytes": None, "str": AsText},
-}
-"""By argument and value, the op; in the order in which they are added, since text that became a decimal is none."""
-
-
-def handed_out(reader: Node, **arguments: str) -> Node:
-    """A reader, and behind it the ops that its arguments say.
-
-    Args:
-      reader: whose elements are columns, text that is bytes, and decimals that are text.
-      **arguments: `text`, `nested`, `decimals`.
-
-    Raises:
-      InvalidArgumentError: an argument has no such value.
-
-    >>> from distinput.ops.slices import from_tensor_slices
-    >>> handed_out(from_tensor_slices(["a"]), text="str").op
-    'as_text'
-    """
-    for name, ops in _HANDED_OUT.items():
-        value = arguments.get(name, next(iter(ops)))
-        if not isinstance(value, str) or value not in ops:
-            raise InvalidArgumentError(f"{name} cannot be {value!r}, {meant(str(value), list(ops), 'it is one of')}")
-        op = ops[value]
-        reader = reader if op is None else op(reader)
-    return reader

@@ -99,7 +99,7 @@ class FirstCome(SameElements):
     def _taken(self, state: State, ledger: "_Ledger", run: Run) -> Stream:
         same = {key: state[key] for key in ("epoch", "job", "consumer")}
         before, over, row, end, own = state["input"], state["skip"], state["row"], state["end"], True
-        size, begin, asked = 1, Run.clock(), Run.clock()
+        size, begin, asked_at = 1, Run.clock(), Run.clock()
         for block, after in self.input.open(before, run):
             if type(block) is Failure:  # not counted, as by `shard`
                 yield block, {"input": after, "skip": 0, "row": row, "end": end, **same}
@@ -110,9 +110,9 @@ class FirstCome(SameElements):
             while first < block.size:
                 if row == end:
                     if own and row > state["row"]:
-                        size = self._next_size(size, asked - begin, Run.clock() - asked)
+                        size = self._next_size(size, asked_at - begin, Run.clock() - asked_at)
                     own, rows = ledger.portion(same["consumer"], row, size)
-                    end, asked = row + rows, Run.clock() if own else asked
+                    end, asked_at = row + rows, Run.clock() if own else asked_at
                 count = min(block.size - first, end - row)
                 first, row = first + count, row + count
                 if own:
@@ -142,12 +142,12 @@ class _Ledger:
     def begun(self, state: State, word: str) -> State:
         """The state with which a consumer begins, or goes on."""
         new = {"job": uuid.uuid4().hex, "word": word, "input": state["input"]}
-        told = self._service.first(self._pass, new)
-        if told["word"] != word:
+        first = self._service.first(self._pass, new)
+        if first["word"] != word:
             raise InvalidArgumentError(
                 f"distribute: the job {self._job!r} of this service is one of another pipeline; give this one another name"
             )
-        if state["job"] and state["job"] != told["job"]:
+        if state["job"] and state["job"] != first["job"]:
             raise FailedPreconditionError(
                 f"distribute: the state is one of a job {self._job!r} that this service does not know, since the service was "
                 "started again, or is another one; who has which elements is lost with it, so begin a job with another name; "
@@ -155,7 +155,7 @@ class _Ledger:
             )
         if state["job"]:
             return state
-        return {**state, "input": told["input"], "job": told["job"], "consumer": uuid.uuid4().hex}
+        return {**state, "input": first["input"], "job": first["job"], "consumer": uuid.uuid4().hex}
 
     def portion(self, consumer: str, row: int, rows: int) -> tuple[bool, int]:
         """Whether the consumer has the portion that begins at a row, and how many rows it has."""

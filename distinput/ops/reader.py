@@ -25,6 +25,8 @@ from distinput.files.paths import ask_each, local_path
 from distinput.files.source import beginning_with, begun_within, stamp_of, stamped, telling, within
 from distinput.formats.format import Format, PlacedBlocks, Portion, Position
 from distinput.kernels.kernel import renewed
+from distinput.names.words import meant
+from distinput.ops.as_python import AsDecimal, AsRows, AsText
 from distinput.ops.slices import Slices
 from distinput.plan.families import SameElements, in_one_order
 from distinput.plan.fingerprint import is_position
@@ -696,3 +698,39 @@ def _path(name: Any) -> str:
 
 
 _NAME = Spec.leaf((), object).leaves[0]
+
+
+# ----------------------------------------------------------------------------
+# Arguments of readers, each of which is an op behind the reader.
+# ----------------------------------------------------------------------------
+
+
+_HANDED_OUT: dict[str, dict[str, Callable[[Node], Node] | None]] = {
+    "decimals": {"text": None, "decimal": AsDecimal, "float64": partial(AsDecimal, dtype="float64")},
+    "nested": {"columns": None, "rows": AsRows},
+    "text": {"bytes": None, "str": AsText},
+}
+"""By argument and value, the op; in the order in which they are added, since text that became a decimal is none."""
+
+
+def handed_out(reader: Node, **arguments: str) -> Node:
+    """A reader, and behind it the ops that its arguments say.
+
+    Args:
+      reader: whose elements are columns, text that is bytes, and decimals that are text.
+      **arguments: `text`, `nested`, `decimals`.
+
+    Raises:
+      InvalidArgumentError: an argument has no such value.
+
+    >>> from distinput.ops.slices import from_tensor_slices
+    >>> handed_out(from_tensor_slices(["a"]), text="str").op
+    'as_text'
+    """
+    for name, steps in _HANDED_OUT.items():
+        value = arguments.get(name, next(iter(steps)))
+        if not isinstance(value, str) or value not in steps:
+            raise InvalidArgumentError(f"{name} cannot be {value!r}, {meant(str(value), list(steps), 'it is one of')}")
+        step = steps[value]
+        reader = reader if step is None else step(reader)
+    return reader

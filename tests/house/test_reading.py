@@ -22,10 +22,10 @@ PACKAGE = ROOT / "distinput"
 pytestmark = pytest.mark.fresh_process
 
 MOST = {
-    "files": 474,
-    "lines of code": 88774,
+    "files": 476,
+    "lines of code": 89454,
     "files that OneDeviceStrategy imports": 25,
-    "lines of code that OneDeviceStrategy imports": 4656,
+    "lines of code that OneDeviceStrategy imports": 4719,
     "modules that a MirroredStrategy loads": 34,
     "files that slices, map and batch run through": 25,
     "files that a mirrored job runs through": 45,

@@ -24,9 +24,8 @@ from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import of_folder, recognise
 from distinput.names.words import meant
-from distinput.ops.as_python import handed_out
 from distinput.ops.on_error import guarded
-from distinput.ops.reader import FileNames, LaterFormat, Reader, paths_of
+from distinput.ops.reader import FileNames, LaterFormat, Reader, handed_out, paths_of
 from distinput.ops.slices import Slices, from_tensor_slices
 from distinput.plan.node import Node
 from distinput.plan.options import SkipErrors
@@ -133,7 +132,8 @@ def reading(
         file_format = later  # the name by which saved states know what `reader` reads from outside
     if num_parallel_reads is None:
         made: Node = Reader(names, file_format, table, on_error=on_error, name=name)
-        return handed_out(made if made.raises else guarded(made, on_error), **handed)
+        made = made if made.raises else guarded(made, on_error)
+        return handed_out(made, **handed) if handed else made
 
     def reader(path: bytes) -> Node:
         return Reader(_names(path), file_format, table)
@@ -142,8 +142,9 @@ def reading(
     reader.on_error = on_error  # type: ignore[attr-defined]  # for options that are set later
     reader.reads_one = True  # type: ignore[attr-defined]  # each file as the others
     cycle = _FILES if num_parallel_reads < 1 else num_parallel_reads
-    turns = ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads, name=name)
-    return handed_out(guarded(turns, on_error), **handed)
+    turns: Node = ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads, name=name)
+    turns = guarded(turns, on_error)
+    return handed_out(turns, **handed) if handed else turns
 
 
 def _named(
