@@ -523,6 +523,21 @@ _thread_clock: Callable[[int], int] | None = getattr(time, "pthread_getcpuclocki
 """Gives the clock of the CPU time of another thread, where the system has one."""
 
 
+def _busy_seconds(thread: int, clock: int | None) -> float:
+    """How long a thread has run, or would have run if other programs had not had the cores.
+
+    Args:
+      thread: its number in the system.
+      clock: of its CPU time, for other threads than this one.
+    """
+    try:
+        with open(f"/proc/self/task/{thread}/schedstat", "rb") as file:
+            ran, ready, _ = file.read().split()
+    except OSError:  # no Linux, or one that does not tell
+        return thread_time() if clock is None else clock_gettime(clock)
+    return (int(ran) + int(ready)) / 1e9
+
+
 class _StuckError(BaseException):
     """Ends a wait in vain; no `except Exception` of the generator takes it."""
 
@@ -540,14 +555,14 @@ class _Alarm:
     def __init__(self, holding: list[Collection[Any]]) -> None:
         self._holding = holding
         self._elements: list[Any] | None = None
-        self._began = self._worked = 0.0
-        self._seen = 0
+        self._began, self._busy = 0.0, -1.0  # not looked at yet
+        self._seen = self._thread = 0
         self._clock: int | None = None  # of the thread that the generator runs on, if others have to look
 
     def set(self, elements: list[Any]) -> None:
         """Ring when a wait is too long; `elements` are those that the loop has not got."""
-        self._clock, self._seen = None, 0
-        self._elements, self._began, self._worked = elements, perf_counter(), thread_time()
+        self._clock, self._seen, self._thread = None, 0, threading.get_native_id()
+        self._elements, self._began, self._busy = elements, perf_counter(), -1.0
         if threading.get_ident() != threading.main_thread().ident:
             self._clock = None if _thread_clock is None else _thread_clock(threading.get_ident())
         elif (
@@ -556,7 +571,7 @@ class _Alarm:
             and not any(signal.getitimer(signal.ITIMER_REAL))
         ):
             signal.signal(signal.SIGALRM, self._ring)
-            signal.setitimer(signal.ITIMER_REAL, _STUCK_SECONDS, _STUCK_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, _STUCK_SECONDS / 2, _STUCK_SECONDS / 2)
 
     def is_stuck(self) -> bool:
         """Whether it has waited in vain for too long on a thread that nobody can interrupt; for other threads."""
@@ -564,11 +579,10 @@ class _Alarm:
         if elements is None or clock is None or not (elements or any(self._holding)):
             return False
         now = perf_counter()
-        if len(elements) == self._seen and now - self._began < _STUCK_SECONDS:
+        if len(elements) == self._seen and now - self._began < _STUCK_SECONDS / 2:
             return False
-        worked, before, seen = clock_gettime(clock), self._worked, self._seen
-        waited, self._seen, self._began, self._worked = now - self._began, len(elements), now, worked
-        return len(elements) == seen and worked - before < waited / 10
+        seen, self._seen = self._seen, len(elements)
+        return not self._is_busy(clock) and len(elements) == seen
 
     def clear(self) -> None:
         """Ring no more."""
@@ -584,10 +598,14 @@ class _Alarm:
             frame = frame.f_back
         if frame is None:  # an interrupt came between the pull and `clear`
             self.clear()
-        worked, waited = thread_time() - self._worked, perf_counter() - self._began
-        self._worked, self._began = thread_time(), perf_counter()
-        if (self._elements or any(self._holding)) and worked < waited / 10:  # another program may have the core
+        if not self._is_busy(None) and (self._elements or any(self._holding)):
             raise _StuckError
+
+    def _is_busy(self, clock: int | None) -> bool:
+        """Whether the thread had work since somebody looked last; nobody knows at the first look."""
+        before, self._busy = self._busy, _busy_seconds(self._thread, clock)
+        waited, self._began = perf_counter() - self._began, perf_counter()
+        return before < 0 or self._busy - before >= waited / 10
 
 
 def _pulled(

@@ -6,6 +6,7 @@ import functools
 import os
 import queue
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -268,6 +269,36 @@ def test_a_generator_that_works_for_long_goes_on() -> None:
             pass
 
     assert _signed(lambda: _burst(work)).to_list() == list(range(41))
+
+
+@pytest.mark.skipif(
+    not Path("/proc/thread-self/schedstat").exists(), reason="the system does not tell who waits for a core"
+)
+def test_a_thread_that_waits_for_a_core_is_busy_and_one_that_sleeps_is_not() -> None:
+    def busy(act: Callable[[], Any]) -> float:
+        thread, began = threading.get_native_id(), time.perf_counter()
+        before = generators._busy_seconds(thread, None)
+        act()
+        return (generators._busy_seconds(thread, None) - before) / (time.perf_counter() - began)
+
+    def works() -> None:
+        end = time.thread_time() + 0.1
+        while time.thread_time() < end:
+            pass
+
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})  # this thread, and what it starts
+    try:
+        others = [subprocess.Popen([sys.executable, "-ISc", "while True: pass"]) for _ in range(12)]
+        try:
+            assert busy(works) > 0.5
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert busy(lambda: time.sleep(0.2)) < 0.1
 
 
 @pytest.mark.usefixtures("free_alarm")
