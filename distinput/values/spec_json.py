@@ -178,7 +178,7 @@ def dtype_of_json(value: Any) -> np.dtype[Any]:
     try:
         descr = _descr(value)
     except (MalformedJson, RecursionError) as error:
-        raise DataLossError(f"{value!r:.80} is no dtype: {error}") from error
+        raise DataLossError(f"{value!r:.80} is not a dtype: {error}") from error
     try:
         made = np.lib.format.descr_to_dtype(descr)
     except (TypeError, ValueError, SyntaxError) as error:  # of NumPy
