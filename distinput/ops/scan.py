@@ -268,7 +268,7 @@ def _dtype(code: str) -> np.dtype[Any]:
     try:
         made = np.dtype(code)
     except (TypeError, ValueError, SyntaxError) as error:  # of NumPy
-        raise MalformedJson(f"{code!r:.60} is no dtype") from error
+        raise MalformedJson(f"{code!r:.60} is not a dtype") from error
     if made.hasobject:
         raise MalformedJson(f"{code!r:.60} is not a dtype of values")
     return made

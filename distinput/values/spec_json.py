@@ -178,13 +178,13 @@ def dtype_of_json(value: Any) -> np.dtype[Any]:
     try:
         descr = _descr(value)
     except (MalformedJson, RecursionError) as error:
-        raise DataLossError(f"{value!r:.80} is no dtype: {error}") from error
+        raise DataLossError(f"{value!r:.80} is not a dtype: {error}") from error
     try:
         made = np.lib.format.descr_to_dtype(descr)
     except (TypeError, ValueError, SyntaxError) as error:  # of NumPy
         if isinstance(value, str) and value.isidentifier():
             raise NotFoundError(f"NumPy knows no dtype {value!r}; import the package that defines it") from error
-        raise DataLossError(f"{value!r} is no dtype") from error
+        raise DataLossError(f"{value!r} is not a dtype") from error
     if made.hasobject:  # bytes of a file must never become addresses
         raise DataLossError(f"{value!r} is not a dtype of values")
     return made

@@ -82,9 +82,9 @@ def test_a_record_that_is_in_no_step(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     "words, says",
     [
-        (["ds"], "say --step N, or --file FILE and --record N"),
-        (["ds", "--file", "a.txt"], "say --step N, or --file FILE and --record N"),
-        (["ds", "--step", "1", "--file", "a.txt", "--record", "1"], "say --step N, or --file FILE and --record N"),
+        (["ds"], "give --step N, or --file FILE and --record N"),
+        (["ds", "--file", "a.txt"], "give --step N, or --file FILE and --record N"),
+        (["ds", "--step", "1", "--file", "a.txt", "--record", "1"], "give --step N, or --file FILE and --record N"),
         (["ds", "--step", "99"], "there is no step 99"),
         (["ds", "--step", "1", "--replica", "3"], "there are 1 replicas"),
         (["filtered", "--step", "1"], "filter(predicate=<lambda>), made at .*job_to_look_at.py:5"),

@@ -64,7 +64,7 @@ def test_a_dtype_comes_back(name: str) -> None:
 
 @pytest.mark.parametrize("value", ["O", "|O", [["a", "|O"]], "nonsense!", 3, [["a"]], None])
 def test_what_is_no_dtype_of_values_is_refused(value: Any) -> None:
-    with pytest.raises(DataLossError, match="is no dtype"):
+    with pytest.raises(DataLossError, match="is not a dtype"):
         dtype_of_json(value)
 
 

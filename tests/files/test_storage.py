@@ -133,11 +133,11 @@ def test_a_bucket_is_opened_in_one_way(url: str) -> None:
 
 def test_what_contradicts_itself_is_refused(url: str) -> None:
     names = di.data.Dataset.list_files(url)
-    with pytest.raises(InvalidArgumentError, match=r"filenames is a dataset: .* give them to list_files"):
+    with pytest.raises(InvalidArgumentError, match=r"filenames is a dataset, .* give them to list_files"):
         di.data.TextLineDataset(names, storage_options={})
     with pytest.raises(InvalidArgumentError, match="give either filesystem or storage_options"):
         di.data.TextLineDataset(url, storage_options={"a": 1}, filesystem=MemoryFileSystem())
-    with pytest.raises(InvalidArgumentError, match=r"for files behind URLs, got the local path 'a\.txt'"):
+    with pytest.raises(InvalidArgumentError, match=r"storage_options need URLs, got the local path 'a\.txt'"):
         di.data.TextLineDataset("a.txt", storage_options={"a": 1})
     with pytest.raises(InvalidArgumentError, match="is a pattern in a chain; mount"):
         di.data.TextLineDataset("zip://*.txt::memory://a.zip", storage_options={"a": 1})

@@ -74,5 +74,5 @@ def test_damage_before_the_end_is_said(tmp_path: Path) -> None:
     with pytest.raises(di.errors.DataLossError, match=r"a.ledger: the ledger is damaged at byte 19"):
         read(path)
     path.write_bytes(b"something else")
-    with pytest.raises(di.errors.DataLossError, match="no ledger"):
+    with pytest.raises(di.errors.DataLossError, match="not a ledger"):
         LedgerFile(str(path))

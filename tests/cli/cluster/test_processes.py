@@ -177,7 +177,7 @@ def test_input_workers_with_certificates_are_used_and_joined_as_it_says() -> Non
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        (["cluster", "start", "--input-workers", "1", "--ps", "1"], "give neither --workers nor --ps"),
+        (["cluster", "start", "--input-workers", "1", "--ps", "1"], "without --workers and --ps"),
         (["input-worker", "here:1"], "must be that of a Dask scheduler, such as tcp://host:8786, got here:1"),
     ],
 )

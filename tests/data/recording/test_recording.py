@@ -99,7 +99,7 @@ def test_a_pass_that_is_broken_off_ends() -> None:
 
 
 def test_a_dataset_without_end_needs_one() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"say after how many seconds= or elements="):
+    with pytest.raises(InvalidArgumentError, match=r"give seconds= or elements="):
         recorded(RANGE(3).repeat())
 
 

@@ -248,7 +248,7 @@ def test_states_that_do_not_fit_are_refused() -> None:
         state = iterator.state()
         strangers: list[Any] = [{}, {"workers": 3}, {"workers": [1, 2]}, [], None]
         for strange in strangers:
-            with pytest.raises(StateError, match="no state of a per-worker iterator"):
+            with pytest.raises(StateError, match="not a state of a per-worker iterator"):
                 dataset.restore(strange)
         with pytest.raises(StateError, match="positions of 1 workers, and the cluster has 2"):
             dataset.restore({"workers": state["workers"][:1]})
