@@ -247,7 +247,7 @@ MAPPING: tuple[Ingredient, ...] = (
         (AsDecimal,),
         lambda ds, _: ds.map(_priced).as_decimal(["price"], "float64"),
         lambda p, _: [
-            {"k": row["k"], "price": float(row["price"])}
+            {"k": row["k"], "price": np.float64(row["price"])}
             for row in (applied(_priced, element) for element in p.elements)
         ],
         nothing,
