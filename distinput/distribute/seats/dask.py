@@ -324,7 +324,10 @@ class DaskMembership:
 
     async def _look(self) -> None:
         """Note which workers there are."""
-        workers = (await self._client.scheduler.identity(n_workers=-1))["workers"]
+        scheduler = self._client.scheduler
+        if scheduler is None:
+            raise ConnectionError("the client of the scheduler is closed")
+        workers = (await scheduler.identity(n_workers=-1))["workers"]
         with self._changed:
             self._present = {str(w["name"]): address for address, w in workers.items() if address not in self._left}
             self._changed.notify_all()

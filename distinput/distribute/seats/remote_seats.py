@@ -125,8 +125,9 @@ class Pulse:
                 for connection in list(self._lines):
                     self._send(connection, most)
                 next_beat = time.monotonic() + beat
-        for connection in [*self._lines, *(connection for connection, _ in self._new), self._wake, self._woken]:
-            connection.close()
+        with self._lock:  # whoever ends this wakes it up first
+            for connection in [*self._lines, *(connection for connection, _ in self._new), self._wake, self._woken]:
+                connection.close()
         self._selector.close()
 
     def _take_new(self) -> None:

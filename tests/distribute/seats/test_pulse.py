@@ -54,3 +54,20 @@ def test_what_is_added_after_the_end_is_closed() -> None:
     pulse.add(here, lambda why: None)
     assert here.fileno() == -1
     there.close()
+
+
+def test_the_end_may_be_seen_before_it_is_told() -> None:
+    pulse = Pulse(0.04)  # it looks a hundred times a second
+    wake = pulse._wake
+
+    class Slow:
+        def send(self, data: bytes) -> None:
+            time.sleep(0.1)
+            wake.send(data)
+
+        def close(self) -> None:
+            wake.close()
+
+    pulse._wake = Slow()  # type: ignore[assignment]
+    pulse.close()
+    assert wake.fileno() == -1
