@@ -77,20 +77,22 @@ class Losing(Executor):
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
+def cluster() -> Iterator[Any]:
     distributed = pytest.importorskip(
         "distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)"
     )
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            silence_logs="CRITICAL",
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as made,
-    ):
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs="CRITICAL"
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def client(cluster: Any) -> Iterator[Any]:
+    """Each test has a connection of its own, so that one that was lost is lost to one test."""
+    import distributed
+
+    with distributed.Client(cluster, set_as_default=False) as made:
         yield made
 
 
@@ -197,7 +199,7 @@ def test_a_further_pass_begins_with_larger_pieces(monkeypatch: pytest.MonkeyPatc
         sent.clear()
         assert dataset.to_list() == list(range(0, 10_000, 2))
         passes.append([*sent])
-    assert passes[0][0] == 1 < passes[1][0] <= max(passes[0])
+    assert passes[0][0] == 1 < passes[1][0] < 5000  # the last piece may have had fewer rows than it could have
     assert len(passes[1]) < len(passes[0])
 
 
