@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nursery import FORKED
+from tests.nursery import FORKED, restore_variables
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are forked on Linux alone")
 
@@ -87,6 +87,22 @@ def test_it_is_a_fork() -> None:
     assert done.stdout == "True\n"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "False\n", "with a flag it is none"
+
+
+def test_variables_that_a_test_leaves_behind_end_with_it() -> None:
+    before = dict(os.environ)
+    os.environ["PYTHONHASHSEED"] = "6640"  # as the nannies of a Dask cluster in this process do
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    restore_variables()
+    assert dict(os.environ) == before
+
+
+def test_a_cluster_that_was_here_hinders_no_fork() -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None):
+        pass
+    restore_variables()
+    test_it_is_a_fork()
 
 
 @pytest.mark.fresh_process
