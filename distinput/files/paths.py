@@ -260,7 +260,7 @@ def local_path(path: str) -> str | None:
     >>> local_path("file:///tmp/a.txt"), local_path("a.txt"), local_path("s3://bucket/a.txt")
     ('/tmp/a.txt', 'a.txt', None)
     """
-    if path.startswith(_LOCAL) and "::" not in path:
+    if path.startswith(_LOCAL):  # never the head of a chain: these hold nothing but files
         return path.split("://", 1)[1]
     return None if "://" in path else path
 

@@ -321,7 +321,9 @@ def from_source(
             f"from_source: the source must have __len__ and __getitem__, got a {kind} without {' and '.join(missing)}; use "
             "from_generator for what can only be iterated"
         )
-    if isinstance(source, np.ndarray) and source.ndim and element_spec is None:
+    if getattr(source, "shape", None) == ():
+        raise TypeError(f"from_source: the source must have rows, got a {kind} that is one value, without any axis")
+    if isinstance(source, np.ndarray) and element_spec is None:
         return from_tensor_slices(source)  # rows of an array are views, which nobody has to read
     length = len(source)
     return Source(

@@ -145,7 +145,7 @@ def test_every_cut_is_noticed(kind: Compression) -> None:
     data = packed(kind, bytes(range(50)))
     whole = {0, 10} if kind == "SNAPPY" else {0}  # what ends after the identifier is an empty stream
     for end in set(range(len(data))) - whole:
-        with pytest.raises(DataLossError, match=f"a.gz: corrupted {kind} data at or before byte {end}: .* cut short"):
+        with pytest.raises(DataLossError, match=f"a.gz: corrupted {kind} data at or before byte {end}: .* cut short$"):
             inflated(kind, data[:end])
 
 
@@ -171,7 +171,7 @@ def test_changed_bytes_are_noticed_with_the_place(kind: Compression) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_not_compressed_is_an_error(kind: Compression) -> None:
-    with pytest.raises(DataLossError, match=f"corrupted {kind} data at or before byte"):
+    with pytest.raises(DataLossError, match=f"corrupted {kind} data at or before byte .*; pass compression_type='' if"):
         inflated(kind, b"no compressed data, but a line of text\n" * 5)
 
 
