@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, is_plain, kept, owned
+from distinput.arrow.adopt import adopt, is_plain, owned
 from distinput.columns.block import Block
 from distinput.functions.claim import Claim, described, unlike
 from distinput.plan.binding import by_name
@@ -66,6 +66,8 @@ class Chain:
       said: what the user says about the results of the last one.
     """
 
+    op = "map"
+
     def __init__(
         self,
         functions: Sequence[Callable[..., Any]],
@@ -100,17 +102,17 @@ class Chain:
         """The same functions with claims of their own: what is learnt there of results is not known here."""
         return Chain(self.functions, [copy(claim) for claim in self._claims], said=self.said)
 
-    def results(self, rows: Block) -> Iterator[Any]:
+    def results(self, rows: Block, owned: Callable[[Any], Any] = owned) -> Iterator[Any]:
         """The results of the last function, computed as they are requested; no array in them is shared with anybody else."""
         if self._plain:
             return self._results(rows)
         results = self._results(rows)
-        return self._looked_at(results) if self._plain is None else map(owned, results)
+        return self._looked_at(results, owned) if self._plain is None else map(owned, results)
 
-    def _looked_at(self, results: Iterator[Any]) -> Iterator[Any]:
+    def _looked_at(self, results: Iterator[Any], owned: Callable[[Any], Any]) -> Iterator[Any]:
         for first in results:
             self._plain = is_plain(first)
-            yield kept(first)
+            yield owned(first)  # which this function holds, so that it is copied
             break
         yield from map(owned, results)
 

@@ -150,7 +150,8 @@ class Source(Signed):
         upstream = self.input.open(state["input"], below)
 
         def note(error: Exception, _: int, index: str) -> None:
-            error.add_note(f"at {index}")
+            if index:
+                error.add_note(f"at {index}")
             run.annotate(error, self.where)
 
         self.reads.check_length()
