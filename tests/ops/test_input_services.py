@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`on_workers` with a Dask cluster, and with executors."""
 
+import asyncio
 import importlib
 import json
 import os
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.cluster.input_service import opened
 from distinput.data.experimental.service import distribute
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.ops import piece_lanes
@@ -252,6 +254,35 @@ def test_a_pass_that_is_left_leaves_no_work(client: Any) -> None:
     while any(client.processing().values()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(client.processing().values())
+
+
+async def room(client: Any, by: int) -> None:
+    """Take places in the queue of a client's gathers, or give them back."""
+    for _ in range(abs(by)):
+        if by < 0:
+            await client._gather_semaphore.acquire()
+        else:
+            client._gather_semaphore.release()
+
+
+def test_a_pass_that_is_left_while_results_are_gathered_ends_no_other_work_of_the_client(client: Any) -> None:
+    other, service = client.submit(double, 4), opened(client)
+    deadline = time.monotonic() + 20
+    while not other.done() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    client.sync(room, client, -5)
+    left = service.submit(double, 3)
+    behind = client.gather(other, asynchronous=True)  # they wait for their place together
+    while client._gather_future is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert client._gather_future is not None
+    waiting = asyncio.run_coroutine_threadsafe(behind, client.loop.asyncio_loop)
+    time.sleep(0.1)
+    left.cancel()
+    time.sleep(0.1)
+    client.sync(room, client, 5)
+    assert waiting.result(20) == 8
+    assert service.submit(double, 5).result(20) == 10
 
 
 def test_an_executor_that_loses_calls_is_asked_again() -> None:
