@@ -293,7 +293,7 @@ def _opened(path: str) -> tuple[Any, str]:
         # A package that is not installed is no bad file: no policy leaves the file out.
         kind = EngineMissing if isinstance(error, ImportError) else InvalidArgumentError
         raise kind(
-            f"cannot open {path!r}: {error}; distinput.io.mount gives a prefix of URLs a file system, in each process"
+            f"cannot open {path!r}: {error}; distinput.io.mount opens such URLs with a file system of yours, in each process"
         ) from error
     return system, name
 

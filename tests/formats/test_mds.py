@@ -166,8 +166,8 @@ def test_encodings(tmp_path: Path) -> None:
         (b"\3", "stands for no dtype"),
         (b"\x08", "ends before its shape"),
         (b"\x08\x07\1", "ends within its shape"),
-        (b"\x08\0", "none of which is 0"),
-        (b"\x08\x04\0", "none of which is 0"),
+        (b"\x08\0", "none of size 0"),
+        (b"\x08\x04\0", "none of size 0"),
         (b"\x08\x07" + b"\xff" * 8, "has 0 bytes of values"),
     ],
 )

@@ -172,7 +172,7 @@ def test_missing_and_cut_files(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"a\.idx"):
         records(Megatron(), path)
     write(tmp_path / "b.bin", [])
-    with pytest.raises(InvalidArgumentError, match=r"is an index; name the files of tokens, .*/b\.bin"):
+    with pytest.raises(InvalidArgumentError, match=r"this is an index; name the file of tokens, .*/b\.bin"):
         records(Megatron(), tmp_path / "b.idx")
 
 
