@@ -112,7 +112,7 @@ def test_who_says_so_has_a_new_process() -> None:
     assert done.stdout == "False\n"
 
 
-def test_ends_are_told() -> None:
+def test_the_end_of_a_fork_is_told() -> None:
     FORKED.on = True
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
         assert process.poll() is None

@@ -60,7 +60,7 @@ def test_more_than_any_buffer_comes_back(kind: Compression) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if CODECS[kind].levels])
-def test_levels(kind: Compression) -> None:
+def test_the_lowest_and_the_highest_level_work_and_others_are_refused(kind: Compression) -> None:
     low, high = CODECS[kind].levels or (0, 0)
     data = bytes(range(50)) * 20
     assert all(inflated(kind, packed(kind, data, level)) == data for level in (low, high))
@@ -233,7 +233,7 @@ def test_names_of_no_compression_are_refused(name: Any) -> None:
         ("gz", ""),
     ],
 )
-def test_suffixes(path: str, kind: str) -> None:
+def test_auto_goes_by_the_suffix(path: str, kind: str) -> None:
     assert compression_of("AUTO", path) == kind
     assert compression_of("ZLIB", path) == "ZLIB"
 

@@ -118,7 +118,7 @@ def test_random_access_shards_and_states(tmp_path: Path) -> None:
     assert begun + [row["n"] for row in after] == [row["n"] for row in want]
 
 
-def test_encodings(tmp_path: Path) -> None:
+def test_columns_of_every_encoding_are_read(tmp_path: Path) -> None:
     columns: Columns = {
         "any": ("ndarray", None),
         "dtype": ("ndarray:int16", None),
