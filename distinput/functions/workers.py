@@ -78,13 +78,13 @@ class Reads:
     def settle(self, kinds: tuple[Spec | None, ...]) -> None:
         """Do nothing: there are no functions whose results the next one gets."""
 
-    def results(self, rows: Block, owned: Callable[[Any], Any] = owned) -> Iterator[Any]:
+    def results(self, rows: Block, refills: Refills | None = None) -> Iterator[Any]:
         """The items at these positions, read as they are requested; an array that the source may still change is copied."""
         self.check_length()
         indices = list(map(int, rows.elements()))
         items = map(self.source.__getitem__, indices) if self._many is None else self._together(indices)
         if not self.lends:
-            return map(owned, items)
+            return map(owned if refills is None else refills.owned, items)
         if self._promise is not None:
             return map(self._promise, items)
         listed = list(items)  # of a list, so that no function runs
@@ -299,7 +299,7 @@ class Calling:
 
     def work(self, rows: Block, over: Callable[[], bool] | None) -> Done:
         """The results for a part; see `work`."""
-        return work(self.chain, rows, over, self.refills.owned, tolerant=self.run.tolerant)
+        return work(self.chain, rows, over, self.refills, tolerant=self.run.tolerant)
 
     def delivered(self, done: Done, rows: Block, at: Callable[[int], Mark]) -> Results:
         """The results of a part one after the other; see `Done.delivered`."""
@@ -310,7 +310,7 @@ def work(
     chain: Calls,
     part: Block,
     over: Callable[[], bool] | None,
-    owned: Callable[[Any], Any] = owned,
+    refills: Refills | None = None,
     *,
     tolerant: bool,
 ) -> Done:
@@ -323,7 +323,7 @@ def work(
         results: list[Any] = []
         trouble: FailedCall | None = None
         try:
-            calls = chain.results(part.rows(first, part.size), owned)
+            calls = chain.results(part.rows(first, part.size), refills)
             while first + len(results) < part.size and (over is None or not over()):
                 wanted = min(len(results) + stride, part.size - first)
                 results.extend(islice(calls, stride))

@@ -120,7 +120,8 @@ def test_threads_are_not_tried_with_a_function_that_fills_one_buffer(
     monkeypatch.setattr(workers, "_BEFORE_TRIAL", 0.0)
     filled = Dataset.range(MANY).map(slowly(refilled(3, WRAPS[wrap])), num_parallel_calls=di.data.AUTOTUNE)
     read = Dataset.from_source(Refilling(3), num_parallel_calls=di.data.AUTOTUNE)
-    for dataset in (filled, read):
+    between = Dataset.range(MANY).map(refilled(3, WRAPS[wrap]), di.data.AUTOTUNE).map(slowly(np.copy), di.data.AUTOTUNE)
+    for dataset in (filled, read, between) if wrap in ("whole", "view", "reversed") else (filled, read):
         for _ in range(2):
             assert firsts(dataset) == list(range(MANY))
 
@@ -134,6 +135,12 @@ def test_calls_on_threads_that_fill_one_buffer_are_found(size: int, wrap: str, w
         dataset = Dataset.range(MANY).map(slowly(refilled(size, WRAPS[wrap])), on_error="skip", **ways)
         with pytest.raises(di.errors.InvalidArgumentError, match=r"^map: calls on several threads fill one array"):
             list(dataset)
+
+
+def test_what_goes_from_one_function_to_the_next_is_looked_at() -> None:
+    filled = Dataset.range(MANY).map(refilled(3), num_parallel_calls=2).map(slowly(np.copy), num_parallel_calls=2)
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"^map: calls on several threads fill one array"):
+        list(filled)
 
 
 def test_reads_on_threads_that_fill_one_buffer_are_found() -> None:
