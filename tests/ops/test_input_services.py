@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -203,6 +203,13 @@ def test_a_further_pass_begins_with_larger_pieces(monkeypatch: pytest.MonkeyPatc
         passes.append([*sent])
     assert passes[0][0] == 1 < passes[1][0] < 5000  # the last piece may have had fewer rows than it could have
     assert len(passes[1]) < len(passes[0])
+
+
+def test_pieces_become_smaller_towards_the_end() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        lanes = piece_lanes.ServiceLanes(opened(pool), b"", cast("Any", None), "")
+        assert [lanes.piece_seconds(left) for left in (80.0, 1.6, 0.8, 0.0)] == [0.2, 0.1, 0.05, 0.05]
+        assert lanes.piece_seconds(None) == 0.05, "as much as was done"
 
 
 @pytest.mark.parametrize("where", ["here", "there"])
