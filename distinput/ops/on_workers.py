@@ -555,7 +555,7 @@ class _Divided(Transparent):
         except Closed:
             return  # the run was closed while it waited
         finally:
-            self.learned.rows = source.size
+            self.learned.rows = source.largest
             source.close()
         if source.error is not None:
             raise source.error
@@ -703,7 +703,7 @@ class _LearnedSize:
     """How large pieces were in the last pass that has ended.
 
     Args:
-      rows: of its last pieces.
+      rows: of its largest pieces.
     """
 
     rows: int = 1
@@ -753,6 +753,7 @@ class _Source:
       ended: whether all pieces were given.
       error: what ended the base.
       size: rows of the next piece, unless others make the same.
+      largest: of these, so far.
       seconds: of work that a piece should be.
       most_bytes: of a piece and its results.
     """
@@ -766,9 +767,12 @@ class _Source:
         self._block: Block | None = None
         self._after = before
         self._first = 0  # row of the block in hand
-        self.size, self.seconds, self.most_bytes = 1, PIECE_SECONDS, ThreadLanes.most_bytes
+        self.size = self.largest = 1
+        self.seconds, self.most_bytes = PIECE_SECONDS, ThreadLanes.most_bytes
         self._fixed = divided.sharing is not None
         self._under_way, self._row_bytes = 0, float(MOST_BYTES)  # unless a result tells
+        opens = any(step.reads_files for step in walk(divided.base))  # files only to count their rows
+        self._rows = UNKNOWN if opens else divided.base.cardinality
         self._rows_given, self._row_seconds = 0, 0.0
         self.ended = False
         self.error: Exception | None = None
@@ -781,8 +785,7 @@ class _Source:
     @property
     def work_left(self) -> float | None:
         """Seconds that workers need at most for the pieces still to come; None: nobody knows how many rows there are."""
-        rows = self._divided.base.cardinality
-        return None if rows < 0 else max(0, rows - self._rows_given) * self._row_seconds
+        return None if self._rows < 0 else max(0, self._rows - self._rows_given) * self._row_seconds
 
     def next(self) -> WorkPiece | None:
         """The next piece; None at the end."""
@@ -853,6 +856,7 @@ class _Source:
             most_bytes = min(self.most_bytes, _BYTES_UNDER_WAY // 4)
             within = max(1, min(_MOST_ROWS, most_bytes * rows // max(1, nbytes)))
             self.size = int(max(1, min(self.seconds * rows / max(result.seconds, 1e-9), _GROWTH * self.size, within)))
+            self.largest = max(self.largest, self.size)
 
     def close(self) -> None:
         """End the stream of the base."""

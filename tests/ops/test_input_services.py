@@ -208,8 +208,8 @@ def test_a_further_pass_begins_with_larger_pieces(monkeypatch: pytest.MonkeyPatc
 def test_pieces_become_smaller_towards_the_end() -> None:
     with ThreadPoolExecutor(2) as pool:
         lanes = piece_lanes.ServiceLanes(opened(pool), b"", cast("Any", None), "")
-        assert [lanes.piece_seconds(left) for left in (80.0, 1.6, 0.8, 0.0)] == [0.2, 0.1, 0.05, 0.05]
-        assert lanes.piece_seconds(None) == 0.05, "as much as was done"
+        assert [lanes.piece_seconds(left) for left in (80.0, 0.8, 0.4, 0.0)] == [0.2, 0.1, 0.05, 0.05]
+        assert lanes.piece_seconds(None) == 0.05, "an eighth of what was done"
 
 
 @pytest.mark.parametrize("where", ["here", "there"])
