@@ -291,6 +291,6 @@ def test_the_ledger_of_workers_that_shared_files_is_asked_without_them(tmp_path:
         ledger.locate(mirrored(2).experimental_distribute_dataset(ds), 1, read=True)
     alone = di.distribute.get_strategy().experimental_distribute_dataset(ds)
     with pytest.raises(
-        TypeError, match="expected the distributed dataset that the job had, .* got .*Dataset; a strategy"
+        TypeError, match=r"expected the distributed dataset that the job had, .* got .*Dataset; a strategy"
     ):
         ledger.locate(alone, 1)
