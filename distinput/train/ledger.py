@@ -23,6 +23,8 @@ from distinput.url_secrets import without_secrets
 _USUAL = 100
 """Steps before a spike whose losses say what is usual."""
 
+_AS_IT_IS = "a strategy of one device distributes a dataset as it is"
+
 _FAR = 6.0
 """How many median deviations above the median a loss stands out."""
 
@@ -111,7 +113,7 @@ class Ledger(Closing):
         if not isinstance(iterator, DistributedIterator):
             raise TypeError(
                 "Ledger.follow takes the iterator of a distributed dataset, iter(distributed) or distributed.restore(state), "
-                f"got {type(iterator).__name__}; a strategy of one device distributes a dataset as it is"
+                f"got {type(iterator).__name__}; {_AS_IT_IS}"
             )
         part = beginning(iterator)
         file = self._file(self._name(part["rank"])) if part["writes"] else None
@@ -377,6 +379,11 @@ class Ledger(Closing):
         return self._looked_at(dataset).replay(number)
 
     def _looked_at(self, dataset: DistributedDataset) -> LedgerView:
+        if not isinstance(dataset, DistributedDataset):
+            raise TypeError(
+                "Ledger: expected the distributed dataset that the job had, built again by "
+                f"strategy.experimental_distribute_dataset(dataset), got {type(dataset).__name__}; {_AS_IT_IS}"
+            )
         rank = dataset._source.terms.replicas.rank
         if not os.path.exists(self._name(rank)):
             rank = 0

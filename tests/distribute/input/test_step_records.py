@@ -210,6 +210,8 @@ def test_a_file_that_is_not_read_is_refused_by_every_policy(policy: str) -> None
         dataset = strategy.experimental_distribute_dataset(with_policy(found.dataset().batch(4), Policy[policy]))
         with pytest.raises(ValueError, match=r"when: 'other' is none of the 3 files that are read \(.*n-0.parquet"):
             dataset.when("other", 0)
+        with pytest.raises(ValueError, match=r"parquet\); did you mean '.*/n-1.parquet'\?$"):
+            dataset.when("n-1.parquet", 0)
         return [dataset.when(name, 2) for name in found.files]
 
     results = on_workers([1, 1], body)
