@@ -211,7 +211,7 @@ def test_what_a_ledger_is_asked_is_checked(tmp_path: Path) -> None:
         with pytest.raises(di.errors.InvalidArgumentError, match=rf"Ledger\.worst: n must be .* got {few}"):
             asked.worst(dataset, few)
     for ask in (asked.worst, lambda given: asked.spike(given, 0), lambda given: list(asked.seen(given))):
-        with pytest.raises(TypeError, match=r"the distributed dataset that the job had, .*; got Dataset"):
+        with pytest.raises(TypeError, match=r"the distributed dataset that the job had, .* got Dataset"):
             ask(di.data.Dataset.range(12).batch(4))
 
 
