@@ -12,9 +12,9 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from distinput.ops.on_workers import OncePerWorker
-from distinput.plan.families import SameElements
+from distinput.plan.families import SameElements, drawn_seeds, with_drawn_seeds
 from distinput.plan.fingerprint import layout
-from distinput.plan.node import INFINITE, UNKNOWN, Needs
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run
 
 _LEAST_SECONDS, _MOST_SECONDS, _PART_OF_PASS, _GROWTH = 0.25, 8.0, 16, 4
@@ -89,18 +89,20 @@ class FirstCome(SameElements):
             if isinstance(self.input, OncePerWorker) and not at["times"]:  # decided by the first consumer
                 at = {**at, "times": max(1, service.workers())}
             ledger = _Ledger(service, self.job, state["epoch"])
-            yield from self._taken(ledger.begun({**state, "input": at}, self._word), ledger, run)
+            begun, seeds = ledger.begun({**state, "input": at}, self._word, drawn_seeds(self.input))
+            source = self.input if seeds == drawn_seeds(self.input) else with_drawn_seeds(self.input, seeds)
+            yield from self._taken(source, begun, ledger, run)
 
     @property
     def _word(self) -> str:
         """What the steps are, not their files: those have other times at other machines."""
         return Digest(16).add(layout(self.input), [step.identity for step in self.input.steps]).word
 
-    def _taken(self, state: State, ledger: "_Ledger", run: Run) -> Stream:
+    def _taken(self, source: Node, state: State, ledger: "_Ledger", run: Run) -> Stream:
         same = {key: state[key] for key in ("epoch", "job", "consumer")}
         before, over, row, end, own = state["input"], state["skip"], state["row"], state["end"], True
         size, begin, asked_at = 1, Run.clock(), Run.clock()
-        for block, after in self.input.open(before, run):
+        for block, after in source.open(before, run):
             if type(block) is Failure:  # not counted, as by `shard`
                 yield block, {"input": after, "skip": 0, "row": row, "end": end, **same}
                 before, over = after, 0
@@ -139,9 +141,9 @@ class _Ledger:
         self._service, self._job, self._epoch = service, job, epoch
         self._pass = f"distinput-job-{job}-{epoch}"
 
-    def begun(self, state: State, word: str) -> State:
-        """The state with which a consumer begins, or goes on."""
-        new = {"job": uuid.uuid4().hex, "word": word, "input": state["input"]}
+    def begun(self, state: State, word: str, seeds: list[int]) -> tuple[State, list[int]]:
+        """The state with which a consumer begins, or goes on, and the drawn seeds that all consumers have."""
+        new = {"job": uuid.uuid4().hex, "word": word, "input": state["input"], "seeds": seeds}
         first = self._service.first(self._pass, new)
         if first["word"] != word:
             raise InvalidArgumentError(
@@ -153,9 +155,9 @@ class _Ledger:
                 "started again, or is another one; who has which elements is lost with it, so begin a job with another name; "
                 "consumer_index and num_consumers need no service that lives on"
             )
-        if state["job"]:
-            return state
-        return {**state, "input": first["input"], "job": first["job"], "consumer": uuid.uuid4().hex}
+        if not state["job"]:
+            state = {**state, "input": first["input"], "job": first["job"], "consumer": uuid.uuid4().hex}
+        return state, first["seeds"]
 
     def portion(self, consumer: str, row: int, rows: int) -> tuple[bool, int]:
         """Whether the consumer has the portion that begins at a row, and how many rows it has."""

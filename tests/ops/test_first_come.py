@@ -26,6 +26,8 @@ PIPELINES: dict[str, Any] = {
     "range": lambda: di.data.Dataset.range(COUNT),
     "map": lambda: di.data.Dataset.range(COUNT).map(square),
     "shuffle": lambda: di.data.Dataset.range(COUNT).shuffle(20),  # each program draws a seed of its own
+    "repeat": lambda: di.data.Dataset.range(COUNT // 3).shuffle(COUNT).repeat(3),
+    "random": lambda: di.data.Dataset.range(3).flat_map(lambda _: di.data.Dataset.range(COUNT // 3).shuffle(COUNT)),
     "filter": lambda: di.data.Dataset.range(2 * COUNT).filter(lambda x: x % 2 == 0),
     "small blocks": lambda: di.data.Dataset.range(COUNT).batch(3).unbatch(),
     "interleave": lambda: di.data.Dataset.range(6).interleave(

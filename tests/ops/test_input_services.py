@@ -34,6 +34,7 @@ def slowly(x: Any) -> Any:
 
 def fatal(x: Any) -> Any:
     if x == 20:
+        time.sleep(1)  # a nanny gives a worker up that ends before it has said that it began
         os._exit(3)
     return x
 
@@ -95,6 +96,10 @@ def client(cluster: Any) -> Iterator[Any]:
     import distributed
 
     with distributed.Client(cluster, set_as_default=False) as made:
+        if len(made.nthreads()) < 2:  # a nanny gave its worker up
+            cluster.scale(0)
+            cluster.scale(2)
+            made.wait_for_workers(2, timeout=120)
         yield made
 
 
