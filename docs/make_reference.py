@@ -287,6 +287,7 @@ def listing() -> str:
 
 def _summary(value: object) -> str:
     text = (inspect.getdoc(value) or "").split("\n", 1)[0]
+    text = re.sub(r"^`?distinput[\w.]*`?: ", "", text)  # the name stands in front of it
     return f": {text}" if text else ""
 
 

@@ -34,6 +34,7 @@ PICTURES = (".png", ".svg", ".webp")
 REFERENCE = DOCS / "reference.md"  # the page that the generated ones are below
 PERFORMANCE = DOCS / "performance.md"  # its part about each benchmark is a page of the site
 OWN_NAMES = ("npz",)  # what a title does not begin with a capital letter for
+ZERO_WIDTH_SPACE = "\u200b"
 ELSEWHERE = "repository"  # the folder of the site with pages that come from outside docs/
 HEADING = re.compile(r"^### `(?P<name>distinput\.[\w.]+)`$", re.MULTILINE)
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -100,7 +101,10 @@ def _below(front: Path, named: set[Path]) -> Iterator[Entry]:
                 Entry(cls.rpartition(".")[2], DOCS / "reference" / f"{cls}.md")
                 for cls in _reference().class_pages(name)
             ]
-            yield Entry(name.removeprefix("distinput."), DOCS / "reference" / f"{name}.md", tuple(classes))
+            title = name.removeprefix("distinput.").replace(
+                ".", f".{ZERO_WIDTH_SPACE}"
+            )  # where a long one may be broken
+            yield Entry(title, DOCS / "reference" / f"{name}.md", tuple(classes))
     if front == PERFORMANCE:
         for name in _benchmarks(front.read_text(encoding="utf-8")):
             yield Entry(name, _benchmark_page(name))

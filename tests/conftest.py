@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Verbosity, settings
 
 from tests.depth import DEEP
 from tests.golden.families import summary_lines
-from tests.nursery import FORKED
+from tests.nursery import FORKED, restore_variables
 
 # No deadline: on a shared machine a single example may wait for a core. The bounds keep the whole suite to minutes.
 _SHARED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
@@ -45,6 +45,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     finally:
         FORKED.on, FORKED.loads = False, ""
+        restore_variables()
 
 
 _MODULES_BETWEEN = 50

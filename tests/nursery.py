@@ -40,7 +40,7 @@ from multiprocessing import process
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["FORKED", "ROOT", "Child", "Nursery"]
+__all__ = ["FORKED", "ROOT", "Child", "Nursery", "restore_variables"]
 
 ROOT = Path(__file__).parents[1]
 _LARGEST = 100_000
@@ -190,6 +190,14 @@ class Nursery:
 
 _OWN = dict(os.environ)
 """The variables of the nurseries: those of this process before any test has changed them."""
+
+
+def restore_variables() -> None:
+    """Undo what a test has done to the variables that new interpreters read: Dask leaves PYTHONHASHSEED set."""
+    for name in {*os.environ, *_OWN}:
+        if name.startswith(_READ_AT_THE_START) and os.environ.get(name) != _OWN.get(name):
+            os.environ.pop(name, None)
+            os.environ.update({name: _OWN[name]} if name in _OWN else {})
 
 
 def _run_of_tests() -> str:

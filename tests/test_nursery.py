@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nursery import FORKED
+from tests.nursery import FORKED, restore_variables
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are forked on Linux alone")
 
@@ -89,6 +89,22 @@ def test_it_is_a_fork() -> None:
     assert done.stdout == "False\n", "with a flag it is none"
 
 
+def test_variables_that_a_test_leaves_behind_end_with_it() -> None:
+    before = dict(os.environ)
+    os.environ["PYTHONHASHSEED"] = "6640"  # as the nannies of a Dask cluster in this process do
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    restore_variables()
+    assert dict(os.environ) == before
+
+
+def test_a_cluster_that_was_here_hinders_no_fork() -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None):
+        pass
+    restore_variables()
+    test_it_is_a_fork()
+
+
 @pytest.mark.fresh_process
 def test_who_says_so_has_a_new_process() -> None:
     code = "import sys; print('distinput' in sys.modules)"
@@ -96,7 +112,7 @@ def test_who_says_so_has_a_new_process() -> None:
     assert done.stdout == "False\n"
 
 
-def test_ends_are_told() -> None:
+def test_the_end_of_a_fork_is_told() -> None:
     FORKED.on = True
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
         assert process.poll() is None

@@ -83,7 +83,7 @@ def test_equal_steps_after_the_same_seed_are_two_steps() -> None:
     assert not all(a == b for a, b in Dataset.zip((both[0], both[0])))
 
 
-def test_names() -> None:
+def test_set_seed_has_its_older_names() -> None:
     assert di.compat.v1.set_random_seed is di.random.set_seed
     with pytest.raises(TypeError, match="set_seed: seed must be an integer"):
         di.random.set_seed("1")  # type: ignore[arg-type]

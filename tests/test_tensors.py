@@ -111,7 +111,7 @@ def test_reductions_keep_the_dtype() -> None:
     assert same(tf.reduce_mean(tf.constant(value, tf.float32), 1), np.float32([1.5, 4.0]))
 
 
-def test_reshape() -> None:
+def test_reshape_is_that_of_tensorflow() -> None:
     assert same(tf.reshape([1, 2, 3, 4], [2, -1]), np.array([[1, 2], [3, 4]], "i4"))
     assert tf.reshape("a", [1]).tolist() == [b"a"]
 

@@ -2,13 +2,15 @@
 """Values of others where they come in: those of Arrow, pandas and polars become NumPy's, and nobody else can change them."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import lru_cache
 from itertools import chain
 from operator import is_
 from sys import getrefcount
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
@@ -364,31 +366,30 @@ _SIMPLE = frozenset((*np.sctypeDict.values(), bool, int, float, complex, str, by
 _ndarray = np.ndarray
 
 
-def owned(value: Any) -> Any:
-    """What a function returned, with copies of what somebody else may hold and change; to be called through `map`.
-
-    Only there do the reference counts match those measured at import: `map(owned, map(function, elements))`.
-    """
-    kind = type(value)
-    if kind in _SIMPLE:
-        return value
-    if kind is _ndarray:
-        if getrefcount(value) <= _ALONE and (value.base is None or _is_base_alone(value)):
+def _owner(copy: Callable[[Array], Array]) -> Callable[[Any], Any]:
+    def owned(value: Any) -> Any:
+        kind = type(value)
+        if kind in _SIMPLE:
             return value
-        return _copy(value)
-    if kind is not tuple and kind is not list and kind is not dict:
-        return _copy_of(value)
-    held = getrefcount(value) > _ALONE
-    for item in value.values() if kind is dict else value:
-        inner = type(item)
-        if inner is _ndarray:
-            if held or getrefcount(item) > _AMONG_ITEMS or (item.base is not None and not _is_base_alone(item)):
+        if kind is _ndarray:
+            if getrefcount(value) <= _ALONE and (value.base is None or _is_base_alone(value)):
+                return value
+            return copy(value)
+        if kind is not tuple and kind is not list and kind is not dict:
+            return _copy_of(value, copy)
+        held = getrefcount(value) > _ALONE
+        for item in value.values() if kind is dict else value:
+            inner = type(item)
+            if inner is _ndarray:
+                if held or getrefcount(item) > _AMONG_ITEMS or (item.base is not None and not _is_base_alone(item)):
+                    break
+            elif inner not in _SIMPLE:
                 break
-        elif inner not in _SIMPLE:
-            break
-    else:
-        return kind(value) if held else value  # a tuple is itself
-    return _copy_of(value)
+        else:
+            return kind(value) if held else value  # a tuple is itself
+        return _copy_of(value, copy)
+
+    return owned
 
 
 def kept(value: Any) -> Any:
@@ -507,38 +508,108 @@ def _is_base_alone(array: Array) -> bool:
     return type(base) is bytes
 
 
-def _copy_of(item: Any) -> Any:
-    kind = type(item)
-    if kind in _SIMPLE:
-        return item
-    if kind is _ndarray:
-        return _copy(item)
-    if kind is list or kind is tuple:
-        return kind(map(_copy_of, item))
-    if kind is dict:
-        return {key: _copy_of(value) for key, value in item.items()}
-    return map_leaves(_copied, item, lists=False)
-
-
 def _copy(array: Array) -> Array:
     """Fresh memory is expensive, so that of large copies is used again."""
     return array.copy() if array.nbytes < FEWEST_BYTES or type(array) is not np.ndarray else copy_of(array)
 
 
-def _copied(leaf: Any) -> Any:
+def _copy_of(item: Any, copy: Callable[[Array], Array] = _copy) -> Any:
+    kind = type(item)
+    if kind in _SIMPLE:
+        return item
+    if kind is _ndarray:
+        return copy(item)
+    if kind is list or kind is tuple:
+        return kind([_copy_of(value, copy) for value in item])
+    if kind is dict:
+        return {key: _copy_of(value, copy) for key, value in item.items()}
+    return map_leaves(lambda leaf: _copied(leaf, copy), item, lists=False)
+
+
+def _copied(leaf: Any, copy: Callable[[Array], Array]) -> Any:
     if isinstance(leaf, np.ndarray):
-        return _copy(leaf)
+        return copy(leaf)
     if is_ragged(leaf) or isinstance(leaf, np.void):
         return leaf.copy()
     if isinstance(leaf, _PLAIN) or getattr(leaf, "nest_leaf", False):
         return leaf
     if isinstance(leaf, list):
-        return list(map(_copy_of, leaf))
+        return _copy_of(leaf, copy)
     adopted = adopt(leaf)
     if adopted is not leaf:  # a table, or an array of Arrow, which may own the memory
-        return _copy_of(adopted)
+        return _copy_of(adopted, copy)
     found = array_of(leaf)  # of another library, or a buffer, which may own the memory
-    return found.copy() if isinstance(found, np.ndarray) or is_ragged(found) else leaf if found is None else found
+    if isinstance(found, np.ndarray):
+        return copy(found)
+    return found.copy() if is_ragged(found) else leaf if found is None else found
+
+
+owned = _owner(_copy)
+"""What a function returned, with copies of what somebody else may hold and change; to be called through `map`.
+
+Only there do the reference counts match those measured at import: `map(owned, map(function, elements))`.
+"""
+
+
+class Refills:
+    """Copies what functions returned, as `owned` does, and notices arrays that they hold and fill again and again.
+
+    Calls that come one after the other may do so, since each result is copied before the next call. Calls on several threads
+    write over each other's results.
+
+    Attributes:
+      owned: copies a result; to be called as the function `owned` is.
+      seen: whether a call has changed an array that an earlier one had returned.
+      mixed: whether calls on several threads have.
+    """
+
+    _MOST, _FIRST = 256, 64
+
+    def __init__(self) -> None:
+        self.owned, self._first = _owner(self._copied), 0
+        self.seen = self.mixed = False
+        self._looks: OrderedDict[tuple[int, int], tuple[ref[Any], int, bytes]] = OrderedDict()
+        self._looking = Lock()
+
+    def noted(self, value: Any) -> Any:
+        """The same result, which goes to another function; its arrays are looked at, if it is one of the first ones."""
+        if self._first < self._FIRST:
+            self._first += 1
+            for item in value if type(value) is tuple else (value,):
+                if type(item) is _ndarray:
+                    self._look_at(item, item)
+        return value
+
+    def _copied(self, array: Array) -> Array:
+        copy = _copy(array)
+        self._look_at(array, copy)
+        return copy
+
+    def _look_at(self, array: Array, copy: Array) -> None:
+        if not array.size or array.dtype.hasobject:
+            return
+        place = array.__array_interface__["data"][0], array.nbytes
+        owner, thread, look = _memory_of(array), get_ident(), look_of(copy)
+        with self._looking:
+            before = self._looks.pop(place, None)
+            self._looks[place] = ref(owner), thread, look
+            if len(self._looks) > self._MOST:
+                self._looks.popitem(last=False)
+        if before is not None and before[0]() is owner and before[2] != look:
+            self.seen = True
+            self.mixed = self.mixed or before[1] != thread
+
+
+def _memory_of(array: Array) -> Array:
+    """The array that owns the memory of another one, as far as it is seen; not memory of ours, which is used again."""
+    owner = array
+    while True:
+        base: Any = owner.base
+        if type(base) is memoryview:
+            base = base.obj
+        if not isinstance(base, np.ndarray) or is_pooled(base):
+            return owner
+        owner = base
 
 
 def frozen(block: Block) -> ColumnBlock:

@@ -217,15 +217,29 @@ async def _result_of(call: Any) -> Any:
     try:
         await call._exception()  # until it has ended
         if not call.client.direct_to_workers:
-            return await call._result()
+            return await _gathered(call._result())
         try:
-            return await asyncio.wait_for(call._result(), _ASKED_SECONDS)
+            return await asyncio.wait_for(_gathered(call._result()), _ASKED_SECONDS)
         except TimeoutError:  # the worker stands still: the scheduler learns of its end
-            return (await call.client._gather([call], direct=False))[0]
+            return (await _gathered(call.client._gather([call], direct=False)))[0]
     except asyncio.CancelledError as error:
-        if type(error) is asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
             raise
-        raise ConnectionError(str(error)) from None  # Dask's own for a call that it has lost
+        raise ConnectionError(
+            str(error) or "a gather of the client was cancelled"
+        ) from None  # a call that Dask has lost
+
+
+async def _gathered(results: Any) -> Any:
+    """Results that Dask brings. It goes on when nobody waits any more.
+
+    Dask brings what several calls returned in one go. It does not bear that one of these waits is cancelled: the others are
+    too, and all that the client is asked for later.
+    """
+    going_on = asyncio.ensure_future(results)
+    going_on.add_done_callback(lambda done: done.cancelled() or done.exception())  # which somebody has seen
+    return await asyncio.shield(going_on)
 
 
 def _itself(data: bytes) -> bytes:

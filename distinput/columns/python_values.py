@@ -182,13 +182,16 @@ def made_at_once(structure: Structure, columns: Sequence[Column]) -> list[Any] |
     >>> made_at_once(Structure("leaf", mapping=as_str), [Strings.of([b"a", b"caf\xc3\xa9"])])
     ['a', 'café']
     >>> made_at_once(Structure("leaf", mapping=as_str), [Strings.of([b"a", b"\xff"])])
+    >>> made_at_once(Structure("leaf", mapping=as_decimals), [Strings.of([b"1.50"])])
+    [Decimal('1.50')]
     """
     try:
         if isinstance(structure.mapping, RowDicts):
             return structure.mapping.at_once(structure, [column.materialize() for column in columns])
-        if structure.kind == "leaf" and structure.mapping is as_str:
+        if structure.kind == "leaf" and structure.mapping in (as_str, as_decimals):
             column = columns[0].materialize()
-            return _texts(column) if isinstance(column, Strings) and column.starts.ndim == 1 else None
+            texts = _texts(column) if isinstance(column, Strings) and column.starts.ndim == 1 else None
+            return texts if texts is None or structure.mapping is as_str else list(map(Decimal, texts))
     except Exception:  # noqa: BLE001 - comes again for the element that is at fault
         return None
     return None

@@ -437,6 +437,7 @@ class Inflater:
         self._decoder = CODECS[compression].decoder(self._fed)
         self._offset = 0  # bytes of the file that were read
         self._failure: BaseException | None = None  # of the file, not of what it holds
+        self._begun = False  # whether something was decompressed
 
     def readinto(self, view: memoryview) -> int:
         """Fill a buffer with the next decompressed bytes: how many there are, 0 at the end.
@@ -445,16 +446,19 @@ class Inflater:
           DataLossError: the stream is damaged or incomplete, or other data follows it.
         """
         try:
-            made = self._decoder.decode(len(view)) if len(view) else b""
+            data = self._decoder.decode(len(view)) if len(view) else b""
         except (zlib.error, OSError, ValueError, EOFError) as error:
             if self._failure is not None:
                 raise self._failure from None
             place = self._offset if isinstance(error, EOFError) else self._offset - self._decoder.waiting
+            plain = not self._begun and not isinstance(error, EOFError)
+            advice = "; pass compression_type='' if the file is not compressed" if plain else ""
             raise DataLossError(
-                f"{self._path}: corrupted {self._compression} data at or before byte {place}: {error}"
+                f"{self._path}: corrupted {self._compression} data at or before byte {place}: {error}{advice}"
             ) from error
-        view[: len(made)] = made
-        return len(made)
+        view[: len(data)] = data
+        self._begun |= bool(data)
+        return len(data)
 
     def _fed(self, size: int) -> bytes:
         try:

@@ -266,7 +266,7 @@ def _below(directory: str, chosen: Callable[[list[str]], list[str]]) -> list[str
     listed = MANIFEST in names_in(directory) and _listed(directory)
     found = listed or chosen([join_path(directory, name) for name in _names_below(directory)])
     if not found:
-        raise NoMatchError(f"{directory}: no files are in this directory")
+        raise NoMatchError(f"{directory}: this directory has no files")
     return found
 
 

@@ -260,7 +260,7 @@ def local_path(path: str) -> str | None:
     >>> local_path("file:///tmp/a.txt"), local_path("a.txt"), local_path("s3://bucket/a.txt")
     ('/tmp/a.txt', 'a.txt', None)
     """
-    if path.startswith(_LOCAL) and "::" not in path:
+    if path.startswith(_LOCAL):  # never the head of a chain: these hold nothing but files
         return path.split("://", 1)[1]
     return None if "://" in path else path
 
@@ -293,7 +293,7 @@ def _opened(path: str) -> tuple[Any, str]:
         # A package that is not installed is no bad file: no policy leaves the file out.
         kind = EngineMissing if isinstance(error, ImportError) else InvalidArgumentError
         raise kind(
-            f"cannot open {path!r}: {error}; distinput.io.mount gives a prefix of URLs a file system, in each process"
+            f"cannot open {path!r}: {error}; distinput.io.mount opens such URLs with a file system of yours, in each process"
         ) from error
     return system, name
 

@@ -150,7 +150,7 @@ async def _part(system: Any, session: Any, free: Any, url: str, start: int, stop
         system._raise_not_found_for_status(answer, url)
         if answer.status != 206 and (start or (answer.content_length or 0) > stop):
             raise UnimplementedError(
-                f"{url}: its server sends the whole file when asked for a part; copy the file to this machine"
+                f"{url}: its server ignores requests for a part of a file, and sends all of it; copy the file to this machine"
             )
         data = await answer.read()
         told = answer.headers.get("Content-Range")
@@ -170,7 +170,9 @@ def _checked(url: str, told: str | None, start: int, stop: int, size: int) -> in
         return None
     first, last, whole = int(found[1]), int(found[2]), None if found[3] == "*" else int(found[3])
     if first != start or last >= stop or last - first + 1 != size:
-        raise ShortAnswerError(f"{url}: bytes {start} to {stop} were asked for, and {size} bytes came as {told!r}")
+        raise ShortAnswerError(
+            f"{url}: bytes {start} to {stop} were asked for, and the answer has {size}, marked {told!r}"
+        )
     return whole
 
 
@@ -387,7 +389,7 @@ def ranges_of(
                 raise got
         elif len(got) > stop - start:
             raise UnimplementedError(
-                f"{name}: its server sends the whole file when asked for a part; copy the file to this machine"
+                f"{name}: its server ignores requests for a part of a file, and sends all of it; copy the file to this machine"
             )
         else:
             answers[i] = got if isinstance(got, bytes) else memoryview(got)

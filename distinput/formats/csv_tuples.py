@@ -460,7 +460,7 @@ class CsvTuples(TextTable):
         if there != self.names:
             raise InvalidArgumentError(
                 f"{path}: its header has the columns {', '.join(there or ())}, and that of the first file "
-                f"{', '.join(self.names or ())}; fields that are named must be at the same places in all files"
+                f"{', '.join(self.names or ())}; named fields must be at the same positions in all files"
             )
         return found
 

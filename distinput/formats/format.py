@@ -222,8 +222,8 @@ class Format(ABC):
         found = self.spec(path) if self.spec_from_file else spec
         if found != spec:
             raise InvalidArgumentError(
-                f"{path}: its records look like {found.nest}, but those of the first file like {spec.nest}; read files of "
-                "different records with datasets of their own, and bring them to one form before they are put together"
+                f"{path}: its records are {found.nest}, but those of the first file are {spec.nest}; make "
+                "a dataset of each kind of file, map them to one form, then concatenate them"
             )
 
     def held(self, paths: Iterable[str]) -> "Format":

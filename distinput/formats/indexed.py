@@ -149,7 +149,7 @@ def array_file(offsets: Ints) -> bytes:
 
 
 class _OutdatedError(Exception):
-    """An index that is of another version of its file, or damaged."""
+    """An index that is it belongs to another version of its file, or is damaged."""
 
 
 _building: dict[str, Lock] = {}
@@ -254,7 +254,7 @@ def _kept(index: str, stamp: str, version: str, options: str) -> Ints:
     whole = offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 0
     wanted = {"version": version, "options": options, "crc32": zlib.crc32(array_file(offsets)) if whole else None}
     if not whole or facts != wanted:
-        raise _OutdatedError(f"{index}: of another version of its file, or damaged")
+        raise _OutdatedError(f"{index}: it belongs to another version of its file, or is damaged")
     offsets.flags.writeable = False  # shared by all readers
     return offsets
 

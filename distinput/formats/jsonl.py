@@ -264,8 +264,8 @@ def merged(a: Any, b: Any, key: str = "") -> Any:
         case (Integers() as some, "float64") | ("float64", Integers() as some):
             if not some.exact:
                 raise TypeConflict(
-                    f"key {key!r} has other numbers beside integers from {some.low} to {some.high}, of which some would change "
-                    "as float64"
+                    f"key {key!r} has integers from {some.low} to {some.high} beside other numbers, and some would change as "
+                    "float64"
                 )
             return "float64"
         case list(), list():
@@ -482,7 +482,7 @@ class JsonLines(TextTable):
     def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
         # A null in the place of the first object ends the process in pyarrow.
         if self.scan(data, 0, sys.maxsize, sys.maxsize)[3] >= 0:
-            raise pa.ArrowInvalid("a line is no object")
+            raise pa.ArrowInvalid("the line is not an object")
         batch = self._read(data, schema.arrow, "error" if self.columns is None else "ignore")
         _check_numbers(data, batch, schema)
         return batch

@@ -599,7 +599,7 @@ def _array(kind: str, content: bytes, where: str) -> np.ndarray[Any, Any]:
     shape = tuple(int.from_bytes(content[i : i + 4], order) for i in range(8, begin, 4))
     if not len(content) - begin and prod(axis or 1 for axis in shape) > _MOST_EMPTY:
         raise DataLossError(
-            f"{where}: is an array {list(shape)} without values, whose rows would take memory all the same"
+            f"{where}: is an array {list(shape)} without values, whose rows would take memory nevertheless"
         )
     if prod(shape) * dtype.itemsize != len(content) - begin:
         raise DataLossError(

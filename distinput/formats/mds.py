@@ -514,7 +514,9 @@ def _array(coding: _Coding, data: np.ndarray[Any, Any], where: str) -> np.ndarra
             raise DataLossError(f"{where}: ends within its shape")
         shape = tuple(int.from_bytes(content[i : i + width], "little") for i in range(first, at, width))
         if not shape or 0 in shape:
-            raise DataLossError(f"{where}: is an array {list(shape)}, and arrays have axes, none of which is 0")
+            raise DataLossError(
+                f"{where}: is an array {list(shape)}, but an array has at least one axis, and none of size 0"
+            )
     if prod(shape) * dtype.itemsize != len(content) - at:
         raise DataLossError(f"{where}: has {len(content) - at} bytes of values, which is no {dtype.name} {list(shape)}")
     return np.frombuffer(content, dtype, offset=at).astype(dtype.newbyteorder("=")).reshape(shape)

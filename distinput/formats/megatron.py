@@ -117,8 +117,8 @@ def _index_path(path: str) -> str:
     """
     if path.endswith(_INDEX):
         raise InvalidArgumentError(
-            f"{path}: megatron: is an index; name the files of tokens, {path.removesuffix(_INDEX)}{_DATA}, beside which it is "
-            "looked for"
+            f"{path}: megatron: this is an index; name the file of tokens, {path.removesuffix(_INDEX)}{_DATA}, and leave the "
+            "index beside it"
         )
     return path.removesuffix(_DATA) + _INDEX
 

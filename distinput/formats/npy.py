@@ -234,7 +234,7 @@ def _header_of(path: str, stamp: str) -> _Header:
     header, in_columns = _parsed(path)
     if header.dtype.kind not in "biufcmM":
         raise UnimplementedError(
-            f"{path}: holds values of dtype {header.dtype}, of which no rows can be read; save text with "
+            f"{path}: holds values of dtype {header.dtype}, which cannot be read row by row; save text with "
             "write_arrow, and each field of a structured array as a file of its own"
         )
     if not header.shape:
@@ -480,7 +480,7 @@ def _parsed_archive(who: str, data: Bytes) -> Any:
         raise DataLossError(f"{who}: not a .npy file, or damaged: {error}") from error
     if dtype.kind not in "biufcmM":
         raise UnimplementedError(
-            f"{who} holds values of dtype {dtype}, of which no rows can be read; save numbers, or text in Arrow files"
+            f"{who} holds values of dtype {dtype}, which cannot be read row by row; save numbers, or text in Arrow files"
         )
     if not shape:
         raise InvalidArgumentError(

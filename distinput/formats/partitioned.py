@@ -66,8 +66,8 @@ def partitioned(format: Format, paths: Iterable[str], partitioning: Any = "hive"
             first, texts = path, {name: [] for name in found}
         if list(found) != list(texts):
             raise InvalidArgumentError(
-                f"{path}: is in folders that name the columns {_told(found)}, and {first} in folders that name {_told(texts)}; "
-                "read them as datasets of their own, or leave these columns out with partitioning=None"
+                f"{path}: its folders name the columns {_told(found)}, and those of {first} name {_told(texts)}; "
+                "make a dataset of each, or leave these columns out with partitioning=None"
             )
         for name, text in found.items():
             texts[name].append(text)

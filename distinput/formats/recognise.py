@@ -123,7 +123,7 @@ def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
     {'delimiter': '\t'}
     """
     if not paths:
-        raise InvalidArgumentError("there is no file whose format could be told; name at least one")
+        raise InvalidArgumentError("no file was named, so its format cannot be found; name at least one")
     named = None
     if format is not None:
         FORMATS.find(format)

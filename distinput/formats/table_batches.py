@@ -116,4 +116,4 @@ def _of_blocks(format: Format, path: str) -> Iterator[Any]:
         try:
             yield to_arrow(block.materialize())
         except (TypeError, ValueError) as error:
-            raise UnimplementedError(f"{path}: its records are no columns of values: {error}") from error
+            raise UnimplementedError(f"{path}: its records cannot become columns: {error}") from error

@@ -421,11 +421,11 @@ class TarSamples(TarSpans):
 
     def spec(self, path: str | None) -> Spec:
         if self.members is None and path is None:
-            raise InvalidArgumentError("tar: the first sample tells its members; name at least one file, or members=")
+            raise InvalidArgumentError("tar: the members are those of the first sample; name a file, or state members=")
         table = self._table(path or "")
         if table is None:
             raise InvalidArgumentError(
-                f"{path}: has no sample that tells its members; state them: members=['jpg', 'cls']"
+                f"{path}: has no sample, so its members are not known; state them: members=['jpg', 'cls']"
             )
         return table.spec
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, is_plain, kept, owned
+from distinput.arrow.adopt import Refills, adopt, is_plain, owned
 from distinput.columns.block import Block
 from distinput.functions.claim import Claim, described, unlike
 from distinput.plan.binding import by_name
@@ -66,6 +66,8 @@ class Chain:
       said: what the user says about the results of the last one.
     """
 
+    op = "map"
+
     def __init__(
         self,
         functions: Sequence[Callable[..., Any]],
@@ -79,6 +81,7 @@ class Chain:
         self._asks: tuple[Callable[[], Spec] | None, ...] = tuple(asks) or (None,) * len(self._claims)
         self._step: Callable[[Any], Any] | None = None
         self._plain: bool | None = None  # whether the first result was numbers and text, which cannot be changed
+        self._seen: Callable[[Any], Any] | None = None  # looks at what the functions but the last return
 
     @property
     def kinds(self) -> Kinds:
@@ -100,19 +103,25 @@ class Chain:
         """The same functions with claims of their own: what is learnt there of results is not known here."""
         return Chain(self.functions, [copy(claim) for claim in self._claims], said=self.said)
 
-    def results(self, rows: Block) -> Iterator[Any]:
-        """The results of the last function, computed as they are requested; no array in them is shared with anybody else."""
+    def results(self, rows: Block, refills: Refills | None = None) -> Iterator[Any]:
+        """The results of the last function, computed as they are requested; no array in them is shared with anybody else.
+
+        Args:
+          rows: the elements.
+          refills: sees which arrays the functions fill again and again; always the same one.
+        """
+        self._seen = self._seen if refills is None else refills.noted
         if self._plain:
             return self._results(rows)
-        results = self._results(rows)
-        return self._looked_at(results) if self._plain is None else map(owned, results)
+        results, copied = self._results(rows), owned if refills is None else refills.owned
+        return self._looked_at(results, copied) if self._plain is None else map(copied, results)
 
-    def _looked_at(self, results: Iterator[Any]) -> Iterator[Any]:
+    def _looked_at(self, results: Iterator[Any], copied: Callable[[Any], Any]) -> Iterator[Any]:
         for first in results:
             self._plain = is_plain(first)
-            yield kept(first)
+            yield copied(first)  # which this function holds, so that it is copied
             break
-        yield from map(owned, results)
+        yield from map(copied, results)
 
     def _results(self, rows: Block) -> Iterator[Any]:
         if len(self.functions) == 1:
@@ -169,13 +178,14 @@ class Chain:
 
     def _written(self, links: "Sequence[_Link]", *, spread: bool) -> Callable[[Any], Any]:
         lines = ["def step(x0):"]
-        names: dict[str, Any] = {"ndarray": np.ndarray}
+        names: dict[str, Any] = {"ndarray": np.ndarray, "seen": self._seen}
         given = "*x0" if spread else "x0"
         for index, function in enumerate(self.functions):
             names[f"f{index}"] = function
             link = links[index] if index < len(links) else None
             result = f"x{index + 1}"
-            checks = [f"{result} = f{index}({given})"]
+            call = f"f{index}({given})"
+            checks = [f"{result} = {call}" if link is None or self._seen is None else f"{result} = seen({call})"]
             if link is not None:
                 names[f"settled{index}"] = link.settled
                 parts = [f"{result}_{place}" for place in range(link.width)]

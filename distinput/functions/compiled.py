@@ -28,6 +28,8 @@ class Compiled:
       spec: of the elements.
     """
 
+    op = "map"
+
     def __init__(self, function: Any, spec: Spec) -> None:
         self.functions = (function,)
         self.settled, self.kinds = True, ()  # as a chain of one function
@@ -58,7 +60,7 @@ class Compiled:
         self.loop(arrays, made)
         return ColumnBlock(self.spec.structure, [Dense(array) for array in made], rows.size)
 
-    def results(self, rows: Block) -> Iterator[Any]:
+    def results(self, rows: Block, _: object = None) -> Iterator[Any]:
         """The results one by one, up to an error."""
         try:
             made = self.block(rows)

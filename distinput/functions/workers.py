@@ -6,12 +6,12 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count, islice
 from typing import Any, Protocol
 
-from distinput.arrow.adopt import Promise, adopt, all_known, owned
+from distinput.arrow.adopt import Promise, Refills, adopt, all_known, owned
 from distinput.columns.block import (
     MOST_BYTES,
     Block,
@@ -60,15 +60,14 @@ class Reads:
       lends: whether arrays in the items are the source's own, which nobody may write to.
     """
 
+    op = "from_source"
     settled, kinds = True, ()  # as a chain of one function
 
     def __init__(self, source: Any, length: int, *, copy: bool = True, said: Spec | None = None) -> None:
         self.source, self.length, self.copy, self.said = source, length, copy, said
         plain = type(source) in (list, tuple)  # no function runs that could change an item
         self.lends = plain or not copy
-        self._looked_at: Callable[[Any], Any] | None = (
-            None if plain else owned if copy else Promise("from_source: the source")
-        )
+        self._promise = None if plain or copy else Promise("from_source: the source")
         self._many: Callable[[list[int]], Sequence[Any]] | None = getattr(source, "__getitems__", None)
 
     @property
@@ -79,13 +78,15 @@ class Reads:
     def settle(self, kinds: tuple[Spec | None, ...]) -> None:
         """Do nothing: there are no functions whose results the next one gets."""
 
-    def results(self, rows: Block) -> Iterator[Any]:
+    def results(self, rows: Block, refills: Refills | None = None) -> Iterator[Any]:
         """The items at these positions, read as they are requested; an array that the source may still change is copied."""
         self.check_length()
         indices = list(map(int, rows.elements()))
         items = map(self.source.__getitem__, indices) if self._many is None else self._together(indices)
-        if self._looked_at is not None:
-            return map(self._looked_at, items)
+        if not self.lends:
+            return map(owned if refills is None else refills.owned, items)
+        if self._promise is not None:
+            return map(self._promise, items)
         listed = list(items)  # of a list, so that no function runs
         return iter(listed) if all_known(listed) else map(adopt, listed)
 
@@ -268,6 +269,7 @@ class Calling:
       counter: the figures of the step in it.
       note: is called with the errors of the functions.
       stalls: whether the next block of elements may wait for what the loop does with those before it.
+      refills: sees whether the functions fill arrays again and again, which they may not do on several threads.
     """
 
     chain: Calls
@@ -275,6 +277,21 @@ class Calling:
     counter: OpCounters
     note: Note
     stalls: Callable[[], bool] = lambda: False
+    refills: Refills = field(default_factory=Refills)
+
+    def check_refills(self) -> None:
+        """Refuse functions that do so on several threads.
+
+        Raises:
+          InvalidArgumentError: they do; any result may be wrong.
+        """
+        if self.refills.mixed:
+            error = InvalidArgumentError(
+                f"{self.chain.op}: calls on several threads fill one array, over each other's results; make a new array in "
+                "each call, keep one for each thread (threading.local), or leave out num_parallel_calls= and executor="
+            )
+            self.note(error, len(self.chain.functions) - 1, "")
+            raise error
 
     def parts(self, upstream: Stream, state: State) -> Parts:
         """The elements of a stream in parts; of one element each where nothing may be read ahead."""
@@ -282,14 +299,21 @@ class Calling:
 
     def work(self, rows: Block, over: Callable[[], bool] | None) -> Done:
         """The results for a part; see `work`."""
-        return work(self.chain, rows, over, tolerant=self.run.tolerant)
+        return work(self.chain, rows, over, self.refills, tolerant=self.run.tolerant)
 
     def delivered(self, done: Done, rows: Block, at: Callable[[int], Mark]) -> Results:
         """The results of a part one after the other; see `Done.delivered`."""
         return done.delivered(rows, at, self.note, tolerant=self.run.tolerant)
 
 
-def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant: bool) -> Done:
+def work(
+    chain: Calls,
+    part: Block,
+    over: Callable[[], bool] | None,
+    refills: Refills | None = None,
+    *,
+    tolerant: bool,
+) -> Done:
     """Call the functions on the elements of a part until `over` returns true or, unless `tolerant`, there is an error."""
     stride = 1 if over is not None else part.size
     parts: list[Block | FailedCall] = []
@@ -299,7 +323,7 @@ def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant
         results: list[Any] = []
         trouble: FailedCall | None = None
         try:
-            calls = chain.results(part.rows(first, part.size))
+            calls = chain.results(part.rows(first, part.size), refills)
             while first + len(results) < part.size and (over is None or not over()):
                 wanted = min(len(results) + stride, part.size - first)
                 results.extend(islice(calls, stride))
@@ -439,7 +463,9 @@ class _Threads:
 
     def receive(self, sent: Task[Done]) -> Done:
         """Its results."""
-        return sent.result()
+        done = sent.result()
+        self._calling.check_refills()
+        return done
 
     def _given_up(self) -> bool:
         return self.over.is_set() or self._calling.run.cancelled.is_set()
@@ -511,7 +537,7 @@ def _inline(parts: Parts, threads: int, calling: Calling, found: ThreadTrial) ->
         warm = True
         waiting = use.waits > 0 and use.seconds < seconds / 2
         pays = seconds > max(_BEFORE_TRIAL, _LEAST_CALL * rows) and Run.clock() >= found.not_before
-        if pays and (threads > 1 or waiting):
+        if pays and (threads > 1 or waiting) and not calling.refills.seen:
             found.alone = seconds / rows
             found.threads = int(min(_MOST_WAITING, threads * seconds / max(use.seconds, 1e-9))) if waiting else 0
             return True
@@ -792,6 +818,7 @@ class _Lanes:
                 lost = error
             else:
                 self._under_way.remove(sent)
+                self._calling.check_refills()
                 return pickle.loads(result) if isinstance(result, bytes) else result
             # It could not be sent, or sent back.
             if isinstance(lost, TypeError | AttributeError | pickle.PicklingError):

@@ -22,6 +22,7 @@ from distinput.ops.map import FusedMap
 from distinput.ops.map_rows import FusedMapRows
 from distinput.ops.piece_lanes import (
     AHEAD,
+    PIECE_SECONDS,
     ProcessLanes,
     ServiceLanes,
     Sharing,
@@ -554,7 +555,7 @@ class _Divided(Transparent):
         except Closed:
             return  # the run was closed while it waited
         finally:
-            self.learned.rows = source.size
+            self.learned.rows = source.largest
             source.close()
         if source.error is not None:
             raise source.error
@@ -609,7 +610,7 @@ class _Divided(Transparent):
         warm = 0  # pieces that workers have made: they import and connect for the first ones
         while True:
             counter.workers = lanes.count
-            source.seconds, source.most_bytes = lanes.piece_seconds, lanes.most_bytes
+            source.seconds, source.most_bytes = lanes.piece_seconds(source.work_left), lanes.most_bytes
             full = len(waiting) >= (self.most or AHEAD * lanes.count) or source.full or source.ended
             full = full or bool(waiting and source.may_stall())
             if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
@@ -702,7 +703,7 @@ class _LearnedSize:
     """How large pieces were in the last pass that has ended.
 
     Args:
-      rows: of its last pieces.
+      rows: of its largest pieces.
     """
 
     rows: int = 1
@@ -752,6 +753,7 @@ class _Source:
       ended: whether all pieces were given.
       error: what ended the base.
       size: rows of the next piece, unless others make the same.
+      largest: of these, so far.
       seconds: of work that a piece should be.
       most_bytes: of a piece and its results.
     """
@@ -765,9 +767,13 @@ class _Source:
         self._block: Block | None = None
         self._after = before
         self._first = 0  # row of the block in hand
-        self.size, self.seconds, self.most_bytes = 1, ThreadLanes.piece_seconds, ThreadLanes.most_bytes
+        self.size = self.largest = 1
+        self.seconds, self.most_bytes = PIECE_SECONDS, ThreadLanes.most_bytes
         self._fixed = divided.sharing is not None
         self._under_way, self._row_bytes = 0, float(MOST_BYTES)  # unless a result tells
+        opens = any(step.reads_files for step in walk(divided.base))  # files only to count their rows
+        self._rows = UNKNOWN if opens else divided.base.cardinality
+        self._rows_given, self._row_seconds = 0, 0.0
         self.ended = False
         self.error: Exception | None = None
 
@@ -775,6 +781,11 @@ class _Source:
     def full(self) -> bool:
         """Whether what is under way holds as much as it may."""
         return self._under_way * self._row_bytes >= _BYTES_UNDER_WAY
+
+    @property
+    def work_left(self) -> float | None:
+        """Seconds that workers need at most for the pieces still to come; None: nobody knows how many rows there are."""
+        return None if self._rows < 0 else max(0, self._rows - self._rows_given) * self._row_seconds
 
     def next(self) -> WorkPiece | None:
         """The next piece; None at the end."""
@@ -788,10 +799,12 @@ class _Source:
     def given(self, piece: WorkPiece) -> None:
         """Count what is under way."""
         self._under_way += piece.rows
+        self._rows_given += piece.rows
 
     def given_back(self, piece: WorkPiece) -> None:
         """No longer count it."""
         self._under_way -= piece.rows
+        self._rows_given -= piece.rows
 
     def _stamps_of(self, paths: list[str]) -> dict[str, str]:
         for path in paths:
@@ -839,10 +852,11 @@ class _Source:
         nbytes = sum([made.nbytes for made, _ in result.items if isinstance(made, Block)])
         nbytes += sum([block.nbytes for block, _ in piece.blocks])
         if rows:
-            self._row_bytes = nbytes / rows
+            self._row_bytes, self._row_seconds = nbytes / rows, result.seconds / rows
             most_bytes = min(self.most_bytes, _BYTES_UNDER_WAY // 4)
             within = max(1, min(_MOST_ROWS, most_bytes * rows // max(1, nbytes)))
             self.size = int(max(1, min(self.seconds * rows / max(result.seconds, 1e-9), _GROWTH * self.size, within)))
+            self.largest = max(self.largest, self.size)
 
     def close(self) -> None:
         """End the stream of the base."""

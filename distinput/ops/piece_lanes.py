@@ -29,8 +29,8 @@ from distinput.run.processes import Processes, pickled
 from distinput.run.run import Run
 from distinput.run.segments import Closed, Packed, dumps_with_buffers
 
-_PIECE_SECONDS = 0.02
-"""Work that a piece should be."""
+PIECE_SECONDS = 0.02
+"""Work that a piece for threads and processes of this machine should be."""
 
 
 AHEAD = 4
@@ -40,7 +40,7 @@ AHEAD = 4
 class ThreadLanes:
     """A pool of threads, each piece at a copy of the chain that no other piece is at."""
 
-    piece_seconds, most_bytes = _PIECE_SECONDS, MOST_BYTES
+    most_bytes = MOST_BYTES
 
     def __init__(self, pool: Any, count: int, tasks: "SimpleQueue[PieceTask]", run: Run) -> None:
         self._pool, self.count, self._tasks, self._run = pool, count, tasks, run
@@ -48,6 +48,9 @@ class ThreadLanes:
 
     def send(self, given: tuple[WorkPiece, bool, bool]) -> Any:
         return self._pool.submit(self._called, given)
+
+    def piece_seconds(self, _: float | None) -> float:
+        return PIECE_SECONDS
 
     def ready(self, sent: Any) -> bool:
         return bool(sent.done())
@@ -80,7 +83,7 @@ def _note_traces(result: Result, where: str, missing: str = "") -> None:
 class ProcessLanes:
     """Worker processes."""
 
-    piece_seconds, most_bytes = _PIECE_SECONDS, MOST_BYTES
+    most_bytes = MOST_BYTES
 
     def __init__(self, processes: Processes, run: Run, chain: str) -> None:
         self._processes, self._run, self._chain = processes, run, chain
@@ -97,6 +100,9 @@ class ProcessLanes:
             raise self._named(error) from None
         self._sent += 1
         return worker
+
+    def piece_seconds(self, _: float | None) -> float:
+        return PIECE_SECONDS
 
     def ready(self, sent: int) -> bool:
         return self._processes.ready(sent)
@@ -125,8 +131,8 @@ class ProcessLanes:
 _TRIES = 4
 """How often a piece is sent before its loss is an error."""
 
-_PIECES_A_SECOND, _IN_LONG_PASSES = 100, 40
-"""Of all workers together, at first and later on: each costs the machines of a scheduler and a consumer milliseconds."""
+_MOST_A_SECOND, _FEWEST_A_SECOND = 100, 40
+"""Pieces of all workers together: each costs the machines of a scheduler and a consumer milliseconds."""
 
 _MOST_PIECE_BYTES, _MOST_HERE = 8 * MOST_BYTES, 64 * MOST_BYTES
 """Bytes of one piece, and of those that are under way."""
@@ -208,11 +214,17 @@ class ServiceLanes:
             self._count, self._counted = self._service.workers(), Run.clock()
         return max(1, self._count)
 
-    @property
-    def piece_seconds(self) -> float:
-        """Work that a piece should be. Long passes have longer ones: at their end, workers wait for the last piece."""
-        longest = max(0.2, self.count / _IN_LONG_PASSES)
-        return max(0.05, self.count / _PIECES_A_SECOND, min(longest, (Run.clock() - self._begun) / 8))
+    def piece_seconds(self, left: float | None) -> float:
+        """Work that the next piece should be: a quarter of what is left for its worker, so that all workers end together.
+
+        Args:
+          left: seconds of work that are left; None: nobody knows, and an eighth of what was done.
+
+        Source: Polychronopoulos, Kuck: Guided self-scheduling (IEEE Transactions on Computers, 1987).
+        """
+        longest = max(0.2, self.count / _FEWEST_A_SECOND)
+        share = (Run.clock() - self._begun) / 8 if left is None else left / self.count / 4
+        return max(0.05, self.count / _MOST_A_SECOND, min(longest, share))
 
     @property
     def most_bytes(self) -> int:

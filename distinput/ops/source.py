@@ -150,7 +150,8 @@ class Source(Signed):
         upstream = self.input.open(state["input"], below)
 
         def note(error: Exception, _: int, index: str) -> None:
-            error.add_note(f"at {index}")
+            if index:
+                error.add_note(f"at {index}")
             run.annotate(error, self.where)
 
         self.reads.check_length()
@@ -321,7 +322,9 @@ def from_source(
             f"from_source: the source must have __len__ and __getitem__, got a {kind} without {' and '.join(missing)}; use "
             "from_generator for what can only be iterated"
         )
-    if isinstance(source, np.ndarray) and source.ndim and element_spec is None:
+    if getattr(source, "shape", None) == ():
+        raise TypeError(f"from_source: the source must have rows, got a {kind} that is one value, without any axis")
+    if isinstance(source, np.ndarray) and element_spec is None:
         return from_tensor_slices(source)  # rows of an array are views, which nobody has to read
     length = len(source)
     return Source(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of arguments, made when a node is built; messages say which op, what must hold and what was given."""
 
+from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
 import numpy as np
@@ -61,13 +62,17 @@ def normalized(node: Any, name: str, value: Any) -> None:
 
 
 def callable_argument(op: str, name: str, value: Any) -> None:
-    """Refuse what is not callable.
+    """Refuse what is not callable, and `async` functions, which return nothing but a promise.
 
     Raises:
-      TypeError: it is not callable.
+      TypeError: it is not callable, or it is `async`.
     """
     if not callable(value):
         raise TypeError(f"{op}: {name} must be a function, got {value!r}")
+    if any(iscoroutinefunction(called) or isasyncgenfunction(called) for called in (value, type(value).__call__)):
+        raise TypeError(
+            f"{op}: {name} must not be an async function, got {value!r}; give a plain one that runs it with asyncio.run"
+        )
 
 
 def parallel_calls(op: str, value: Any) -> None:

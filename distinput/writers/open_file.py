@@ -242,7 +242,7 @@ class KeptFiles:
 
     def _file(self, number: int) -> OpenFile:
         if len(self._open) >= _MOST_OPEN:
-            raise InvalidArgumentError(f"shard_func may name {_MOST_OPEN} files, which are all open; it named more")
+            raise InvalidArgumentError(f"shard_func may name {_MOST_OPEN} files, which are open at once; it named more")
         name = f"{self._word}-{self._stage.run}-{number:05d}{self._writer.ending}"
         self._open[number] = OpenFile(self._stage, self._writer, self._spec, name, 0)
         return self._open[number]
@@ -339,7 +339,7 @@ class Pieces:
     def _piece(self, number: int) -> OpenFile:
         if len(self._open) >= _MOST_OPEN:
             raise InvalidArgumentError(
-                f"{self._who}: shard_func may name {_MOST_OPEN} files, which are all open; it named more"
+                f"{self._who}: shard_func may name {_MOST_OPEN} files, which are open at once; it named more"
             )
         self._open[number] = self._begin(number, self._counts[number])
         return self._open[number]

@@ -110,7 +110,7 @@ def _checked(raw: bytes, last: str) -> str:
         )
     if key == last:
         raise InvalidArgumentError(
-            f"write: tar: two elements in a row have the key {key!r}, and would be read as one; give each its own"
+            f"write: tar: two elements in a row have the key {key!r}, so they would be read as one; give each its own"
         )
     return key
 
@@ -126,7 +126,7 @@ def _encoder(key: str, leaf: Any) -> Callable[[Any], bytes]:
         if kind in _ARRAYS and leaf.dtype != STRING and not leaf.dtype.hasobject:
             return _npy
     raise InvalidArgumentError(
-        f"write: tar: no file {key!r} can be made of {leaf}: bytes are written as they are, integers as "
+        f"write: tar: {leaf} cannot become the file {key!r}: bytes are written as they are, integers as "
         f"{', '.join(_NUMBERS)}, arrays as npy; map it to bytes, or give it such an extension"
     )
 

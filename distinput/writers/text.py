@@ -50,7 +50,7 @@ class _File(ShardFile):
         if text.count(b"\n") != len(lines) or b"\r\n" in text:
             wrong = next(place for place, line in enumerate(lines) if b"\n" in line or line.endswith(b"\r"))
             raise InvalidArgumentError(
-                f"write: element {self._row + wrong} has a line end in it, and would be read as other lines: "
+                f"write: element {self._row + wrong} contains a line end, so it would be read as several lines: "
                 f"{lines[wrong]!r:.60}; write another format, such as tfrecord"
             )
         self._sink.write(text)

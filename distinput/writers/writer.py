@@ -141,7 +141,7 @@ def refuse_nulls(writer: str, structure: Structure) -> None:
     if found or is_nullable(structure):
         what, name = (component(f"[{found[0]!r}]"), found[0]) if found else ("the elements", "x")
         raise InvalidArgumentError(
-            f"write: {writer} has no place for the nulls of {what}; give the reader nulls={{{name!r}: value}} (convert "
+            f"write: {writer} cannot write the nulls of {what}; give the reader nulls={{{name!r}: value}} (convert "
             f"--null {name}=value), or write Parquet or Arrow files"
         )
 

@@ -31,7 +31,7 @@ def test_files_of_another_format(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (tmp_path / "e" / "part-00000.txt").read_text() == "Ada\nAlan\n"
 
 
-def test_wrong_words(tmp_path: Path) -> None:
+def test_wrong_arguments_end_with_status_2(tmp_path: Path) -> None:
     for words in (["--to", "nope"], ["--to", "csv", "--shards", "2", "--shard-rows", "3"], ["--to", "csv"]):
         with pytest.raises(SystemExit) as end:
             main(["convert", str(tmp_path / "a.csv"), *words])

@@ -41,7 +41,7 @@ def test_options_and_formats(tmp_path: Path) -> None:
         together(words(path, "--storage-option", "anon=true"))
 
 
-def test_pairs() -> None:
+def test_options_are_pairs_of_name_and_value() -> None:
     assert pair('columns=["x"]') == ("columns", ["x"])
     assert pair("a=b=c") == ("a", "b=c")
     for wrong in ("a", "=1", "a b=1"):

@@ -17,7 +17,7 @@ def test_the_status_says_whether_a_law_is_broken(capsys: pytest.CaptureFixture[s
     assert not json.loads(capsys.readouterr().out)[0]["ok"]
 
 
-def test_wrong_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_loader_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "json:nothing"]) == 2
     assert capsys.readouterr().err == "distinput judge: judge: module 'json' has no function 'nothing'\n"
 

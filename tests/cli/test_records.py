@@ -30,7 +30,7 @@ from distinput.inspect.records import Record
         (1.5, "1.5"),
     ],
 )
-def test_values(value: Any, text: str) -> None:
+def test_values_are_shown_as_text(value: Any, text: str) -> None:
     assert value_text(value) == text
 
 

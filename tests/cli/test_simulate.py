@@ -24,7 +24,7 @@ def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("train_to_simulate.py").write_text(PROGRAM, encoding="utf-8")
 
 
-def test_one_job(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_job_is_simulated_and_its_limit_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "train_to_simulate:ds", "--workers", "4", "--step-time", "20ms"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("4 workers with 1 replica each, policy DATA: 100 steps in 2")

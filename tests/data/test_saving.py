@@ -82,7 +82,9 @@ def test_shard_func_says_where_an_element_goes(tmp_path: Path, monkeypatch: pyte
         ):
             pairs.save(tmp_path, shard_func=lambda *_, wrong=wrong: wrong)
     monkeypatch.setattr(open_file, "_MOST_OPEN", 4)
-    with pytest.raises(InvalidArgumentError, match="shard_func may name 4 files, which are all open; it named more"):
+    with pytest.raises(
+        InvalidArgumentError, match="shard_func may name 4 files, which are open at once; it named more"
+    ):
         Dataset.range(6).save(tmp_path / "b", shard_func=int)
     assert len(Dataset.load(tmp_path)) == 6
 

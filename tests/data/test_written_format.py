@@ -94,7 +94,7 @@ def test_options_may_be_given_beside(tmp_path: Path) -> None:
 
 
 def test_what_has_no_manifest_is_recognised(tmp_path: Path) -> None:
-    with pytest.raises(NoMatchError, match="no files are in this directory"):
+    with pytest.raises(NoMatchError, match="this directory has no files"):
         di.data.FileDataset(tmp_path)
     (tmp_path / "b.jsonl").write_text('{"x": 2}\n')
     (tmp_path / "a.jsonl").write_text('{"x": 1}\n')

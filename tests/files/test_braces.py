@@ -30,7 +30,7 @@ from distinput.files.paths import expand_braces, list_matching
         ("x{1,2}/**/*.t{ar,gz}", ["x1/**/*.tar", "x1/**/*.tgz", "x2/**/*.tar", "x2/**/*.tgz"]),
     ],
 )
-def test_names(pattern: str, names: list[str]) -> None:
+def test_braces_expand_to_names(pattern: str, names: list[str]) -> None:
     assert expand_braces(pattern) == names
 
 

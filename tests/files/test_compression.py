@@ -60,7 +60,7 @@ def test_more_than_any_buffer_comes_back(kind: Compression) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if CODECS[kind].levels])
-def test_levels(kind: Compression) -> None:
+def test_the_lowest_and_the_highest_level_work_and_others_are_refused(kind: Compression) -> None:
     low, high = CODECS[kind].levels or (0, 0)
     data = bytes(range(50)) * 20
     assert all(inflated(kind, packed(kind, data, level)) == data for level in (low, high))
@@ -145,7 +145,7 @@ def test_every_cut_is_noticed(kind: Compression) -> None:
     data = packed(kind, bytes(range(50)))
     whole = {0, 10} if kind == "SNAPPY" else {0}  # what ends after the identifier is an empty stream
     for end in set(range(len(data))) - whole:
-        with pytest.raises(DataLossError, match=f"a.gz: corrupted {kind} data at or before byte {end}: .* cut short"):
+        with pytest.raises(DataLossError, match=f"a.gz: corrupted {kind} data at or before byte {end}: .* cut short$"):
             inflated(kind, data[:end])
 
 
@@ -171,7 +171,7 @@ def test_changed_bytes_are_noticed_with_the_place(kind: Compression) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_not_compressed_is_an_error(kind: Compression) -> None:
-    with pytest.raises(DataLossError, match=f"corrupted {kind} data at or before byte"):
+    with pytest.raises(DataLossError, match=f"corrupted {kind} data at or before byte .*; pass compression_type='' if"):
         inflated(kind, b"no compressed data, but a line of text\n" * 5)
 
 
@@ -233,7 +233,7 @@ def test_names_of_no_compression_are_refused(name: Any) -> None:
         ("gz", ""),
     ],
 )
-def test_suffixes(path: str, kind: str) -> None:
+def test_auto_goes_by_the_suffix(path: str, kind: str) -> None:
     assert compression_of("AUTO", path) == kind
     assert compression_of("ZLIB", path) == "ZLIB"
 

@@ -88,7 +88,7 @@ def test_a_damaged_manifest_is_an_error(tmp_path: Path, content: str) -> None:
 def test_nothing_that_matches_is_an_error(folder: str) -> None:
     with pytest.raises(NoMatchError, match=r"No files matched pattern: .*\*\.csv"):
         di.data.TextLineDataset(f"{folder}/*.csv")
-    with pytest.raises(NoMatchError, match="no files are in this directory"):
+    with pytest.raises(NoMatchError, match="this directory has no files"):
         di.data.TextLineDataset(f"{folder}/_tmp/no/")
 
 

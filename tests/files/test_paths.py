@@ -13,7 +13,7 @@ import distinput as di
 from distinput.errors import EngineMissing, InvalidArgumentError, NotFoundError
 from distinput.files.paths import as_paths, list_matching, local_path
 from distinput.files.sink import Sink
-from distinput.files.source import read_range, size_of
+from distinput.files.source import open_binary, read_range, size_of
 from distinput.formats.text import TextLines
 from tests.formats.reading import records
 
@@ -138,3 +138,13 @@ def test_names_that_are_no_utf8_are_read(tmp_path: Path, suffix: str) -> None:
         assert dataset.skip(2).to_list() == whole[2:]
     listed = di.data.Dataset.list_files(str(folder / f"*.{suffix}"), shuffle=False).to_list()
     assert listed == [os.fsencode(named)]
+
+
+@pytest.mark.parametrize("prefix", ["", "file://", "local://"])
+def test_two_colons_in_a_local_name_are_no_chain(prefix: str, tmp_path: Path) -> None:
+    (tmp_path / "a::b").mkdir()
+    file = tmp_path / "a::b" / "x::y.txt"
+    file.write_text("a line")
+    assert list_matching(f"{prefix}{tmp_path}/a::*/x*") == [str(file)]
+    with open_binary(f"{prefix}{file}") as opened:
+        assert opened.read() == b"a line"

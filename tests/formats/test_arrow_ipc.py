@@ -40,7 +40,7 @@ def file(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("stream, compression", KINDS)
-def test_every_type(tmp_path: Path, stream: bool, compression: str | None) -> None:
+def test_rows_of_every_type_are_read(tmp_path: Path, stream: bool, compression: str | None) -> None:
     want = [in_python(row) for row in table().to_pylist()]
     for path in (str(tmp_path / "a.arrow"), f"memory://arrow/{stream}{compression}.arrow"):
         write(path, table(), 10, stream, compression)
@@ -143,7 +143,7 @@ def test_only_rows_that_are_fetched_are_looked_at(tmp_path: Path, monkeypatch: p
     stream=st.booleans(),
     compression=st.sampled_from([None, "lz4"]),
 )
-def test_fetch(
+def test_rows_are_fetched_by_position(
     tmp_path_factory: pytest.TempPathFactory, rows: list[int], batch: int, stream: bool, compression: str | None
 ) -> None:
     path = str(tmp_path_factory.getbasetemp() / f"fetch-{batch}-{stream}-{compression}.arrow")

@@ -172,7 +172,7 @@ def test_datasets_parse_as_functions_do(name: str) -> None:
     assert list(single.element_spec) == list(batched.element_spec) == list(features)
 
 
-def test_specs() -> None:
+def test_specs_of_sparse_and_ragged_features() -> None:
     ds = di.data.Dataset.from_tensors(di.io.encode_example({"v": [1, 2], "i": [0, 1], "l": [2]}))
     features = {
         "s": Sparse(["i", "l"], "v", di.int64, [4, 5]),

@@ -109,10 +109,10 @@ def test_what_cannot_be_brought_together_names_file_and_column(format: str, tmp_
         DATASETS[format](files, schema="union").to_list()
     with pytest.raises(InvalidArgumentError, match="valid: there is no column 'z'"):
         DATASETS[format](files, schema="union", valid={"z": "has"}).to_list()
-    with pytest.raises(InvalidArgumentError, match="its records look like"):
+    with pytest.raises(InvalidArgumentError, match="its records are"):
         DATASETS[format](files).to_list()
     nothing = write(tmp_path, format, pa.table({"x": [1]}), pa.table({"x": pa.nulls(1)}))
-    with pytest.raises(InvalidArgumentError, match="its records look like"):
+    with pytest.raises(InvalidArgumentError, match="its records are"):
         DATASETS[format](nothing).to_list()
     with pytest.raises(InvalidArgumentError, match="schema must be a dict of types"):
         DATASETS[format](files, schema="all")

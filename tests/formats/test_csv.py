@@ -50,7 +50,9 @@ def write(path: Path, content: bytes) -> str:
         (b"\xff,b\n1,2\n", {"column_names": ["a", "b"], "header": False, "schema": {"a": str, "b": str}}, None),
     ],
 )
-def test_options(tmp_path: Path, content: bytes, options: dict[str, Any], expected: Any) -> None:
+def test_each_option_changes_what_is_read(
+    tmp_path: Path, content: bytes, options: dict[str, Any], expected: Any
+) -> None:
     expected = expected or [{"a": b"\xff", "b": b"b"}, {"a": b"1", "b": b"2"}]
     assert records(Csv(**options), write(tmp_path / "a.csv", content)) == expected
 

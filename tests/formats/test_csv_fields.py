@@ -14,7 +14,7 @@ from distinput.formats.csv_tuples import FieldError, fields_of, record_values, s
         (b'"a\nb"', [b"a\nb"]),
     ],
 )
-def test_fields(record: bytes, fields: list[bytes]) -> None:
+def test_a_line_is_split_as_tensorflow_does(record: bytes, fields: list[bytes]) -> None:
     assert fields_of(record, b",", b'"') == fields
     assert splits_as_tensorflow(np.frombuffer(record + b"\n", np.uint8), 44, 34)
 

@@ -52,7 +52,7 @@ def test_records(case: list[Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["int32", "int64", "float32", "float64", "string"])
-def test_fields(kind: str, tmp_path: Path) -> None:
+def test_fields_are_those_of_tensorflow(kind: str, tmp_path: Path) -> None:
     mine = [case for case in ANSWERS["fields"] if case[0] == kind]
     for _, way, field, rows, error in mine:
         dtype = di.string if kind == "string" else np.dtype(kind)

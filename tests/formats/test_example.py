@@ -260,7 +260,7 @@ def test_a_feature_without_a_kind_is_missing() -> None:
     assert parsed(message(entry(b"a", b""))) == {"a": []}
 
 
-def test_defaults() -> None:
+def test_missing_features_have_their_defaults() -> None:
     features: dict[str, Feature] = {
         "i": FixedLenFeature([2], "int64", [7, 8]),
         "f": FixedLenFeature([2, 1], "float32", 0.5),
@@ -277,7 +277,7 @@ def test_defaults() -> None:
         FixedLenFeature([2], "int64", [1, 2, 3])
 
 
-def test_batches() -> None:
+def test_messages_are_parsed_in_batches() -> None:
     batch = [
         encode_example({"a": [1, 2], "b": 1.5, "c": [b"x"]}),
         encode_example({"a": [], "b": 2.5, "c": [b"y", b"z"]}),
@@ -339,7 +339,7 @@ def test_sequences_of_items_with_a_shape() -> None:
         ),
     ],
 )
-def test_errors(value: Any, feature: Any, errors: list[str]) -> None:
+def test_errors_are_those_of_tensorflow(value: Any, feature: Any, errors: list[str]) -> None:
     good: Any = b"" if feature.dtype == object else 1
     if isinstance(feature, FixedLenFeature) and feature.shape:
         good = [good] * feature.shape[0]

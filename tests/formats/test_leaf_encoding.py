@@ -44,7 +44,7 @@ def back(column: Any, leaf: TensorSpec) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_every_dtype(name: str) -> None:
+def test_values_of_every_dtype_are_encoded_and_decoded(name: str) -> None:
     values = np.frombuffer(np.random.default_rng(0).bytes(24 * np.dtype(name).itemsize), name)
     if name == "bool":
         values = np.arange(24) % 3 == 0

@@ -248,7 +248,7 @@ def test_a_tree_that_is_too_deep(tmp_path: Path) -> None:
         (
             ["tensor"],
             [struct.pack(">4I", 17, 2, 1 << 31, 0)],
-            "without values, whose rows would take memory all the same",
+            "without values, whose rows would take memory nevertheless",
         ),
         (["pil"], [b"ab"], "ends within the size of its image"),
     ],

@@ -118,7 +118,7 @@ def test_random_access_shards_and_states(tmp_path: Path) -> None:
     assert begun + [row["n"] for row in after] == [row["n"] for row in want]
 
 
-def test_encodings(tmp_path: Path) -> None:
+def test_columns_of_every_encoding_are_read(tmp_path: Path) -> None:
     columns: Columns = {
         "any": ("ndarray", None),
         "dtype": ("ndarray:int16", None),
@@ -166,8 +166,8 @@ def test_encodings(tmp_path: Path) -> None:
         (b"\3", "stands for no dtype"),
         (b"\x08", "ends before its shape"),
         (b"\x08\x07\1", "ends within its shape"),
-        (b"\x08\0", "none of which is 0"),
-        (b"\x08\x04\0", "none of which is 0"),
+        (b"\x08\0", "none of size 0"),
+        (b"\x08\x04\0", "none of size 0"),
         (b"\x08\x07" + b"\xff" * 8, "has 0 bytes of values"),
     ],
 )

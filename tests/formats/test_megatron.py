@@ -63,7 +63,7 @@ def test_all_laws_of_formats_for_documents() -> None:
 
 
 @pytest.mark.parametrize("kind", CODES)
-def test_every_dtype(tmp_path: Path, kind: str) -> None:
+def test_tokens_of_every_dtype_are_read(tmp_path: Path, kind: str) -> None:
     made = di.data.MegatronDataset(write(tmp_path / "a.bin", [[[1, 2], [], [3]]], kind))
     assert made.element_spec == di.TensorSpec([None], np.dtype(kind))
     assert made.to_list() == [[1, 2], [], [3]]
@@ -87,7 +87,7 @@ def test_a_folder_is_its_files_of_tokens(tmp_path: Path) -> None:
     assert di.data.MegatronDataset(str(tmp_path)).to_list() == [[1], [2], [3]]
 
 
-def test_modes(tmp_path: Path) -> None:
+def test_the_modes_of_sequences_are_read(tmp_path: Path) -> None:
     path = write(tmp_path / "a.bin", [[[1, 2], [3]], [[4]]], modes=[0, 1, -1])
     assert di.data.MegatronDataset(path, multimodal=True).to_list() == [([1, 2], 0), ([3], 1), ([4], -1)]
     assert di.data.MegatronDataset(path).to_list() == [[1, 2], [3], [4]]
@@ -172,7 +172,7 @@ def test_missing_and_cut_files(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"a\.idx"):
         records(Megatron(), path)
     write(tmp_path / "b.bin", [])
-    with pytest.raises(InvalidArgumentError, match=r"is an index; name the files of tokens, .*/b\.bin"):
+    with pytest.raises(InvalidArgumentError, match=r"this is an index; name the file of tokens, .*/b\.bin"):
         records(Megatron(), tmp_path / "b.idx")
 
 

@@ -154,8 +154,8 @@ def test_missing_and_other_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "array, says",
     [
-        (np.array(["a"]), "dtype <U1, of which no rows"),
-        (np.array([None]), "dtype object, of which no rows"),
+        (np.array(["a"]), "dtype <U1, which cannot be read row by row"),
+        (np.array([None]), "dtype object, which cannot be read row by row"),
         (np.zeros(2, [("a", "i4")]), "each field of a structured array as a file of its own"),
         (np.asfortranarray(np.zeros((2, 3))), "stored column by column"),
     ],

@@ -66,7 +66,7 @@ def file(tmp_path: Path) -> str:
     return path
 
 
-def test_every_type(file: str) -> None:
+def test_rows_of_every_type_are_read(file: str) -> None:
     want = [in_python(row) for row in table().to_pylist()]
     check_positions(Parquet(), file, want)
     check_positions(Parquet(batch_rows=4), file, want)
@@ -130,7 +130,7 @@ def test_numbers_are_not_copied(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, N - 1)))
-def test_fetch(rows: list[int]) -> None:
+def test_rows_are_fetched_by_position(rows: list[int]) -> None:
     path = "memory://parquet/fetch.parquet"
     write_parquet(path, {"i": np.arange(N), "text": [f"{i}" for i in range(N)]}, row_group_size=7)
     block = Parquet().fetch(path, np.array(rows, np.int64))

@@ -138,9 +138,7 @@ def test_what_does_not_fit_names_the_file(tmp_path: Path) -> None:
     assert ParquetDataset(str(tmp_path / "a"), partitioning=None).to_list() == [{"x": 0}]
     for name in ("y=1/f", "y=1/z=2/g", "h"):
         write(tmp_path / "b" / f"{name}.parquet", "parquet", {"x": np.arange(1)})
-    with pytest.raises(
-        InvalidArgumentError, match=r"y=1/f\.parquet: is in folders that name the columns 'y', and .*h\.parq"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"y=1/f\.parquet: its folders name the columns 'y', and .*h\.parq"):
         ParquetDataset(str(tmp_path / "b"))
 
 

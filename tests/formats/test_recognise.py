@@ -119,7 +119,7 @@ def test_what_is_not_known_is_an_error(tmp_path: Path) -> None:
         recognise(["a.csv", "b.txt"])
     with pytest.raises(InvalidArgumentError, match=r"a\.parquet\.gz: is compressed as a whole \(GZIP\)"):
         recognise(["a.parquet.gz"])
-    with pytest.raises(InvalidArgumentError, match="there is no file"):
+    with pytest.raises(InvalidArgumentError, match="no file was named"):
         recognise([])
     with pytest.raises(NotFoundError):
         recognise([str(tmp_path / "nothing")])

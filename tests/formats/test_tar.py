@@ -152,7 +152,7 @@ def test_archives_that_are_refused(tmp_path: Path) -> None:
         with pytest.raises(error, match=says):
             records(TarSamples(), path)
     path.write_bytes(tar_bytes({}))
-    with pytest.raises(InvalidArgumentError, match="has no sample that tells its members"):
+    with pytest.raises(InvalidArgumentError, match="has no sample, so its members are not known"):
         TarSamples().spec(str(path))
     assert records(TarSamples(), path) == []
 

@@ -45,7 +45,9 @@ def lines_of(content: bytes) -> list[bytes]:
     ],
 )
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_lines(tmp_path: Path, content: bytes, lines: list[bytes], compression: str | None) -> None:
+def test_lines_are_read_from_every_position(
+    tmp_path: Path, content: bytes, lines: list[bytes], compression: str | None
+) -> None:
     path = write(str(tmp_path / "a.txt"), content, compression)
     with small_pieces():
         check_positions(TextLines(compression), path, lines)

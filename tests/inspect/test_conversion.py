@@ -97,7 +97,7 @@ def test_columns_are_cast_beside_others_of_any_kind(tmp_path: Path) -> None:
 def test_nulls_are_refused_where_they_have_no_place(to: str, tmp_path: Path) -> None:
     pq.write_table(pa.table({"i": [300, None]}), str(tmp_path / "a.parquet"))
     for value in (None, "i") if to != "tar" else (None,):
-        with pytest.raises(InvalidArgumentError, match=f"{to} has no place for the nulls of .* --null .=value"):
+        with pytest.raises(InvalidArgumentError, match=f"{to} cannot write the nulls of .* --null .=value"):
             convert(str(tmp_path / "a.parquet"), str(tmp_path / "b"), to, value=value)
 
 
@@ -126,7 +126,7 @@ def test_arrays_come_back(tmp_path: Path) -> None:
         ("text", {"value": "n"}, "a line of text is one byte string"),
         ("npy", {"value": "t"}, "elements must be arrays of one known shape"),
         ("npy", {"value": "z"}, "there is no column 'z'; the columns are n, t, x"),
-        ("tar", {}, "no file 'n' can be made of"),
+        ("tar", {}, "cannot become the file 'n'"),
         ("parquet", {"colour": "red"}, "its options are"),
         ("arrow", {"compression": "GZIP"}, "compression of Arrow files"),
     ],
@@ -222,5 +222,5 @@ def test_nulls_of_all_files_stay_nulls_between_tables(tmp_path: Path) -> None:
     assert names == ["x.valid", "x.value", "f"]
     convert(str(tmp_path / "1.parquet"), str(tmp_path / "csv"), "csv")
     assert (tmp_path / "csv" / "part-00000.csv").read_text() == '"x","f"\n1,\n,nan\n'
-    with pytest.raises(di.errors.InvalidArgumentError, match="tfrecord has no place for the nulls"):
+    with pytest.raises(di.errors.InvalidArgumentError, match="tfrecord cannot write the nulls"):
         convert(str(tmp_path / "1.parquet"), str(tmp_path / "tfrecord"), "tfrecord")

@@ -142,7 +142,7 @@ def test_without_epochs() -> None:
     assert [starts.request(index) for index in (0, 1, 0, 0, 1)] == [True, False, True, True, False]
 
 
-def test_without_end() -> None:
+def test_a_pass_that_never_ends_starts_once() -> None:
     starts = PassStarts(None)
     loop = Loop(starts, None, steps=3)
     loop.reset()

@@ -14,7 +14,7 @@ from distinput.kernels.checksums import crc32
 
 
 @pytest.mark.parametrize("content, expected", [(b"", 0), (b"123456789", 0xCBF43926), (bytes(32), 0x190A55AD)])
-def test_known_sums(content: bytes, expected: int) -> None:
+def test_checksums_are_those_of_the_standard(content: bytes, expected: int) -> None:
     for function in (crc32.compiled(), crc32.reference):
         assert function(np.frombuffer(content, np.uint8), 0) == expected
 

@@ -18,7 +18,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize("content, expected", KNOWN)
-def test_known_sums(content: bytes, expected: int) -> None:
+def test_checksums_are_those_of_the_standard(content: bytes, expected: int) -> None:
     data = np.frombuffer(content, np.uint8)
     for function in (crc32c.compiled(), crc32c_portable.compiled(), crc32c.reference):
         assert function(data) == expected

@@ -39,7 +39,7 @@ def test_a_sequence_longer_than_a_row_is_an_error() -> None:
         planned([11], 10, best=True)
 
 
-def test_numbers() -> None:
+def test_rows_are_numbered_by_segment_and_position() -> None:
     starts, segments, positions = np.empty(3, np.int64), np.empty(8, np.int32), np.empty(8, np.int32)
     number_rows.compiled()(np.array([2, 1, 3]), np.array([0, 2, 3]), 4, starts, segments, positions)
     assert starts.tolist() == [0, 2, 4]

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users do with arrays in place does not reach other elements, later passes, or data that is theirs."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pytest
 
 import distinput as di
+from distinput.functions import workers
 from distinput.values.nest import structure_of
 
 Dataset = di.data.Dataset
@@ -79,6 +84,86 @@ def test_a_function_may_fill_one_buffer_again_and_again(size: int, wrap: str, ca
     assert firsts(dataset) == list(range(N))
     chained = Dataset.range(N).map(lambda x: x).map(refilled(size, WRAPS[wrap]), num_parallel_calls=calls)
     assert firsts(chained) == list(range(N))
+
+
+class Refilling:
+    """A source that reads each item into one buffer."""
+
+    def __init__(self, size: int) -> None:
+        self._fill = slowly(refilled(size))
+
+    def __len__(self) -> int:
+        return MANY
+
+    def __getitem__(self, index: int) -> Any:
+        return self._fill(index)
+
+
+MANY = 40
+
+
+def slowly(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """So slow that threads pay."""
+
+    def call(element: Any) -> Any:
+        result = function(element)
+        time.sleep(0.001)
+        return result
+
+    return call
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_threads_are_not_tried_with_a_function_that_fills_one_buffer(
+    wrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_BEFORE_TRIAL", 0.0)
+    filled = Dataset.range(MANY).map(slowly(refilled(3, WRAPS[wrap])), num_parallel_calls=di.data.AUTOTUNE)
+    read = Dataset.from_source(Refilling(3), num_parallel_calls=di.data.AUTOTUNE)
+    between = Dataset.range(MANY).map(refilled(3, WRAPS[wrap]), di.data.AUTOTUNE).map(slowly(np.copy), di.data.AUTOTUNE)
+    for dataset in (filled, read, between) if wrap in ("whole", "view", "reversed") else (filled, read):
+        for _ in range(2):
+            assert firsts(dataset) == list(range(MANY))
+
+
+@pytest.mark.parametrize("size", [3, 100_000])
+@pytest.mark.parametrize("wrap", WRAPS)
+@pytest.mark.parametrize("where", ["threads", "executor"])
+def test_calls_on_threads_that_fill_one_buffer_are_found(size: int, wrap: str, where: str) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        ways: dict[str, Any] = {"num_parallel_calls": 2} if where == "threads" else {"executor": pool}
+        dataset = Dataset.range(MANY).map(slowly(refilled(size, WRAPS[wrap])), on_error="skip", **ways)
+        with pytest.raises(di.errors.InvalidArgumentError, match=r"^map: calls on several threads fill one array"):
+            list(dataset)
+
+
+def test_what_goes_from_one_function_to_the_next_is_looked_at() -> None:
+    filled = Dataset.range(MANY).map(refilled(3), num_parallel_calls=2).map(slowly(np.copy), num_parallel_calls=2)
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"^map: calls on several threads fill one array"):
+        list(filled)
+
+
+def test_reads_on_threads_that_fill_one_buffer_are_found() -> None:
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"^from_source: calls on several threads fill one array"):
+        list(Dataset.from_source(Refilling(3), num_parallel_calls=2))
+
+
+def test_calls_on_threads_may_fill_buffers_of_their_own_and_return_arrays_that_stay_as_they_are() -> None:
+    local, table = threading.local(), np.repeat(np.arange(MANY), 4).reshape(MANY, 4)
+
+    def fill(i: Any) -> Any:
+        if not hasattr(local, "buffer"):
+            local.buffer = np.zeros(3)
+        local.buffer[:] = i
+        return local.buffer
+
+    @lru_cache(maxsize=2)
+    def made(i: int) -> Any:
+        return np.full(3, i)
+
+    functions: list[Callable[[Any], Any]] = [fill, lambda i: table[i], lambda i: made(int(i))]
+    for function in functions:
+        assert firsts(Dataset.range(MANY).map(slowly(function), num_parallel_calls=3)) == list(range(MANY))
 
 
 @pytest.mark.parametrize("size", [3, 100_000])

@@ -383,6 +383,16 @@ def test_digits_become_numbers_where_they_are_handed_out() -> None:
     assert made.copied().cache().shuffle(3, seed=1).batch(3).to_list()[0]["p"] != []
 
 
+@given(
+    st.lists(st.decimals(allow_nan=False).map(str) | st.sampled_from(["x", "", "1_0", " 2 "]), min_size=2, max_size=100)
+)
+def test_many_decimals_are_those_of_each(texts: list[str]) -> None:
+    ds = di.data.Dataset.from_tensor_slices({"p": texts}).as_decimal(["p"])
+    with mock.patch.object(python_values, "made_at_once", return_value=None):
+        wanted = _outcomes(ds)
+    assert _outcomes(ds) == wanted
+
+
 def test_digits_become_float64() -> None:
     made = PRICES.as_decimal(["p"], "float64")
     assert made.element_spec["p"] == di.TensorSpec([], "float64")

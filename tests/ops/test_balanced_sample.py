@@ -167,7 +167,7 @@ def test_whole_shares_sum_to_one() -> None:
         ({"weights": D.from_tensors([1.0, 1.0])}, TypeError, "must know the weights in advance, got a dataset of them"),
     ],
 )
-def test_arguments(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_wrong_arguments_are_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match="sample_from_datasets: .*" + message):
         D.sample_from_datasets([D.range(3), D.range(3)], **{"balanced": True, **arguments})
 

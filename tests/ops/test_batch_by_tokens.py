@@ -43,7 +43,7 @@ def test_tokens_are_those_of_the_longest_open_component() -> None:
     assert [batch["label"].tolist() for batch in batches] == [[1, 2, 3], [4, 5], [6], [7]]
 
 
-def test_own_lengths() -> None:
+def test_a_function_says_the_length_of_an_element() -> None:
     ds = di.data.Dataset.range(10).batch_by_tokens(9, "ragged", lambda n: n)
     assert ds.to_list() == [[0, 1, 2, 3], [4, 5], [6], [7], [8], [9]]
     pairs = di.data.Dataset.zip((di.data.Dataset.range(4), di.data.Dataset.range(4)))
@@ -128,6 +128,6 @@ def test_length_func_must_return_whole_numbers() -> None:
         ),
     ],
 )
-def test_arguments(make: Any, error: type[Exception], message: str) -> None:
+def test_wrong_arguments_are_refused(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match="batch_by_tokens: " + message):
         make()

@@ -114,7 +114,7 @@ def test_every_element_is_drawn_once_when_exhausted_sources_are_passed_over() ->
         (lambda: CHOOSE([RANGE(3).repeat(), RANGE(3)], RANGE(2)), di.data.UNKNOWN_CARDINALITY),
     ],
 )
-def test_cardinality(made: Callable[[], di.data.Dataset], count: int) -> None:
+def test_the_cardinality_of_choices(made: Callable[[], di.data.Dataset], count: int) -> None:
     assert made().cardinality() == count
 
 

@@ -50,7 +50,7 @@ def test_data_sets_as_components_must_agree() -> None:
         (RANGE(3).filter(lambda x: x > 0), RANGE(3), di.data.UNKNOWN_CARDINALITY),
     ],
 )
-def test_cardinality(first: di.data.Dataset, second: di.data.Dataset, count: int) -> None:
+def test_the_cardinality_is_the_sum(first: di.data.Dataset, second: di.data.Dataset, count: int) -> None:
     assert first.concatenate(second).cardinality() == count
 
 

@@ -71,7 +71,7 @@ def test_errors_are_told_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert "on element np.int64(1)" in caplog.text
 
 
-def test_cardinality() -> None:
+def test_the_cardinality_is_unknown_or_infinite() -> None:
     assert Dataset.range(3).ignore_errors().cardinality() == di.data.UNKNOWN_CARDINALITY
     assert Dataset.range(3).repeat().ignore_errors().cardinality() == di.data.INFINITE_CARDINALITY
     assert np.array_equal(list(Dataset.range(3).ignore_errors()), [0, 1, 2])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`on_workers` with a Dask cluster, and with executors."""
 
+import asyncio
 import importlib
 import json
 import os
@@ -11,12 +12,13 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import distinput as di
+from distinput.cluster.input_service import opened
 from distinput.data.experimental.service import distribute
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.ops import piece_lanes
@@ -203,6 +205,13 @@ def test_a_further_pass_begins_with_larger_pieces(monkeypatch: pytest.MonkeyPatc
     assert len(passes[1]) < len(passes[0])
 
 
+def test_pieces_become_smaller_towards_the_end() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        lanes = piece_lanes.ServiceLanes(opened(pool), b"", cast("Any", None), "")
+        assert [lanes.piece_seconds(left) for left in (80.0, 0.8, 0.4, 0.0)] == [0.2, 0.1, 0.05, 0.05]
+        assert lanes.piece_seconds(None) == 0.05, "an eighth of what was done"
+
+
 @pytest.mark.parametrize("where", ["here", "there"])
 def test_memory_that_is_not_to_be_seen_is_sent(where: str, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
@@ -252,6 +261,35 @@ def test_a_pass_that_is_left_leaves_no_work(client: Any) -> None:
     while any(client.processing().values()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(client.processing().values())
+
+
+async def room(client: Any, by: int) -> None:
+    """Take places in the queue of a client's gathers, or give them back."""
+    for _ in range(abs(by)):
+        if by < 0:
+            await client._gather_semaphore.acquire()
+        else:
+            client._gather_semaphore.release()
+
+
+def test_a_pass_that_is_left_while_results_are_gathered_ends_no_other_work_of_the_client(client: Any) -> None:
+    other, service = client.submit(double, 4), opened(client)
+    deadline = time.monotonic() + 20
+    while not other.done() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    client.sync(room, client, -5)
+    left = service.submit(double, 3)
+    behind = client.gather(other, asynchronous=True)  # they wait for their place together
+    while client._gather_future is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert client._gather_future is not None
+    waiting = asyncio.run_coroutine_threadsafe(behind, client.loop.asyncio_loop)
+    time.sleep(0.1)
+    left.cancel()
+    time.sleep(0.1)
+    client.sync(room, client, 5)
+    assert waiting.result(20) == 8
+    assert service.submit(double, 5).result(20) == 10
 
 
 def test_an_executor_that_loses_calls_is_asked_again() -> None:

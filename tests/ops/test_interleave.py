@@ -40,7 +40,9 @@ def three(x: int) -> di.data.Dataset:
     ],
 )
 @pytest.mark.parametrize("calls", [None, 1])
-def test_turns(cycle: int, block: int | None, calls: int | None, want: list[int]) -> None:
+def test_elements_come_in_turns_of_block_length(
+    cycle: int, block: int | None, calls: int | None, want: list[int]
+) -> None:
     assert RANGE(1, 4).interleave(three, cycle, block, num_parallel_calls=calls).to_list() == want
 
 
@@ -69,7 +71,7 @@ def test_an_ended_slot_is_filled_when_the_round_comes_back_to_it() -> None:
         (False, 2, di.data.UNKNOWN_CARDINALITY),
     ],
 )
-def test_cardinality(endless: bool, calls: int | None, count: int) -> None:
+def test_the_cardinality_is_unknown_or_infinite(endless: bool, calls: int | None, count: int) -> None:
     source = RANGE(3).repeat() if endless else RANGE(3)
     assert source.interleave(three, 2, num_parallel_calls=calls).cardinality() == count
 

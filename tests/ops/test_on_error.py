@@ -507,7 +507,7 @@ def test_workers_stay_in_step(tmp_path: Path) -> None:
         assert sorted(parts[0] + parts[1]) == expected, policy
 
 
-def test_cardinality() -> None:
+def test_the_cardinality_is_unknown_or_infinite() -> None:
     assert skipping({2}).cardinality() == di.data.UNKNOWN_CARDINALITY
     assert skipping({2}).repeat().cardinality() == di.data.INFINITE_CARDINALITY
     assert np.array_equal(list(skipping(set(), 3)), [0, 1, 2])

@@ -191,7 +191,7 @@ def test_a_restart_in_the_middle_of_a_window() -> None:
         ),
     ],
 )
-def test_arguments(make: Any, error: type[Exception], message: str) -> None:
+def test_wrong_arguments_are_refused(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
 

@@ -98,7 +98,7 @@ def doubled(rows: Any) -> Any:
     return rows * 2
 
 
-def test_text() -> None:
+def test_text_of_several_lengths_is_batched() -> None:
     ds = di.data.Dataset.from_tensor_slices(["a b c", "", "d"])
     words = ds.map(lambda line: np.array(line.split(), object), output_signature=di.TensorSpec([None], "string"))
     assert words.ragged_batch(3).to_list() == [[[b"a", b"b", b"c"], [], [b"d"]]]
@@ -112,7 +112,7 @@ def test_rows_that_differ_in_what_is_not_ragged() -> None:
         list(ds.ragged_batch(2))  # of an unknown rank: batched as `batch` does
 
 
-def test_arguments() -> None:
+def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="ragged_batch: batch_size must be greater than zero, got 0"):
         VECTORS.ragged_batch(0)
     with pytest.raises(InvalidArgumentError, match="row_splits_dtype must be int32 or int64, got 'float32'"):

@@ -121,7 +121,7 @@ def _fails_at_fives(x: Any) -> Any:
     return x
 
 
-def test_arguments() -> None:
+def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="map: seed goes with rng=True, got seed=3 without it"):
         D.range(3).map(lambda x: x, seed=3)
     with pytest.raises(TypeError, match="map: seed must be an integer, got 'x'"):

@@ -79,7 +79,7 @@ def test_files_whose_records_differ_are_refused(kind: str, tmp_path: Path) -> No
         else:
             {"arrow": di.io.write_arrow, "parquet": di.io.write_parquet}[kind](path, {"x": values})
     maker = {"arrow": di.data.ArrowDataset, "npy": di.data.NpyDataset, "parquet": di.data.ParquetDataset}[kind]
-    says = r"1\.npy: its records look like .*float64.*, but those of the first file like .*float32"
+    says = r"1\.npy: its records are .*float64.*, but those of the first file are .*float32"
     elements = iter(maker(paths))
     for _ in range(4):
         next(elements)
@@ -89,7 +89,7 @@ def test_files_whose_records_differ_are_refused(kind: str, tmp_path: Path) -> No
         list(maker(paths).global_shuffle(seed=1))
     options = di.data.Options()
     options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.BALANCED
-    with pytest.raises(di.errors.InvalidArgumentError, match="its records look like"):
+    with pytest.raises(di.errors.InvalidArgumentError, match="its records are"):
         list(di.data.experimental.auto_shard_dataset(maker(paths).with_options(options), 1, 0, 1))
 
 

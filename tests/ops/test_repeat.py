@@ -18,7 +18,7 @@ def test_so_many_passes(count: int, want: list[int]) -> None:
 
 
 @pytest.mark.parametrize("count", [None, -1, -5])
-def test_without_end(count: int | None) -> None:
+def test_no_count_repeats_forever(count: int | None) -> None:
     dataset = RANGE(2).repeat(count)
     assert dataset.cardinality() == di.data.INFINITE_CARDINALITY
     assert dataset.take(5).to_list() == [0, 1, 0, 1, 0]

@@ -76,7 +76,7 @@ def test_the_plan_tells_whether_own_rows_are_read(dataset: Dataset, pushed: bool
     assert any(isinstance(step, OwnShares) for step in walk(node)) == pushed == ("own_shares" in fired)
 
 
-def test_mistakes() -> None:
+def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="index must be from 0 to 1, got 2"):
         Dataset.range(4).batch(2).shard_batches(2, 2)
     with pytest.raises(InvalidArgumentError, match="must have at least one dimension, got scalar"):

@@ -124,7 +124,7 @@ print(ds.to_list(), len(calls))
 """
 
 
-def test_jobs_share(tmp_path: Path) -> None:
+def test_jobs_in_two_processes_share_a_cache(tmp_path: Path) -> None:
     printed = [
         subprocess.run(
             [sys.executable, "-c", JOB, str(tmp_path / "caches")],

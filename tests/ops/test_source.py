@@ -340,6 +340,7 @@ def test_a_source_without_items() -> None:
     [
         ({"a": [1]}, "from_source: the source must give rows by position, got a dict; use from_arrow"),
         ("abc", "from_source: the source must give rows by position, got a str"),
+        (np.array(5), "from_source: the source must have rows, got a ndarray that is one value"),
         (iter([1]), "from_source: .* got a list_iterator without __len__ and __getitem__; use from_generator"),
         (di.data.Dataset.range(3), "from_source: .* got a Dataset, which is a dataset already"),
     ],

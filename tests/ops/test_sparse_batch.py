@@ -46,7 +46,7 @@ def test_a_row_that_is_larger_than_row_shape() -> None:
         next(batches)
 
 
-def test_arguments() -> None:
+def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="row_shape must have the rank of the elements"):
         list(WORDS.sparse_batch(2, [1, 2]))
     with pytest.raises(TypeError, match="row_shape must be a list of sizes, got 3"):

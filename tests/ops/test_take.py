@@ -31,7 +31,7 @@ def test_take_and_skip(count: int, taken: list[int], left: list[int]) -> None:
         (RANGE(3).filter(lambda x: True).skip(-1), UNKNOWN),
     ],
 )
-def test_cardinality(made: di.data.Dataset, count: int) -> None:
+def test_the_cardinality_is_what_is_left(made: di.data.Dataset, count: int) -> None:
     assert made.cardinality() == count
 
 

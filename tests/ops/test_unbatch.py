@@ -34,7 +34,7 @@ def test_rows_of_elements_of_several_lengths() -> None:
         (Dataset.from_tensor_slices(np.zeros((5, 0))), di.data.UNKNOWN_CARDINALITY),
     ],
 )
-def test_cardinality(dataset: di.data.Dataset, count: int) -> None:
+def test_the_cardinality_is_that_of_all_rows(dataset: di.data.Dataset, count: int) -> None:
     assert dataset.unbatch().cardinality() == count
 
 

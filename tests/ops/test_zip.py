@@ -31,7 +31,7 @@ def test_the_older_way_to_name_them() -> None:
         ((RANGE(2), RANGE(5).filter(lambda x: True)), di.data.UNKNOWN_CARDINALITY),
     ],
 )
-def test_cardinality(sources: Any, count: int) -> None:
+def test_the_cardinality_is_that_of_the_shortest(sources: Any, count: int) -> None:
     assert Dataset.zip(*sources).cardinality() == count
 
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of arguments say which method, which argument, what must hold and what was given."""
 
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
 
@@ -55,3 +58,31 @@ def test_no_calls_in_parallel(value: int) -> None:
         InvalidArgumentError, match=f"^map: num_parallel_calls must be at least 1, or AUTOTUNE, got {value}$"
     ):
         parallel_calls("map", value)
+
+
+async def doubled(x: int) -> int:
+    return 2 * x
+
+
+async def counted() -> AsyncIterator[int]:
+    yield 1
+
+
+class Doubles:
+    async def __call__(self, x: int) -> int:
+        return 2 * x
+
+
+@pytest.mark.parametrize("function", [doubled, counted, partial(doubled, 1), Doubles()])
+def test_a_function_that_only_promises_is_refused(function: Any) -> None:
+    with pytest.raises(TypeError, match=r"^map: map_func must not be an async function, got .*; give a plain one"):
+        callable_argument("map", "map_func", function)
+
+
+def test_every_step_that_takes_a_function_asks() -> None:
+    numbers = di.data.Dataset.range(3)
+    for method in ("map", "filter", "flat_map", "interleave", "take_while", "apply"):
+        with pytest.raises(TypeError, match=f"^{method}: .* must not be an async function"):
+            getattr(numbers, method)(doubled)
+    with pytest.raises(TypeError, match=r"^from_generator: generator must not be an async function"):
+        di.data.Dataset.from_generator(counted, output_signature=di.TensorSpec((), np.int64))

@@ -302,7 +302,7 @@ def test_a_long_table_of_functions_is_followed() -> None:
     assert words[0] != words[1]
 
 
-def test_cycles_end() -> None:
+def test_functions_that_reach_each_other_are_read_once() -> None:
     table: dict[str, Any] = {}
 
     def even(n: int) -> bool:

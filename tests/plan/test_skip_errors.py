@@ -24,7 +24,7 @@ SkipErrors = di.data.SkipErrors
         (0.0, 1, 10**6, True),
     ],
 )
-def test_the_budget(most: Any, errors: int, elements: int, exceeded: bool) -> None:
+def test_a_budget_is_a_count_or_a_share_of_errors(most: Any, errors: int, elements: int, exceeded: bool) -> None:
     assert SkipErrors(most).exceeded(errors, elements) is exceeded
 
 

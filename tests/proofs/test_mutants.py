@@ -11,7 +11,7 @@ from tests.proofs.theorems import MUTANTS, THEOREMS
 
 
 @pytest.mark.parametrize("change, name", MUTANTS, ids=[f"{change[0]}: {change[2]}" for change, _ in MUTANTS])
-def test_mutant(change: Change, name: str) -> None:
+def test_changed_code_breaks_its_theorem(change: Change, name: str) -> None:
     theorem = THEOREMS[name]
     against = example(theorem, Code(symbolic=True, change=change), against=True, most=5 if theorem.numbers else None)
     assert against is not None, f"{name} holds for {change}"

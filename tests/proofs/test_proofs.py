@@ -18,7 +18,7 @@ from tests.proofs.theorems import THEOREMS
 
 
 @pytest.mark.parametrize("lemma", LEMMAS, ids=lambda lemma: lemma.__name__)
-def test_lemma(lemma) -> None:
+def test_each_lemma_holds(lemma) -> None:
     names = lemma.__code__.co_varnames[: lemma.__code__.co_argcount]
     solver = z3.Solver()
     solver.set("rlimit", 10_000_000)
@@ -27,7 +27,7 @@ def test_lemma(lemma) -> None:
 
 
 @pytest.mark.parametrize("name", THEOREMS)
-def test_theorem(name: str) -> None:
+def test_each_theorem_holds(name: str) -> None:
     assert prove(THEOREMS[name], Code(symbolic=True)) > 0
 
 
@@ -53,5 +53,5 @@ def test_what_is_supposed_can_be(name: str) -> None:
     assert example(THEOREMS[name], Code(symbolic=True), against=False, most=None) is not None
 
 
-def test_names_differ() -> None:
+def test_each_theorem_has_a_name_of_its_own() -> None:
     assert len(list(islice(THEOREMS, 100))) == len(THEOREMS) > 40

@@ -45,7 +45,7 @@ WAYS: dict[str, Callable[[Any], di.data.Dataset]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("other", [["b.txt", "a.txt"], ["a.txt", "c.txt"], ["a.txt"], ["a.txt", "b.txt", "c.txt"]])
-def test_other_files(folder: Path, way: str, other: list[str]) -> None:
+def test_a_state_of_other_files_is_refused(folder: Path, way: str, other: list[str]) -> None:
     make = WAYS[way]
     state, rest = stopped(make(["a.txt", "b.txt"]), 7)
     assert list(make(["a.txt", "b.txt"]).restore(state)) == rest

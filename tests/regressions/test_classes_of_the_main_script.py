@@ -105,7 +105,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("way", ["processes", "fork", "spawn"])
-def test_everywhere(way: str, tmp_path: Path) -> None:
+def test_classes_of_the_main_script_travel_everywhere(way: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(script), way]

@@ -34,7 +34,7 @@ STEPS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", list(STEPS))
-def test_deep_trees(name: str) -> None:
+def test_a_pipeline_of_many_steps_runs_and_restores(name: str) -> None:
     dataset = Dataset.range(3)
     for _ in range(_FLOORS):
         dataset = STEPS[name](dataset)

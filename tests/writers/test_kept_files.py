@@ -83,7 +83,9 @@ def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     stage = Stage(str(tmp_path), "cache")
     stage.take()
     files = KeptFiles(stage, ElementsWriter(), SPEC, int)
-    with pytest.raises(InvalidArgumentError, match="shard_func may name 3 files, which are all open; it named more"):
+    with pytest.raises(
+        InvalidArgumentError, match="shard_func may name 3 files, which are open at once; it named more"
+    ):
         files.write(block(*range(9)))
     files.discard()
     stage.discard()

@@ -66,7 +66,9 @@ def test_too_many_files_are_refused(stage: Stage, monkeypatch: pytest.MonkeyPatc
     open_pieces = pieces(stage)
     open_pieces.write(0, block(1))
     open_pieces.write(1, block(1))
-    with pytest.raises(InvalidArgumentError, match="save: shard_func may name 2 files, which are all open; it named"):
+    with pytest.raises(
+        InvalidArgumentError, match="save: shard_func may name 2 files, which are open at once; it named"
+    ):
         open_pieces.write(2, block(1))
     open_pieces.discard()
     stage.discard()

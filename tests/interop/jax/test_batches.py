@@ -99,7 +99,7 @@ def test_what_a_step_looks_like() -> None:
     assert "tail:     pad" in feed.explain()
 
 
-def test_tails() -> None:
+def test_a_short_last_batch_is_dropped_padded_or_an_error() -> None:
     dataset = Dataset.range(20).batch(8)
     assert [batch.tolist() for batch in batches(dataset, DATA, tail="drop")] == dataset.to_list()[:2]
     assert len(batches(dataset, DATA, tail="drop")) == 2

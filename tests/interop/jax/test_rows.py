@@ -27,7 +27,7 @@ RANGES = st.lists(st.tuples(st.integers(0, 11), st.integers(1, 12)).filter(lambd
         ([(0, 1), (2, 3)], 8, (0, 1, 2)),  # not at equal distances through the batch, so what is between is read too
     ],
 )
-def test_pieces(ranges: list[tuple[int, int]], pieces: int, starts: tuple[int, ...]) -> None:
+def test_row_ranges_become_pieces(ranges: list[tuple[int, int]], pieces: int, starts: tuple[int, ...]) -> None:
     made = pieces_of(ranges, 8)
     assert made.assignment.pieces == pieces
     assert made.starts == starts

@@ -23,7 +23,7 @@ class _IterableDatasetFetcher:
         self.seen = reader()
 
 
-def test_nobody() -> None:
+def test_without_ranks_or_workers_there_is_one_reader() -> None:
     assert reader() == ViewReader()
 
 
