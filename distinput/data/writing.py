@@ -25,7 +25,7 @@ from distinput.errors import (
     StateError,
 )
 from distinput.files.folder import join_path, names_in, remove_file
-from distinput.files.paths import as_paths, local_path
+from distinput.files.paths import as_path, local_path
 from distinput.formats.elements import Elements
 from distinput.ops.snapshot import saved_elements
 from distinput.plan.check import callable_argument
@@ -223,7 +223,7 @@ def request_of(
         known = ", ".join(signature(open_writer).parameters)
         raise TypeError(f"write: {format}: {error}; its options are {known}") from None
     return Request(
-        "write", as_paths(directory)[0], open_writer(**options), Cut(**cut), prefix, overwrite, WriteJob(**workers)
+        "write", as_path(directory), open_writer(**options), Cut(**cut), prefix, overwrite, WriteJob(**workers)
     )
 
 
@@ -572,7 +572,7 @@ def save(
     codec = codec_of("save", compression)
     request = Request(
         "save",
-        as_paths(path)[0],
+        as_path(path),
         ElementsWriter(codec),
         prefix="elements",
         overwrite=True,
@@ -590,7 +590,7 @@ def load(
     wait: bool,
 ) -> Node:
     """The step that reads the saved elements."""
-    directory = as_paths(path)[0]
+    directory = as_path(path)
     if reader_func is not None:
         callable_argument("load", "reader_func", reader_func)
     manifest = read_written(directory)

@@ -284,6 +284,10 @@ class NamesFingerprint:
         name: bytes = self._texts.row(index)
         return os.fsdecode(name)
 
+    def paths(self) -> tuple[str, ...]:
+        """All names."""
+        return tuple([self.path(index) for index in range(len(self._texts))])
+
     def local_size(self, index: int) -> int:
         """The size in bytes of the local file of this name; -1 where there is none."""
         path = local_path(self.path(index))

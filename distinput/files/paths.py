@@ -254,6 +254,20 @@ def as_paths(paths: Any) -> list[str]:
     return [name for path in paths for name in as_paths(path)]
 
 
+def as_path(path: Any) -> str:
+    """The path of one file or folder as a string.
+
+    Raises:
+      TypeError: it is not a path, or there are several.
+
+    >>> as_path(b"a.txt")
+    'a.txt'
+    """
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise TypeError(f"a path must be str, bytes or a path object, got a {type(path).__name__}")
+    return as_paths(path)[0]
+
+
 def local_path(path: str) -> str | None:
     """The path of a local file for the operating system; None if fsspec must open the file.
 

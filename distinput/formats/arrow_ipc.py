@@ -17,7 +17,7 @@ from distinput.columns.picked import Memory, RowArray, check_rows, chosen
 from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import concat_columns
 from distinput.errors import DistinputError, InvalidArgumentError, UnimplementedError
-from distinput.files.paths import as_paths
+from distinput.files.paths import as_path
 from distinput.files.sink import Sink
 from distinput.files.source import size_of, stamp_of
 from distinput.formats.arrow_file import ArrowFile, Batches, arrow_file, reading_batch
@@ -430,7 +430,7 @@ def write_arrow(
         raise InvalidArgumentError(f"write_arrow: batch_rows must be at least 1, got {batch_rows}")
     table = pa.table(arrays_of("write_arrow", columns))
     options = ipc.IpcWriteOptions(compression=compression)
-    with Sink(as_paths(path)[0]) as sink:
+    with Sink(as_path(path)) as sink:
         opened = (ipc.new_stream if stream else ipc.new_file)(
             pa.PythonFile(sink, mode="w"), table.schema, options=options
         )

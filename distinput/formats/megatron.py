@@ -13,7 +13,7 @@ from distinput.columns.column import Column, Dense, Ints
 from distinput.columns.ragged import Ragged
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.folder import remove_file, without_notes
-from distinput.files.paths import as_paths, local_path
+from distinput.files.paths import as_path, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import check_unchanged, read_range, read_spans, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position
@@ -290,7 +290,7 @@ def write_megatron(
     >>> di.data.MegatronDataset("tokens.bin").to_list()
     [[5, 6, 7], [8]]
     """
-    path = as_paths(filename)[0]
+    path = as_path(filename)
     if not path.endswith(_DATA):
         raise InvalidArgumentError(f"write_megatron: the name of the tokens must end in {_DATA}, got {path!r}")
     kind = np.dtype(dtype)

@@ -16,7 +16,7 @@ from distinput.arrow.expression import ColumnBounds, possible
 from distinput.arrow.validity import null_paths, unfilled
 from distinput.columns.block import MOST_ROWS, Block, concat_blocks
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.files.paths import as_paths, local_path
+from distinput.files.paths import as_path, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import room_for, stamp_of
 from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, blocks_of, check_reached, cut_rows
@@ -603,7 +603,7 @@ def write_parquet(
     from pyarrow.parquet import write_table
 
     arrays = arrays_of("write_parquet", columns)
-    with Sink(as_paths(path)[0]) as sink:
+    with Sink(as_path(path)) as sink:
         target = pa.PythonFile(sink, mode="w")
         write_table(
             pa.table(arrays),

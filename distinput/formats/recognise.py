@@ -52,6 +52,9 @@ _SIGNATURES: tuple[tuple[str, int, bytes], ...] = (
 )
 """Format, offset and bytes that are there in each of its files."""
 
+_IMAGES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a")
+"""The first bytes of files that are single records, and no format here."""
+
 _LINES = ("csv", "jsonl", "text")
 """Formats of lines, whose first bytes may be those of each other."""
 
@@ -230,6 +233,10 @@ def _of_bytes(path: str, begin: Bytes, codec: str) -> tuple[str, str]:
     found = _signature(data) or _text(data)
     if found is not None:
         return found[0], f"its first bytes{behind} {found[1]}"
+    if data.startswith(_IMAGES):
+        raise InvalidArgumentError(
+            f"{path}: is an image; ImageFolderDataset reads folders of images, WebDataset archives of them"
+        )
     known = ", ".join(name for name in FORMATS if not name.startswith("indexed_"))
     what = "is empty" if not data else f"begins with {data[:8]!r}"
     raise InvalidArgumentError(f"{path}: {what}, and neither this nor its name tells its format; say it: {known}")

@@ -13,7 +13,7 @@ from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression, compression_of
-from distinput.files.paths import as_paths
+from distinput.files.paths import as_path, as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import read_range, size_of
 from distinput.formats.format import Position
@@ -187,7 +187,7 @@ class TFRecordWriter:
     ) -> None:
         chosen = options if isinstance(options, TFRecordOptions) else TFRecordOptions(options)
         level = -1 if chosen.compression_level is None else chosen.compression_level
-        compression = compression_of(as_compression(chosen.compression_type), as_paths(path)[0])
+        compression = compression_of(as_compression(chosen.compression_type), as_path(path))
         if index and compression:
             raise InvalidArgumentError(
                 f"TFRecordWriter: an index needs a file without compression, got {compression}; leave one of them out"
@@ -195,7 +195,7 @@ class TFRecordWriter:
         self._sizes: list[int] | None = [0] if index else None
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
-        self._sink = Sink(as_paths(path)[0], compression, level)
+        self._sink = Sink(as_path(path), compression, level)
 
     def write(self, record: bytes) -> None:
         """Append a record.

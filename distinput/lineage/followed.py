@@ -15,7 +15,7 @@ from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
-from distinput.lineage.numbered import SOURCE_BITS, Held, Numbered, flat_numbers, numbered, only_counts
+from distinput.lineage.numbered import Held, Numbered, flat_numbers, numbered, only_counts
 from distinput.ops.batch import Batch
 from distinput.ops.filter import Filter, TakeWhile, Where
 from distinput.ops.fragment_reader import FragmentReader
@@ -24,6 +24,7 @@ from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch, Rebatch, Unbatch
 from distinput.ops.shard_batches import ShardBatches
+from distinput.ops.slices import Slices
 from distinput.ops.zip import Zip
 from distinput.plan.families import Batching, OneForOne, SameElements
 from distinput.plan.fingerprint import misfit
@@ -36,7 +37,10 @@ _REPLAY = "Ledger.replay gives the step itself"
 _MARK = {"input", "skip"}
 _REGROUPED = (LegacyRebatch, Rebatch, ShardBatches, Unbatch)
 _PADDING = -1
-_MASK = (1 << SOURCE_BITS) - 1
+_FILE_BITS = 40
+"""The number of a record is that of its file, shifted by so many bits, plus its place in it: millions of files may be met."""
+
+_MASK = (1 << _FILE_BITS) - 1
 
 
 class _Files:
@@ -47,7 +51,7 @@ class _Files:
 
     def number(self, file: str) -> int:
         """That of record 0 of a file."""
-        return self.names.setdefault(file, len(self.names)) << SOURCE_BITS
+        return self.names.setdefault(file, len(self.names)) << _FILE_BITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +98,7 @@ class Followed:
     def places(self, numbers: Ints) -> tuple[Ints, Ints]:
         """The file, among `files`, and the record in it of record numbers [n]."""
         record: Ints = numbers & _MASK
-        return numbers >> SOURCE_BITS, record
+        return numbers >> _FILE_BITS, record
 
 
 def _elements(stream: Stream) -> Iterator[Any]:
@@ -251,10 +255,13 @@ class _Counted(_Source):
         row = state.get("row", -1)
         if row < 0 or node.start_at(row, state.get("epoch", self.epoch)) != state:
             raise _refused(node, "its states do not count its elements")
-        begin = self.files.number(f"<{node.op}>")
+        names = node.file_of_each if isinstance(node, Slices) else ()
+        begin = 0 if names else self.files.number(f"<{node.op}>")
         for block, after in node.open(state, run):
-            yield _block(np.arange(row, row + block.size) + begin), after
-            row += block.size
+            end = row + block.size
+            named = [self.files.number(name) for name in names[row:end]]
+            yield _block(np.array(named, np.int64) if names else np.arange(row, end) + begin), after
+            row = end
 
 
 @dataclass(frozen=True, eq=False)

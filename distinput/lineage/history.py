@@ -18,7 +18,7 @@ from distinput.data.seal import place_in
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedIterator, opened_state
 from distinput.distribute.input.located import Located
 from distinput.distribute.input.sources import WHOLE, CutBatches, DealtElements, StepSource
-from distinput.errors import DataLossError, UnimplementedError
+from distinput.errors import DataLossError, StateError, UnimplementedError
 from distinput.formats.example_encoding import varint
 from distinput.lineage.followed import Followed, followed
 from distinput.lineage.step_records import (
@@ -589,8 +589,22 @@ class LedgerView:
         """
         key = id(part.told)
         if key not in self._checked:
-            state = opened_state(part.told["state"], self._source.layout, self._source.pipelines)
+            state = self._opened(part.told)
             for dataset, given in zip(described(self._source), state["inputs"], strict=True):
                 place_in(dataset.node, dataset._runs(), given)
             self._checked[key] = state
         return self._checked[key]
+
+    def _opened(self, told: Mapping[str, Any]) -> State:
+        try:
+            return opened_state(told["state"], self._source.layout, self._source.pipelines)
+        except StateError as error:
+            replicas, workers, each = self._source.terms.replicas, told["workers"], told["replicas"] // told["workers"]
+            if (workers, told["replicas"]) == (replicas.workers, replicas.total):
+                raise
+            raise StateError(
+                f"ledger: the job ran on {told['replicas']} replicas of {workers} workers, which divided the data among them, "
+                f"and this dataset is for {replicas.total} of {replicas.workers}; without the job, "
+                f"distinput.distribute.rehearsal.rehearse(dataset, {workers}, {each}, body) calls body(distributed, strategy) "
+                "with what each of its workers had: ask the ledger there"
+            ) from error

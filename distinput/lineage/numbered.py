@@ -28,6 +28,7 @@ from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.reader import Counts, Reader
 from distinput.ops.rebatch import LegacyRebatch, Rebatch, Unbatch
 from distinput.ops.shard_batches import ShardBatches
+from distinput.ops.slices import Slices
 from distinput.ops.take import Take
 from distinput.ops.zip import Zip
 from distinput.plan.families import Batching, OneForOne, Transparent, placed
@@ -191,6 +192,23 @@ class MemoryRecords(RecordNumbers):
     def numbers(self, file: int, record: int) -> list[int]:
         n = self.cardinality
         return [record] if record >= 0 and (n < 0 or record < n) else []
+
+
+@dataclass(frozen=True, eq=False)
+class NamedRecords(MemoryRecords):
+    """The numbers of elements each of which names a file, as images in folders do: it is record 0 of that file."""
+
+    @cached_property
+    def files(self) -> Sequence[str]:
+        names: tuple[str, ...] = self.held.node.file_of_each
+        return names
+
+    def places(self, numbers: Ints) -> tuple[Ints, Ints]:
+        return numbers, np.zeros_like(numbers)
+
+    def numbers(self, file: int, record: int) -> list[int]:
+        name = self.files[file]
+        return [] if record else [number for number, other in enumerate(self.files) if other == name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -549,7 +567,8 @@ class _Numbering:
                 known = count if known == UNKNOWN and count is not None else known
                 if known == UNKNOWN:
                     raise _refused(node, "its elements cannot be counted; state their number with assert_cardinality")
-                return self._source(lambda held, k: MemoryRecords(held, k, known), node)
+                kind = NamedRecords if isinstance(node, Slices) and node.file_of_each else MemoryRecords
+                return self._source(lambda held, k: kind(held, k, known), node)
             case _ if node.by_position or (isinstance(node, (BalancedSample, *_REGROUPED)) and not node.decides):
                 return node.with_inputs(tuple([self.of(source) for source in node.inputs]))
         raise _refused(node, "which records its elements come from depends on what they hold, or on a function")

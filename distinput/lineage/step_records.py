@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which records the parts of each step are made of, for every source of steps; and a step once more."""
 
+import posixpath
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
@@ -33,6 +34,9 @@ from distinput.sharding.shard_plan import workers_of
 
 # ---- The rows of replicas in a step, made of the numbers of their records
 
+
+_NAMED = 4
+"""Files that an error names."""
 
 Numbering: TypeAlias = Numbered | Followed
 """What the numbers of records stand for: `files`, `places` among them, and whether it `fills` with numbers of no record."""
@@ -243,8 +247,12 @@ class StepRecords:
         source = self._source
         alone = source.terms.replicas.workers > 1 and isinstance(source, DealtElements) and source.tree_of is None
         there = " by this worker; the others only know themselves what they read, ask there" if alone else ""
+        more = ", ..." if len(names) > _NAMED else ""
+        near = [name for name in names if posixpath.basename(name) == posixpath.basename(file)]
+        meant = f"; did you mean {near[0]!r}?" if near else ""
         return ValueError(
-            f"when: {file!r} is none of the {len(names)} files that are read{there} ({', '.join(names[:4])}, ...)"
+            f"when: {file!r} is none of the {len(names)} files that are read{there} "
+            f"({', '.join(names[:_NAMED])}{more}){meant}"
         )
 
     @cached_property

@@ -263,6 +263,7 @@ _ELSEWHERE: dict[str, str] = {
     "num_workers": "map(fn, num_parallel_calls=8), or on_workers('processes:4')",
     "seek": "skip(n)",
     # making one
+    "Dataset": "data.Dataset",
     "DataLoader": _TO_TORCH,
     "IterableDataset": "Dataset.from_generator(fn, output_signature=spec)",
     "MapDataset": "Dataset.from_source(sequence)",

@@ -85,12 +85,14 @@ def meant(name: str, known: Collection[str], they: str) -> str:
 
     >>> meant("deterministc", ["deterministic", "threading"], "it has")
     'did you mean deterministic?'
+    >>> meant("CSVDataset", ["CsvDataset", "Dataset"], "it has")
+    'did you mean CsvDataset?'
     >>> meant("threads", ["deterministic"], "it has")
     'it has deterministic'
     """
     from difflib import get_close_matches  # for messages alone
 
-    near = get_close_matches(name, known, 1, _ALIKE)
+    near = [each for each in known if each.lower() == name.lower()] or get_close_matches(name, known, 1, _ALIKE)
     return f"did you mean {near[0]}?" if near else f"{they} {', '.join(known)}"
 
 

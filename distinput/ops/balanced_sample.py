@@ -113,6 +113,8 @@ class MixtureWeights:
                     f"MixtureWeights.set: the elements before step {drawn:,} of this pass were drawn already, since pipelines "
                     f"read ahead; step must be at least that, got {first:,}"
                 )
+            if first > LONGEST:  # or no state with it could be restored
+                raise InvalidArgumentError(f"MixtureWeights.set: step must be at most {LONGEST:,}, got {first:,}")
             others = [each for each in self._decisions if each[:2] != (epoch, first)]
             if len(others) >= _MOST_PIECES - 1:
                 raise InvalidArgumentError(

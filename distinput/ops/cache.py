@@ -13,7 +13,7 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.files.paths import as_paths
+from distinput.files.paths import as_path
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import later
 from distinput.plan.check import at_least, normalized
@@ -127,7 +127,7 @@ class Cache(SameElements):
 
     def __post_init__(self) -> None:
         for name in ("filename", "shared"):
-            normalized(self, name, as_paths(getattr(self, name))[0])
+            normalized(self, name, as_path(getattr(self, name)))
         if self.filename and self.shared:
             raise InvalidArgumentError(
                 f"cache: filename is one cache and shared a folder of many; give one of them, got {self.filename!r} and "

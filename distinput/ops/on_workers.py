@@ -54,7 +54,10 @@ _BYTES_UNDER_WAY = 256 << 20
 _TRIAL_PIECES, _LOSS = 16, 1.25
 """After so many pieces it is known whether their way costs so many times their work; then they stay here."""
 
-_SERVICES = "'threads:N' or 'processes:N', the address of a Dask scheduler or of Ray,"
+_SERVICES = (
+    "'threads:N' or 'processes:N' with N at least 1, the address of a Dask scheduler as 'tcp://host:8786', 'ray' or "
+    "'ray://host:10001', a distributed.Client or an executor"
+)
 
 
 # ----------------------------------------------------------------------------
@@ -138,14 +141,10 @@ class OnWorkers(Transparent):
         if is_service(self.service):
             return "service", 0
         if not isinstance(self.service, str):
-            raise TypeError(
-                f"on_workers: service must be {_SERVICES}, a distributed.Client or an executor, got {self.service!r}"
-            )
+            raise TypeError(f"on_workers: service must be {_SERVICES}, got {self.service!r}")
         kind, _, count = self.service.partition(":")
         if kind not in ("threads", "processes") or not count.isascii() or not count.isdigit() or int(count) < 1:
-            raise InvalidArgumentError(
-                f"on_workers: service must be {_SERVICES} with N at least 1, got {self.service!r}"
-            )
+            raise InvalidArgumentError(f"on_workers: service must be {_SERVICES}, got {self.service!r}")
         return kind, int(count)
 
     @property

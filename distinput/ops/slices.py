@@ -108,6 +108,16 @@ class Slices(Rows):
         found = {"values": values.word} if under.word == values.word else {"values": values.word, "under": under.word}
         return found if self.names is None else {**found, **self.names.words}
 
+    @cached_property
+    def file_of_each(self) -> tuple[str, ...]:
+        """The file that each element names; empty: they name none, or each of them several."""
+        names = self.names
+        return () if names is None or names.words["files"] != self.block.size else names.paths()
+
+    def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
+        row = state["row"] + ahead
+        return {"file": self.file_of_each[row], "row": 0} if 0 <= row < len(self.file_of_each) else None
+
     def file_facts(self) -> dict[str, Any]:
         return {} if self.names is None else self.names.stamps()
 

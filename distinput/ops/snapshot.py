@@ -19,7 +19,7 @@ from distinput.columns.state import VERSION, Digest, State
 from distinput.errors import DataLossError, FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.files.manifest import FileTable
-from distinput.files.paths import as_paths, ask_each
+from distinput.files.paths import as_path, ask_each
 from distinput.files.source import size_of
 from distinput.formats.elements import Elements
 from distinput.ops.reader import FileNames, Reader
@@ -601,7 +601,7 @@ class Snapshot(KeptOnDisk):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        normalized(self, "path", as_paths(self.path)[0])
+        normalized(self, "path", as_path(self.path))
         codec_of("snapshot", self.compression)
         given = [name for name in ("reader_func", "shard_func") if getattr(self, name) is not None]
         take_functions(self, "snapshot", *given)

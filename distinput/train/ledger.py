@@ -16,12 +16,14 @@ from distinput.distribute.input.located import Located, Records
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.paths import local_path
 from distinput.lineage.history import History, LedgerFile, LedgerView, Losses, beginning, entries_of, places
-from distinput.plan.check import integer
+from distinput.plan.check import at_least, integer
 from distinput.run.threads import Closing
 from distinput.url_secrets import without_secrets
 
 _USUAL = 100
 """Steps before a spike whose losses say what is usual."""
+
+_AS_IT_IS = "a strategy of one device distributes a dataset as it is"
 
 _FAR = 6.0
 """How many median deviations above the median a loss stands out."""
@@ -111,7 +113,7 @@ class Ledger(Closing):
         if not isinstance(iterator, DistributedIterator):
             raise TypeError(
                 "Ledger.follow takes the iterator of a distributed dataset, iter(distributed) or distributed.restore(state), "
-                f"got {type(iterator).__name__}; a strategy of one device distributes a dataset as it is"
+                f"got {type(iterator).__name__}; {_AS_IT_IS}"
             )
         part = beginning(iterator)
         file = self._file(self._name(part["rank"])) if part["writes"] else None
@@ -169,7 +171,7 @@ class Ledger(Closing):
             if isinstance(loss_per_row, list | tuple)
             else [loss_per_row]
         )
-        losses = [np.asarray(rows) for rows in per_replica]
+        losses = [_as_losses(rows) for rows in per_replica]
         if len(losses) != replicas.count or any(rows.ndim != 1 or rows.dtype.kind not in "biuf" for rows in losses):
             raise InvalidArgumentError(
                 f"Ledger.note: expected for each of the {replicas.count} replicas of this worker an array with a number for "
@@ -181,7 +183,8 @@ class Ledger(Closing):
             notes.begin({"epoch": part["epoch"], "step": part["step"], "replicas": part["replicas"], "inputs": []})
             self._noted = part
         for number, rows in enumerate(losses, replicas.first):
-            notes.note(step, number, rows.astype(np.float32))
+            with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and so above all
+                notes.note(step, number, rows.astype(np.float32))
 
     def _file(self, name: str) -> LedgerFile:
         if name not in self._files:
@@ -242,6 +245,8 @@ class Ledger(Closing):
           UnimplementedError: the records are not known; `replay` gives the rows. Or they are those of a worker with data of its
             own, whose ledger knows them.
         """
+        number = integer("Ledger.locate", "number", number)
+        replica = None if replica is None else integer("Ledger.locate", "replica", replica)
         return self._looked_at(dataset).locate(number, replica, read=read)
 
     def seen(
@@ -257,10 +262,11 @@ class Ledger(Closing):
 
         Args:
           dataset: as for `locate`; it may have another number of replicas than the job, where batches are cut for replicas.
-          n: how many.
+          n: how many, at least 1.
           read: as for `locate`.
 
         Raises:
+          InvalidArgumentError: `n` is less than 1.
           DataLossError: a file of losses is damaged, or there are other rows than were noted.
           UnimplementedError: the records are not known, as for `locate`.
 
@@ -277,13 +283,13 @@ class Ledger(Closing):
         >>> len([step for step in skipping])
         4
         """
-        view = self._looked_at(dataset)
+        n, view = at_least("Ledger.worst", "n", n, 1), self._looked_at(dataset)
         heights = (
             (_height(losses[row]), number, replica, row)
             for number, replica, losses in self._losses(view.history)
             for row in np.argsort(_height(losses))[::-1][:n].tolist()
         )
-        largest = heapq.nlargest(integer("Ledger.worst", "n", n), heights, key=lambda found: (found[0], -found[1]))
+        largest = heapq.nlargest(n, heights, key=lambda found: (found[0], -found[1]))
         return self._rows(view, largest, read)
 
     def spike(self, dataset: DistributedDataset, number: int, *, read: bool = False) -> list[NotedRow]:
@@ -303,7 +309,7 @@ class Ledger(Closing):
           DataLossError: as for `worst`.
           UnimplementedError: as for `worst`.
         """
-        view = self._looked_at(dataset)
+        number, view = integer("Ledger.spike", "number", number), self._looked_at(dataset)
         view.history.part_of(number)  # or there is no such step
         number = number + len(view) if number < 0 else number
         here: list[tuple[int, Losses]] = []
@@ -374,9 +380,14 @@ class Ledger(Closing):
           IndexError: there is no such step.
           StateError: the job had another pipeline or distribution.
         """
-        return self._looked_at(dataset).replay(number)
+        return self._looked_at(dataset).replay(integer("Ledger.replay", "number", number))
 
     def _looked_at(self, dataset: DistributedDataset) -> LedgerView:
+        if not isinstance(dataset, DistributedDataset):
+            raise TypeError(
+                "Ledger: expected the distributed dataset that the job had, built again by "
+                f"strategy.experimental_distribute_dataset(dataset), got {type(dataset).__name__}; {_AS_IT_IS}"
+            )
         rank = dataset._source.terms.replicas.rank
         if not os.path.exists(self._name(rank)):
             rank = 0
@@ -385,6 +396,14 @@ class Ledger(Closing):
         if self._view is None or self._view[0] != key:
             self._view = key, LedgerView(dataset, self.history(rank))
         return self._view[1]
+
+
+def _as_losses(rows: Any) -> np.ndarray[Any, Any]:
+    """An array; where rows differ in length, one of objects, which holds no losses."""
+    try:
+        return np.asarray(rows)
+    except ValueError:
+        return np.asarray(rows, object)
 
 
 def _height(losses: Any) -> Any:

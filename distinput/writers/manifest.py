@@ -15,7 +15,7 @@ from distinput.columns.state import State
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.folder import MANIFEST, check_inside, join_path, open_inside, plain_name
 from distinput.files.manifest import FileTable
-from distinput.files.paths import as_paths
+from distinput.files.paths import as_path
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of
 from distinput.formats import FORMATS, format_named
@@ -292,7 +292,7 @@ def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
     >>> di.io.verify_files("numbers").rows
     3
     """
-    directory = as_paths(directory)[0]
+    directory = as_path(directory)
     manifest = read_written(directory)
     if manifest is None:
         raise NotFoundError(f"{join_path(directory, MANIFEST)}; there is no complete dataset in this folder")

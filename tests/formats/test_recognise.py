@@ -119,12 +119,19 @@ def test_what_is_not_known_is_an_error(tmp_path: Path) -> None:
         recognise(["a.csv", "b.txt"])
     with pytest.raises(InvalidArgumentError, match=r"a\.parquet\.gz: is compressed as a whole \(GZIP\)"):
         recognise(["a.parquet.gz"])
-    with pytest.raises(InvalidArgumentError, match="no file was named"):
+    with pytest.raises(InvalidArgumentError, match="no file was named, so its format cannot be found"):
         recognise([])
     with pytest.raises(NotFoundError):
         recognise([str(tmp_path / "nothing")])
     with pytest.raises(ValueError, match="unknown format 'nope'"):
         recognise(["a.csv"], "nope")
+
+
+@pytest.mark.parametrize("begin", [b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n", b"GIF89a"])
+def test_images_name_what_reads_them(tmp_path: Path, begin: bytes) -> None:
+    (tmp_path / "cat").write_bytes(begin + bytes(20))
+    with pytest.raises(InvalidArgumentError, match="cat: is an image; ImageFolderDataset reads folders of images"):
+        di.data.FileDataset(str(tmp_path))
 
 
 def test_options_go_with_what_is_recognised(tmp_path: Path) -> None:

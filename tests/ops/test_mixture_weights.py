@@ -176,6 +176,8 @@ def test_arguments_and_places_are_checked() -> None:
     ):
         with pytest.raises(di.errors.InvalidArgumentError, match=message):
             weights.set(wrong)
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"step must be at most [0-9,]+, got 1,180,591,620"):
+        weights.set([1, 1, 1], step=2**70)
     with pytest.raises(TypeError, match="step must be an integer"):
         weights.set([1, 1, 1], step=0.5)  # type: ignore[arg-type]
     with pytest.raises(di.errors.InvalidArgumentError, match="of another mixture, whose steps they count"):

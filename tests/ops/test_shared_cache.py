@@ -154,6 +154,19 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
         InvalidArgumentError, match="filename is one cache and shared a folder of many; give one of them, got"
     ):
         RANGE(3).cache("a", shared="b")
+    ds = RANGE(3)
+    for several in (["a"], ["a", "b"], [], ("a",)):
+        calls: list[Any] = [
+            lambda path: ds.cache(path),
+            lambda path: ds.cache(shared=path),
+            lambda path: ds.snapshot(path),
+            lambda path: ds.save(path),
+            lambda path: ds.write(path, "arrow"),
+            lambda path: di.io.TFRecordWriter(path),
+        ]
+        for call in calls:
+            with pytest.raises(TypeError, match="a path must be str, bytes or a path object, got a "):
+                call(several)
     with pytest.raises(InvalidArgumentError, match="cache: max_bytes must be greater than zero, got 0"):
         RANGE(3).cache(shared="b", max_bytes=0)
     with pytest.warns(di.errors.InputWarning, match="max_bytes"):

@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.distribute.rehearsal import rehearse
+from distinput.errors import StateError
 from tests.depth import cases
 from tests.distribute.workers import on_workers, with_policy
 from tests.lineage.carried import Corpus, corpus, ids, pipelines, told
@@ -264,3 +266,31 @@ def test_all_workers_leave_out_the_same_steps() -> None:
     for result in on_workers([1, 1], body):
         assert isinstance(result, di.errors.StateError)
         assert "leaving out other steps" in str(result)
+
+
+def test_the_ledger_of_workers_that_shared_files_is_asked_without_them(tmp_path: Path) -> None:
+    path = str(tmp_path / "ledger")
+    ds = corpus("text", (7, 3, 12)).dataset().shuffle(9, seed=1).batch(4)
+
+    def job(distributed: Any, strategy: Any) -> list[Any]:
+        ledger = di.train.Ledger(path)
+        with iter(distributed) as iterator:
+            return [flat(strategy, step) for step in ledger.follow(iterator)]
+
+    def asked(distributed: Any, strategy: Any) -> list[int]:
+        ledger = di.train.Ledger(path)
+        return [len(ledger.locate(distributed, number, read=True)) for number in range(len(ledger))]
+
+    seen = rehearse(ds, 2, 1, job)
+    rows = [sum(len(steps[number]) for steps in seen) for number in range(len(seen[0]))]
+    assert rehearse(ds, 2, 1, asked) == [rows, rows]
+    ledger = di.train.Ledger(path)
+    with pytest.raises(
+        StateError, match=r"2 replicas of 2 workers, .* is for 2 of 1; .*rehearse\(dataset, 2, 1, body\)"
+    ):
+        ledger.locate(mirrored(2).experimental_distribute_dataset(ds), 1, read=True)
+    alone = di.distribute.get_strategy().experimental_distribute_dataset(ds)
+    with pytest.raises(
+        TypeError, match=r"expected the distributed dataset that the job had, .* got .*Dataset; a strategy"
+    ):
+        ledger.locate(alone, 1)

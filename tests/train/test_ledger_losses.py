@@ -168,7 +168,14 @@ def test_what_cannot_be_noted(tmp_path: Path) -> None:
                 di.errors.InvalidArgumentError, match=f"handed over: 0 to 1; got {step}. The last one is"
             ):
                 ledger.note(step, [np.ones(2), np.ones(2)])
-        for losses in (np.ones(4), [np.ones(2)], [np.float32(1), np.float32(2)], [np.ones(2), np.array(["a", "b"])]):
+        unfit = [[1.0, [2.0]], [3.0]]
+        for losses in (
+            np.ones(4),
+            [np.ones(2)],
+            [np.float32(1), np.float32(2)],
+            [np.ones(2), np.array(["a", "b"])],
+            unfit,
+        ):
             with pytest.raises(
                 di.errors.InvalidArgumentError, match=r"each of the 2 replicas .* a number for each row, got"
             ):
@@ -185,6 +192,27 @@ def test_what_cannot_be_noted(tmp_path: Path) -> None:
         ledger.spike(dataset, -1)
     with pytest.raises(IndexError, match="no step 3 among the 3"):
         ledger.spike(dataset, 3)
+
+
+def test_what_a_ledger_is_asked_is_checked(tmp_path: Path) -> None:
+    dataset = mirrored(2).experimental_distribute_dataset(di.data.Dataset.range(12).batch(4))
+    with di.train.Ledger(tmp_path) as ledger, iter(dataset) as iterator:
+        for _ in ledger.follow(iterator):
+            ledger.note(iterator.step - 1, [np.array([1e300, 1.0]), np.ones(2)])
+    asked: Any = di.train.Ledger(tmp_path)
+    assert [(worst.row, np.isnan(worst.loss)) for worst in asked.worst(dataset, 3)] == [(0, True)] * 3
+    for ask in (asked.spike, asked.locate, asked.replay):
+        for wrong in (True, 1.5, "1", None):
+            with pytest.raises(TypeError, match=rf"Ledger\.{ask.__name__}: number must be an integer, got"):
+                ask(dataset, wrong)
+    with pytest.raises(TypeError, match=r"Ledger\.locate: replica must be an integer, got 0\.5"):
+        asked.locate(dataset, 0, 0.5)
+    for few in (0, -1):
+        with pytest.raises(di.errors.InvalidArgumentError, match=rf"Ledger\.worst: n must be .* got {few}"):
+            asked.worst(dataset, few)
+    for ask in (asked.worst, lambda given: asked.spike(given, 0), lambda given: list(asked.seen(given))):
+        with pytest.raises(TypeError, match=r"the distributed dataset that the job had, .* got Dataset"):
+            ask(di.data.Dataset.range(12).batch(4))
 
 
 def test_elements_that_were_dealt_are_asked_about_with_as_many_replicas(tmp_path: Path) -> None:

@@ -259,6 +259,7 @@ def chosen_devices(
 
     Raises:
       AssertionError: a device is named twice.
+      TypeError: a number of devices was given.
       ValueError: a name is not the name of a device, devices belong to several frameworks or not to the backend, or both
         frameworks could provide the GPUs.
 
@@ -267,6 +268,9 @@ def chosen_devices(
     ((('CPU:0', 'CPU:1'), 'threads'), (('JAX:1',), 'jax'))
     """
     alone = framework_of(devices) is not None or (isinstance(devices, str) and devices)
+    if isinstance(devices, int):
+        names = [f"CPU:{number}" for number in range(devices)]
+        raise TypeError(f"devices: expected a name for each replica, such as {names or ['CPU:0']}, got {devices}")
     given = [devices] if alone else list(devices or ())
     if not given:
         backend = backend or "threads"
@@ -288,7 +292,7 @@ def chosen_devices(
             f"devices: all replicas must run on one framework, got {found['jax']!r} of JAX and {found['torch']!r} of PyTorch"
         )
     if not found and any(label.startswith("GPU:") for label in labels):
-        return labels, _framework_with_gpus() or "threads"
+        return labels, _framework_with_gpus() or _without_gpus(labels)
     return labels, next(iter(found), "threads")
 
 
@@ -309,6 +313,17 @@ def _framework_with_gpus() -> str | None:
             "NumPy arrays on the host"
         )
     return found[0] if found else None
+
+
+def _without_gpus(labels: Sequence[str]) -> str:
+    """The backend where no framework has a GPU; programs run there as well, and a log says on what."""
+    import logging  # takes long, and most programs need none of it
+
+    logging.getLogger("distinput").warning(
+        "devices: no framework here has a GPU; %s are replicas on threads of the CPU, with NumPy arrays",
+        ", ".join(labels),
+    )
+    return "threads"
 
 
 def _has_gpus(framework: str) -> bool:

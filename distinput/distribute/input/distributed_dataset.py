@@ -23,6 +23,7 @@ from distinput.distribute.input.located import Located, Ranges, Records, Seen, r
 from distinput.distribute.input.sources import CutBatches, DealtElements, OwnPiecesSource, Steps, StepSource
 from distinput.errors import InvalidArgumentError, OutOfRangeError, StateError
 from distinput.names.words import html
+from distinput.plan.check import at_least, integer
 from distinput.plan.fingerprint import is_count
 from distinput.plan.node import INFINITE, Latest
 from distinput.run.run import Run
@@ -240,6 +241,8 @@ class DistributedIterator(Closing):
             if not self._given_out:
                 raise IndexError("locate: no step was delivered yet; pass step=")
             step = self._given_out - 1
+        step = integer("locate", "step", step)
+        replica = None if replica is None else integer("locate", "replica", replica)
         key = repr(seeds), read
         records = self._records.of(key, lambda: part("StepRecords").with_seeds(self._source, seeds, read=read))
         located: Located = records.locate(step, replica, epoch)
@@ -631,6 +634,8 @@ class DistributedDataset:
           replica 0, row 0: record 4 of <range>
           replica 0, row 1: record 3 of <range>
         """
+        step, epoch = integer("locate", "step", step), at_least("locate", "epoch", epoch, 0)
+        replica = None if replica is None else integer("locate", "replica", replica)
         located: Located = self._records(read).locate(step, replica, epoch)
         return located
 
@@ -659,6 +664,7 @@ class DistributedDataset:
         >>> dataset.when("<range>", 6)
         (Seen(epoch=0, step=0, replica=0, row=0),)
         """
+        record, epoch = integer("when", "record", record), at_least("when", "epoch", epoch, 0)
         seen: tuple[Seen, ...] = self._records(read).when(file, record, epoch, steps)
         return seen
 
@@ -681,6 +687,7 @@ class DistributedDataset:
           1: array([5])
         }
         """
+        step, epoch = integer("replay", "step", step), at_least("replay", "epoch", epoch, 0)
         return part("replayed")(self._source, self._delivery, step, epoch)
 
     def _records(self, read: bool) -> Any:

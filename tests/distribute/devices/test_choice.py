@@ -33,6 +33,11 @@ def test_names_choose_a_backend(devices: Any, backend: str | None, chosen: Any) 
     assert chosen_devices(devices, backend) == chosen
 
 
+def test_a_number_of_devices_is_refused_with_their_names() -> None:
+    with pytest.raises(TypeError, match=r"expected a name for each replica, such as \['CPU:0', 'CPU:1'\], got 2"):
+        di.distribute.MirroredStrategy(2)  # type: ignore[arg-type]
+
+
 def test_the_default_may_be_given() -> None:
     assert chosen_devices((), None, ["CPU:0"]) == (("CPU:0",), "threads")
     assert chosen_devices(None, "jax", ["CPU:0"]) == (("CPU:0",), "jax")
@@ -136,10 +141,16 @@ def test_without_gpus_nothing_is_imported(machine: Any, monkeypatch: pytest.Monk
     assert chosen_devices(["GPU:0"], None) == (("GPU:0",), "threads" if sys.platform == "linux" else "jax")
 
 
-def test_a_framework_that_cannot_be_imported_has_no_gpus(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_framework_that_cannot_be_imported_has_no_gpus(
+    machine: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def broken(name: str) -> Any:
         raise EngineMissing(name)
 
     machine("", "torch", "torch")
     monkeypatch.setattr(choice.BACKENDS, "find", broken)
     assert chosen_devices(["GPU:0"], None) == (("GPU:0",), "threads")
+    assert "no framework here has a GPU; GPU:0 are replicas on threads of the CPU" in caplog.text
+    caplog.clear()
+    assert chosen_devices(["GPU:0"], "threads") == (("GPU:0",), "threads")  # who says so is told nothing
+    assert not caplog.text

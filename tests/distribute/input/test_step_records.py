@@ -210,6 +210,8 @@ def test_a_file_that_is_not_read_is_refused_by_every_policy(policy: str) -> None
         dataset = strategy.experimental_distribute_dataset(with_policy(found.dataset().batch(4), Policy[policy]))
         with pytest.raises(ValueError, match=r"when: 'other' is none of the 3 files that are read \(.*n-0.parquet"):
             dataset.when("other", 0)
+        with pytest.raises(ValueError, match=r"parquet\); did you mean '.*/n-1.parquet'\?$"):
+            dataset.when("n-1.parquet", 0)
         return [dataset.when(name, 2) for name in found.files]
 
     results = on_workers([1, 1], body)
@@ -273,6 +275,23 @@ def test_wrong_numbers_are_refused() -> None:
     for call in (lambda: dataset.locate(-1), lambda: dataset.locate(0, 2), lambda: dataset.replay(-1)):
         with pytest.raises(IndexError, match="from 0 on"):
             call()
+    for argument, ask in {
+        "step": lambda wrong: dataset.locate(wrong),
+        "replica": lambda wrong: dataset.locate(0, wrong or "none"),
+        "epoch": lambda wrong: dataset.locate(0, epoch=wrong),
+        "step ": lambda wrong: dataset.replay(wrong),
+        "epoch ": lambda wrong: dataset.replay(0, epoch=wrong),
+        "record": lambda wrong: dataset.when("<range>", wrong),
+        "epoch  ": lambda wrong: dataset.when("<range>", 0, epoch=wrong),
+        "step  ": lambda wrong: iter(dataset).locate(wrong or "none"),
+        "replica ": lambda wrong: iter(dataset).locate(0, wrong or "none"),
+    }.items():
+        for wrong in (True, 1.5, "1", None):
+            with pytest.raises(TypeError, match=rf": {argument.strip()} must be an integer, got "):
+                ask(wrong)
+    with pytest.raises(di.errors.InvalidArgumentError, match="epoch must be at least 0, got -1"):
+        dataset.locate(0, epoch=-1)
+    assert [part.tolist() for part in dataset.replay(np.int64(1)).values] == [[4, 5], [6, 7]]  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="none of the 1 files"):
         dataset.when("other", 0)
     endless = mirrored(2).experimental_distribute_dataset(di.data.Dataset.range(8).repeat().batch(4))
