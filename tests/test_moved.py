@@ -17,31 +17,36 @@ def test_the_new_path_is_there_and_the_old_one_is_not(old: str) -> None:
         pytest.importorskip(old.split(".")[1])  # whose package loads it
     assert find_spec(f"distinput.{old}").loader.__module__ == "distinput.moved"  # type: ignore[union-attr]
     new = new_path(f"distinput.{old}")
-    assert not new or find_spec(new) is not None
+    assert new is not None
+    assert find_spec(new) is not None
 
 
 def test_an_old_path_is_the_same_module_with_its_own_spec() -> None:
-    sys.modules.pop("distinput.distribute.values", None)
-    with pytest.warns(
-        DeprecationWarning, match=r"distribute\.values moved: import distinput\.distribute\.core\.values"
-    ):
-        old = import_module("distinput.distribute.values")
-    new = import_module("distinput.distribute.core.values")
+    sys.modules.pop("distinput.streaming.groups", None)
+    with pytest.warns(DeprecationWarning, match=r"streaming\.groups moved: import distinput\.ops\.group_by_window"):
+        old = import_module("distinput.streaming.groups")
+    new = import_module("distinput.ops.group_by_window")
     assert old is new
     assert new.__spec__ is not None
-    assert new.__spec__.name == "distinput.distribute.core.values"
+    assert new.__spec__.name == "distinput.ops.group_by_window"
 
 
-def test_a_module_of_a_package_that_is_no_more_is_found_once() -> None:
+def test_a_module_that_is_a_package_now_has_its_names() -> None:
+    sys.modules.pop("distinput.sharding.policies.data", None)
+    with pytest.warns(DeprecationWarning, match=r"policies\.data moved: import distinput\.sharding\.policies instead"):
+        old = import_module("distinput.sharding.policies.data")
+    assert old.POLICIES is import_module("distinput.sharding.policies").POLICIES
+
+
+def test_one_import_warns_once_where_it_stands() -> None:
     program = (
         "import warnings\n"
         "with warnings.catch_warnings(record=True) as caught:\n"
         "    warnings.simplefilter('always')\n"
-        "    from distinput.distribute.strategies.mirrored import MirroredStrategy\n"
-        "    from distinput.distribute.strategies import mirrored\n"
-        "import distinput, sys\n"
-        "assert MirroredStrategy is distinput.distribute.MirroredStrategy\n"
-        "assert mirrored is sys.modules['distinput.distribute.core.mirrored']\n"
+        "    from distinput.data.optional import Optional\n"
+        "    from distinput.data import optional\n"
+        "import sys\n"
+        "assert optional is sys.modules['distinput.data.iterator']\n"
         "print([(one.category.__name__, one.filename) for one in caught])"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
@@ -50,6 +55,6 @@ def test_a_module_of_a_package_that_is_no_more_is_found_once() -> None:
 
 def test_what_never_was_there_is_missing_still() -> None:
     assert new_path("distinput.distribute.nowhere") is None
-    assert new_path("elsewhere.distribute.values") is None
+    assert new_path("elsewhere.streaming.groups") is None
     with pytest.raises(ModuleNotFoundError, match="No module named"):
         import_module("distinput.distribute.nowhere")
