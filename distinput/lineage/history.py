@@ -603,8 +603,8 @@ class LedgerView:
             if (workers, told["replicas"]) == (replicas.workers, replicas.total):
                 raise
             raise StateError(
-                f"ledger: the job ran on {told['replicas']} replicas of {workers} workers, which divided the data among them, "
-                f"and this dataset is for {replicas.total} of {replicas.workers}; without the job, "
+                f"ledger: the job had workers={workers} and replicas={told['replicas']}, which divided the data, and "
+                f"this dataset has workers={replicas.workers} and replicas={replicas.total}; without the job, "
                 f"distinput.distribute.rehearsal.rehearse(dataset, {workers}, {each}, body) calls body(distributed, strategy) "
                 "with what each of its workers had: ask the ledger there"
             ) from error

@@ -286,7 +286,7 @@ def test_the_ledger_of_workers_that_shared_files_is_asked_without_them(tmp_path:
     assert rehearse(ds, 2, 1, asked) == [rows, rows]
     ledger = di.train.Ledger(path)
     with pytest.raises(
-        StateError, match=r"2 replicas of 2 workers, .* is for 2 of 1; .*rehearse\(dataset, 2, 1, body\)"
+        StateError, match=r"workers=2 and replicas=2, .* workers=1 and replicas=2; .*rehearse\(dataset, 2, 1, body\)"
     ):
         ledger.locate(mirrored(2).experimental_distribute_dataset(ds), 1, read=True)
     alone = di.distribute.get_strategy().experimental_distribute_dataset(ds)
