@@ -533,8 +533,8 @@ def _copied(leaf: Any, copy: Callable[[Array], Array]) -> Any:
         return leaf.copy()
     if isinstance(leaf, _PLAIN) or getattr(leaf, "nest_leaf", False):
         return leaf
-    if isinstance(leaf, list):
-        return _copy_of(leaf, copy)
+    if isinstance(leaf, list):  # of a class of the user's own
+        return [_copy_of(value, copy) for value in leaf]
     adopted = adopt(leaf)
     if adopted is not leaf:  # a table, or an array of Arrow, which may own the memory
         return _copy_of(adopted, copy)

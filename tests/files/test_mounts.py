@@ -102,5 +102,5 @@ def test_what_cannot_be_mounted_is_refused() -> None:
 
 
 def test_what_is_not_mounted_names_the_cure() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"Protocol not known: lake; distinput\.io\.mount gives a prefix"):
+    with pytest.raises(InvalidArgumentError, match=r"Protocol not known: lake; distinput\.io\.mount opens such URLs"):
         di.data.TextLineDataset("lake://a.txt").to_list()

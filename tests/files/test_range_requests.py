@@ -37,7 +37,7 @@ def test_ranges_are_those_of_the_file(spans: list[tuple[int, int]]) -> None:
 
 
 def test_a_server_that_sends_whole_files_is_an_error() -> None:
-    with pytest.raises(UnimplementedError, match="a: its server sends the whole file when asked for a part"):
+    with pytest.raises(UnimplementedError, match="a: its server ignores requests for a part of a file"):
         ranges_of(Answering(DATA), "a", [0], [10])
 
 

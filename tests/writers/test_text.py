@@ -25,7 +25,7 @@ def test_lines_come_back_or_are_refused(
         dataset.write(str(folder), "text", compression=compression)
         assert di.data.FileDataset(str(folder)).to_list() == lines
     else:
-        with pytest.raises(InvalidArgumentError, match=f"element {lines.index(wrong)} has a line end in it"):
+        with pytest.raises(InvalidArgumentError, match=f"element {lines.index(wrong)} contains a line end"):
             dataset.write(str(folder), "text", compression=compression)
 
 
