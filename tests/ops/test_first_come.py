@@ -22,13 +22,23 @@ def square(x: Any) -> Any:
     return x * x
 
 
+def is_even(x: Any) -> Any:
+    return x % 2 == 0
+
+
+def fails_at_seven(x: Any) -> Any:
+    if x == 7:
+        raise ValueError("seven")
+    return x
+
+
 PIPELINES: dict[str, Any] = {
     "range": lambda: di.data.Dataset.range(COUNT),
     "map": lambda: di.data.Dataset.range(COUNT).map(square),
     "shuffle": lambda: di.data.Dataset.range(COUNT).shuffle(20),  # each program draws a seed of its own
     "repeat": lambda: di.data.Dataset.range(COUNT // 3).shuffle(COUNT).repeat(3),
     "random": lambda: di.data.Dataset.range(3).flat_map(lambda _: di.data.Dataset.range(COUNT // 3).shuffle(COUNT)),
-    "filter": lambda: di.data.Dataset.range(2 * COUNT).filter(lambda x: x % 2 == 0),
+    "filter": lambda: di.data.Dataset.range(2 * COUNT).filter(is_even),
     "small blocks": lambda: di.data.Dataset.range(COUNT).batch(3).unbatch(),
     "interleave": lambda: di.data.Dataset.range(6).interleave(
         lambda x: di.data.Dataset.range(10).map(lambda y: 10 * x + y)
@@ -89,13 +99,8 @@ def test_who_is_slower_gets_less() -> None:
 
 
 def test_a_failure_comes_to_all_and_is_not_counted() -> None:
-    def fails(x: Any) -> Any:
-        if x == 7:
-            raise ValueError("seven")
-        return x
-
     executor = ThreadPoolExecutor(1)
-    numbers = di.data.Dataset.range(20).map(fails)
+    numbers = di.data.Dataset.range(20).map(fails_at_seven)
     first, second = [numbers.apply(service.distribute("distributed_epoch", executor, job_name="job")) for _ in range(2)]
     one, other = iter(first.ignore_errors()), iter(second.ignore_errors())
     assert sorted([int(next(one)), int(next(other)), *map(int, one), *map(int, other)]) == [*range(7), *range(8, 20)]

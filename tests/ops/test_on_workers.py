@@ -468,6 +468,10 @@ def test_the_arguments_are_checked() -> None:
         RANGE(3).on_workers("threads:1", target_workers="LOCAL")
 
 
+def twice_x(row: Any) -> Any:
+    return row["x"] * 2
+
+
 def reads_at_the_worker(row: Any) -> Any:
     return Path("/of/the/trainer/alone.txt").read_text()
 
@@ -477,7 +481,7 @@ def test_a_dataset_reads_parquet_here_and_a_function_its_files_at_the_worker(
 ) -> None:
     pq.write_table(pa.table({"x": np.arange(6)}), tmp_path / "a.parquet")
     rows = di.data.ParquetDataset(str(tmp_path / "a.parquet"))
-    there = rows.map(lambda row: row["x"] * 2).on_workers(executor)
+    there = rows.map(twice_x).on_workers(executor)
     assert "read here, and sent to workers" in there.explain()
     assert there.to_list() == [0, 2, 4, 6, 8, 10]
     with pytest.raises(FileNotFoundError, match=r"alone\.txt") as told:
