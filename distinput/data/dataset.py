@@ -29,6 +29,7 @@ from distinput.plan.check import at_least, callable_argument, integer, taken
 from distinput.plan.node import INFINITE, Node, allow_depth, cardinality_bounds
 from distinput.rewrite import Running
 from distinput.run.run import OpCounters, Run
+from distinput.values.leaves import as_python
 from distinput.values.nest import map_leaves, structure_of
 from distinput.values.spec import DatasetSpec
 
@@ -1418,6 +1419,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     def to_list(self) -> list[Any]:
         """All elements, with arrays as lists and NumPy scalars as Python numbers, to inspect small data.
 
+        Times become those of `datetime`; those that it does not have, such as times in nanoseconds, stay as NumPy has them.
+
         >>> import distinput as di
         >>> di.data.Dataset.range(4).batch(2).to_list()
         [[0, 1], [2, 3]]
@@ -1787,6 +1790,8 @@ def _node(op: str, value: Any) -> Node:
 def _plain(leaf: Any) -> Any:
     if isinstance(leaf, Dataset):
         return leaf.to_list()
+    if isinstance(leaf, np.ndarray | np.generic):
+        return as_python(leaf)
     return leaf.tolist() if hasattr(leaf, "tolist") else leaf
 
 

@@ -310,7 +310,8 @@ class Csv(TextTable):
         if bytes(data[:3]) == MARK:
             data = b"\n" + bytes(data)  # in the middle of a file it is text, but pyarrow would leave it out
         if schema is not None:
-            convert |= {"column_types": schema, "include_columns": schema.names}
+            stored = pa.schema([(field.name, _stored(field.type)) for field in schema])
+            convert |= {"column_types": stored, "include_columns": schema.names}
         if self.null_values is not None:
             convert["null_values"] = self.null_values
         if missing:
@@ -321,6 +322,8 @@ class Csv(TextTable):
             csv.ParseOptions(delimiter=self.delimiter, quote_char=self.quote_char or False),
             csv.ConvertOptions(**convert),
         )
+        if schema is not None and not stored.equals(schema):
+            table = table.cast(schema)
         return table.combine_chunks().to_batches()[0] if len(table) else without_rows(table.schema)
 
     def infer(self, data: Bytes, head: Head, path: str, stated: RowSchema | None) -> RowSchema | None:
@@ -391,6 +394,11 @@ class Csv(TextTable):
                     "null_values="
                 )
         return None, f"the record cannot be read: {_shown(record)}"
+
+
+def _stored(kind: Any) -> Any:
+    """The type that is read and then cast: pyarrow reads no halves from text."""
+    return pa.float32() if types.is_float16(kind) else kind
 
 
 @lru_cache(maxsize=256)

@@ -14,6 +14,9 @@ from distinput.values.nest import Structure
 from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec
 
+_Wanted = tuple[str | None, str]
+"""What is left of a name behind the dicts that it leads through, None for all of what is there; and the name."""
+
 
 @dataclass(frozen=True, eq=False)
 class Select(Restructured):
@@ -62,17 +65,19 @@ class Select(Restructured):
         given = self.input.spec
         if given.structure.kind != "dict":
             raise TypeError(f"select: elements must be dicts, got {given.nest}; use map to choose from other nests")
-        structure, places = self._chosen(
-            replace(given.structure, mapping=None), 0, [(name, name) for name in self.columns]
-        )
+        structure, places = self._chosen(replace(given.structure, mapping=None), 0, self._wanted)
         return Spec(structure, tuple([given.leaves[place] for place in places]))
 
     @cached_property
     def _places(self) -> list[int]:
         """The places of the leaves that are kept, in the order of the spec."""
-        return self._chosen(self.input.spec.structure, 0, [(name, name) for name in self.columns])[1]
+        return self._chosen(self.input.spec.structure, 0, self._wanted)[1]
 
-    def _chosen(self, at: Structure, first: int, wanted: list[tuple[str, str]]) -> tuple[Structure, list[int]]:
+    @property
+    def _wanted(self) -> "list[_Wanted]":
+        return [(name, name) for name in self.columns]
+
+    def _chosen(self, at: Structure, first: int, wanted: "list[_Wanted]") -> tuple[Structure, list[int]]:
         """What is left of a dict whose leaves begin at a place, and their places.
 
         Args:
@@ -80,21 +85,21 @@ class Select(Restructured):
           first: the place.
           wanted: what is left of names, and the names.
         """
-        parts: dict[Any, list[tuple[str, str]]] = {}
+        parts: dict[Any, list[_Wanted]] = {}
         for rest, name in wanted:
-            if rest == "":  # all of it
+            if rest is None:  # all of it
                 return at, list(range(first, first + at.num_leaves))
             keys = at.keys if at.kind == "dict" else ()
             key = rest if rest in keys else next((key for key in keys if f"{rest}".startswith(f"{key}.")), None)
             if key is None and is_nullable(at):
                 parts.setdefault("value", []).append((rest, name))
-                parts.setdefault("valid", []).append(("", name))
+                parts.setdefault("valid", []).append((None, name))
             elif key is None:
                 raise InvalidArgumentError(
                     f"select: elements have no component {name!r}; they have {', '.join(map(str, keys or [str(at)]))}"
                 )
             else:
-                parts.setdefault(key, []).append((f"{rest}"[len(f"{key}.") :], name))
+                parts.setdefault(key, []).append((None if rest == key else rest[len(f"{key}.") :], name))
         if at.is_rows:
             raise InvalidArgumentError(
                 f"select: {wanted[0][1]!r} is a part of what as_rows makes; select it before as_rows"

@@ -3,12 +3,14 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date, timedelta
+from collections.abc import Set as AbstractSet
+from datetime import date, time, timedelta
 from enum import Enum
 from functools import cache
 from importlib import import_module
 from math import prod
 from numbers import Number
+from os import PathLike
 from typing import Any, NoReturn, Self, SupportsIndex, overload
 
 import numpy as np
@@ -288,7 +290,12 @@ def as_leaf(value: Any) -> Any:
     if kind is int:
         if not _INT64.min <= value <= _INT64.max:
             raise InvalidArgumentError(
-                f"the integer {value} does not fit into int64; give a NumPy value of another dtype"
+                f"the integer {value} does not fit into int64; "
+                + (
+                    "give np.uint64(...) of it"
+                    if 0 <= value <= _UINT64.max
+                    else "no dtype holds it: give a float, or text"
+                )
             )
         return np.int32(value) if _INT32.min <= value <= _INT32.max else np.int64(value)
     if kind is str:
@@ -348,7 +355,15 @@ def _cure(value: Any) -> str:
         return "; give the .value of a member of an Enum"
     if isinstance(value, date | timedelta):  # a datetime is a date
         return "; give np.datetime64(...) of a time, np.timedelta64(...) of a difference of times"
-    return "; give float(...) or str(...) of it" if isinstance(value, Number) else ""
+    if isinstance(value, Number):
+        return "; give float(...) or str(...) of it"
+    if isinstance(value, AbstractSet):
+        return "; a set has no order: give sorted(...) of it"
+    if type(value).__name__ == "NAType":
+        return "; NA is no value: put another one in its place"
+    if isinstance(value, PathLike | time) or type(value).__module__ in ("ipaddress", "uuid"):
+        return "; give str(...) of it"
+    return "; give list(...) of it" if isinstance(value, Iterable) else ""
 
 
 def as_leaves(values: Sequence[Any], paths: Sequence[str]) -> list[Any]:
@@ -371,6 +386,24 @@ def as_leaves(values: Sequence[Any], paths: Sequence[str]) -> list[Any]:
             raise
         raise type(error)(f"component {path}: {error}") from error
     return made
+
+
+def as_python(value: Any) -> Any:
+    """An array as nested lists of Python values, or a NumPy scalar as one.
+
+    Times that `datetime` does not have, such as those in nanoseconds, stay as NumPy has them; its own `tolist` gives integers.
+
+    >>> as_python(np.array([1, 2])), as_python(np.datetime64("2020-01-02", "s"))
+    ([1, 2], datetime.datetime(2020, 1, 2, 0, 0))
+    >>> as_python(np.timedelta64(5, "ns"))
+    np.timedelta64(5,'ns')
+    """
+    plain = value.tolist()
+    if value.dtype.kind not in "mM" or not any(type(item) is int for item in np.ravel(np.array(plain, object))):
+        return plain
+    kept = np.empty(value.shape, object)
+    kept.reshape(-1)[:] = list(np.ravel(value))
+    return kept.tolist()
 
 
 def is_ragged(value: Any) -> bool:

@@ -21,6 +21,7 @@ from distinput.values.leaves import (
     TensorShape,
     as_dtype,
     as_leaf,
+    as_python,
     counts_several,
     dtype_name,
     is_ragged,
@@ -474,7 +475,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
     def to_list(self) -> list[Any]:
         """Lists of Python values, nested as the rows are."""
-        rows = self._values.to_list() if isinstance(self._values, RaggedTensor) else self._values.tolist()
+        rows = self._values.to_list() if isinstance(self._values, RaggedTensor) else as_python(self._values)
         splits = self._row_splits.tolist()
         return [rows[a:b] for a, b in pairwise(splits)]
 

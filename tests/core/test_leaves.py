@@ -3,14 +3,18 @@
 
 import array
 import ctypes
+from collections import deque
+from datetime import time
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from distinput.errors import InvalidArgumentError
-from distinput.values.leaves import STRING, as_dtype, as_leaf, dtype_name, dtype_of, shape_of, zero
+from distinput.values.leaves import STRING, as_dtype, as_leaf, as_python, dtype_name, dtype_of, shape_of, zero
 
 
 @pytest.mark.parametrize(
@@ -66,9 +70,17 @@ def test_arrays_of_others_are_read_by_their_protocol() -> None:
     assert (leaf.dtype, leaf.tolist()) == (np.uint8, [0, 1])
 
 
-@pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1])
-def test_integers_beyond_int64_are_refused(value: int) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"the integer {value} does not fit into int64; give a NumPy value"):
+@pytest.mark.parametrize(
+    "value, cure",
+    [
+        (1 << 63, r"give np.uint64\(\.\.\.\) of it"),
+        ((1 << 64) - 1, "give np.uint64"),
+        (1 << 64, "no dtype holds it: give a float, or text"),
+        (-(1 << 63) - 1, "no dtype holds it"),
+    ],
+)
+def test_integers_beyond_int64_are_refused(value: int, cure: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"the integer {value} does not fit into int64; {cure}"):
         as_leaf(value)
 
 
@@ -76,7 +88,13 @@ def test_integers_beyond_int64_are_refused(value: int) -> None:
     "value, message",
     [
         (None, "cannot make an array of a NoneType; elements are nests"),
-        ({1}, "cannot make an array of a set"),
+        ({1}, r"cannot make an array of a set; .*; a set has no order: give sorted\(\.\.\.\) of it"),
+        (deque([1]), r"cannot make an array of a deque; .*; give list\(\.\.\.\) of it"),
+        ({1: 2}.keys(), r"cannot make an array of a dict_keys; .* sorted\(\.\.\.\) of it"),
+        (map(int, "1"), r"cannot make an array of a map; .*; give list\(\.\.\.\) of it"),
+        (Path("a"), r"cannot make an array of a \w*Path; .*; give str\(\.\.\.\) of it"),
+        (time(1), r"cannot make an array of a time; .*; give str\(\.\.\.\) of it"),
+        (UUID(int=1), r"cannot make an array of a UUID; .*; give str\(\.\.\.\) of it"),
         ([[1], [1, 2]], "its members must agree in shape"),
         ([[1], 2], "its members must agree in shape"),
         (["a", 1], r"may hold only str or bytes, got 1 \(int\); numbers and text do not go into one array"),
@@ -92,6 +110,28 @@ def test_integers_beyond_int64_are_refused(value: int) -> None:
 def test_what_is_no_array_is_refused(value: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         as_leaf(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array(["2020-01-02T03:04:05.000000006", "NaT"], "M8[ns]"),
+        np.array([[90], [-1]], "m8[ns]"),
+        np.array([3], "m8[Y]"),
+        np.array(["20000-01-01"], "M8[s]"),
+        np.datetime64(5, "ps"),
+        np.timedelta64(7, "M"),
+    ],
+)
+def test_times_that_python_does_not_have_do_not_become_integers(value: Any) -> None:
+    made = np.array(as_python(value), object).reshape(-1)
+    assert [type(item) for item in made] == [value.dtype.type] * value.size
+    assert [str(item) for item in made] == [str(item) for item in np.ravel(value)]
+
+
+def test_other_arrays_are_as_numpys_own_lists() -> None:
+    for value in (np.array(["2020-01-02", "NaT"], "M8[s]"), np.array([1.5]), np.int8(3), np.array([b"a"], object)):
+        assert as_python(value) == value.tolist()
 
 
 @pytest.mark.parametrize("given", ["string", str, bytes, object, "S3", np.dtype("U5")])

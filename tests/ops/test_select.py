@@ -65,3 +65,12 @@ def test_parts_of_columns_that_tell_nulls_keep_their_marks() -> None:
     found = di.data.Dataset.from_arrow(chats).select(["m.role"])
     assert found.to_list()[0] == {"m": {"value": {"role": [b"user"]}, "valid": True}}
     assert found.to_arrow().to_pylist() == [{"m": {"role": [b"user"]}}, {"m": None}]
+
+
+def test_a_key_without_letters_is_a_name_like_others() -> None:
+    dataset = di.data.Dataset.from_tensor_slices({"": [1], "x": {"": [2], "y": [3]}})
+    assert dataset.select([""]).to_list() == [{"": 1}]
+    assert dataset.select(["x.y", ""]).to_list() == [{"x": {"y": 3}, "": 1}]
+    assert dataset.select(["x."]).to_list() == [{"x": {"": 2}}]
+    with pytest.raises(InvalidArgumentError, match=r"no component 'x\.y\.'"):
+        dataset.select(["x.y."]).to_list()
