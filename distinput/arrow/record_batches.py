@@ -9,6 +9,7 @@ import numpy as np
 
 from distinput.columns.block import Block
 from distinput.columns.column import Column, Dense, Strings
+from distinput.columns.python_values import as_str
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import library
@@ -103,12 +104,13 @@ Text = bool | Collection[str]
 """Columns whose byte strings are UTF-8: all of them, none, or those with these names."""
 
 
-def arrow_schema(spec: Spec, text: Text = False) -> Any:
+def arrow_schema(spec: Spec, text: Text = False, as_made: bool = False) -> Any:
     """The pyarrow Schema of a table with an element in each row.
 
     Args:
       spec: of the elements.
       text: columns that become strings instead of binary.
+      as_made: whether text is a string, too, where `as_text` has made it one.
 
     Raises:
       InvalidArgumentError: a leaf has no Arrow type, two columns would have the same name, or `text` names no column.
@@ -125,7 +127,7 @@ def arrow_schema(spec: Spec, text: Text = False) -> Any:
     paths: list[str] = []
     by_name = {}
     for name, child in zip(names, children, strict=True):  # in the order of the leaves
-        by_name[name] = _type_of(child, leaves, name, name in wanted, paths)
+        by_name[name] = _type_of(child, leaves, name, name in wanted or (None if as_made else False), paths)
     schema = pa.schema([(name, by_name[name]) for name in _in_order(spec.structure, names)])
     return schema.with_metadata({_NULLS: "\n".join(paths)}) if paths else schema
 
@@ -183,10 +185,13 @@ def _text(text: Text, names: Sequence[str]) -> Collection[str]:
     return text
 
 
-def _type_of(structure: Structure, leaves: Any, name: str, text: bool, paths: list[str]) -> Any:
-    """The type of a column or a field; the paths at which it may hold nulls are added to `paths`."""
+def _type_of(structure: Structure, leaves: Any, name: str, text: bool | None, paths: list[str]) -> Any:
+    """The type of a column or a field; the paths at which it may hold nulls are added to `paths`.
+
+    Byte strings are text if `text` is True, and if it is None where elements have `str` in their place.
+    """
     if structure.is_leaf:
-        return _leaf_type(next(leaves), name, text)
+        return _leaf_type(next(leaves), name, structure.mapping is as_str if text is None else text)
     names, children = _fields(structure, f"column {name!r}")
     told = is_nullable(structure)
     inside: list[str] = []

@@ -1493,7 +1493,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         lists, others lists. Byte strings are binary. `from_arrow` is the way back.
 
         Args:
-          text: columns whose byte strings are UTF-8 and become strings: True for all of them, or a list of names.
+          text: columns whose byte strings are UTF-8 and become strings: True for all of them, or a list of names. Those of
+            `as_text` become strings in any case.
 
         Raises:
           InvalidArgumentError: a component has no Arrow type, such as a dataset, a complex number, or an array of unknown rank;
@@ -1512,7 +1513,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         A `Nullable` of whole numbers or truth values is of pandas' `Int64`, `boolean` and so on, where a null is `<NA>`.
 
         Args:
-          text: columns whose byte strings are UTF-8 and become `str`; others are bytes.
+          text: columns whose byte strings are UTF-8 and become `str`, as those of `as_text` do; others are bytes.
 
         Raises:
           EngineMissing: pandas is not installed.
@@ -1531,7 +1532,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         """All elements as a polars DataFrame, a row each; columns as for `to_arrow`.
 
         Args:
-          text: columns whose byte strings are UTF-8 and become `String`; others are `Binary`.
+          text: columns whose byte strings are UTF-8 and become `String`, as those of `as_text` do; others are `Binary`.
 
         Raises:
           EngineMissing: polars is not installed.
@@ -1557,7 +1558,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         Source: the Arrow PyCapsule interface.
         """
-        return record_batches.arrow_schema(self._node.spec).__arrow_c_schema__()
+        return record_batches.arrow_schema(self._node.spec, as_made=True).__arrow_c_schema__()
 
     def write(
         self,

@@ -15,7 +15,7 @@ def arrow_reader(dataset: DatasetLike, text: Text = False) -> Any:
     """A pyarrow RecordBatchReader over a pass, which makes each batch when it is asked for."""
     import pyarrow as pa
 
-    schema = arrow_schema(dataset.node.spec, text)
+    schema = arrow_schema(dataset.node.spec, text, as_made=True)
     return pa.RecordBatchReader.from_batches(schema, _batches(dataset, schema))
 
 
@@ -32,7 +32,7 @@ def arrow_table(dataset: DatasetLike, text: Text, who: str) -> Any:
 
     if dataset.cardinality() == INFINITE:
         raise InvalidArgumentError(f"{who}: the dataset is infinite; take(n) elements of it, or read it as a stream")
-    schema = arrow_schema(dataset.node.spec, text)
+    schema = arrow_schema(dataset.node.spec, text, as_made=True)
     return pa.Table.from_batches(list(_batches(dataset, schema)), schema)
 
 

@@ -4,6 +4,7 @@
 import os
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import length_hint
@@ -27,6 +28,7 @@ from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running
 from distinput.run.run import OpCounters, Run
 from distinput.run.threads import Closing, Ending
+from distinput.url_secrets import without_secrets
 from distinput.values.buffers import copy_of, end_iteration
 from distinput.values.leaves import as_leaves
 from distinput.values.nest import structure_of
@@ -422,9 +424,20 @@ class DatasetIterator(Closing, Generic[T_co]):
                 self._torn, self._elements = 0, NONE
                 if isinstance(error, Exception):
                     self._torn = 1
+                    self._tell_record(error)
                 raise
             if not self._refilled(elements):
                 raise StopIteration
+
+    def _tell_record(self, error: Exception) -> None:
+        """Say which record an error is about that came when an element was handed out, as of a text that is not UTF-8."""
+        hand = self._hand
+        place = hand.place(length_hint(hand.left))
+        told = None
+        with suppress(Exception):  # of looking for it, such as that the file is gone
+            told = self._node.told_record(error, place["at"], place["skip"])
+        if told:
+            error.add_note(without_secrets(told))
 
     def __length_hint__(self) -> int:
         """The number of elements left, if it is known, as for a list that is made of them."""

@@ -38,6 +38,41 @@ def chats(folder: Path, rows: list[Any] = CHATS) -> di.data.Dataset[Any]:
     return di.data.JsonLinesDataset(str(path))
 
 
+def test_tables_have_text_where_elements_have_it() -> None:
+    texts = TEXTS.map(lambda row: {**row, "in": {"t": row["t"], "b": row["t"]}}).as_text(["t", "in.t"])
+    row = {"t": "é", "n": 2, "w": [b"x", b"y"], "in": {"t": "é", "b": "é".encode()}}
+    assert texts.to_arrow().to_pylist()[1] == pa.table(texts).to_pylist()[1] == row
+    assert TEXTS.as_text().to_arrow() == TEXTS.to_arrow(text=True)
+    assert TEXTS.to_arrow(text=["t"]).schema.field("w") == TEXTS.to_arrow().schema.field("w")
+
+
+def test_a_text_that_is_no_utf8_is_named_by_its_record(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"t,n\n" + b"".join(b"%s,%d\n" % (b"caf\xe9" if n == 77 else b"x", n) for n in range(200)))
+    read = di.data.CsvDataset(path, text="str")
+
+    def told(dataset: Any) -> list[str]:
+        found, elements = [], iter(dataset)
+        while True:
+            try:
+                next(elements)
+            except StopIteration:
+                return found
+            except InvalidArgumentError as error:
+                found += error.__notes__
+
+    assert told(read) == told(read.skip(70)) == told(read.shuffle(9, seed=1)) == [f"record 77 of {path}"]
+    assert told(read.restore(state_after(read, 60))) == [f"record 77 of {path}"]
+    assert told(read.batch(10)) == [f"record 70 of {path} and the 9 after it"]
+
+
+def state_after(dataset: Any, count: int) -> Any:
+    elements = iter(dataset)
+    for _ in range(count):
+        next(elements)
+    return elements.state()
+
+
 def test_text_is_str_through_the_steps_of_a_pipeline() -> None:
     texts = TEXTS.as_text()
     assert [row["t"] for row in texts] == ["a", "é", "c"]
