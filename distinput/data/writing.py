@@ -237,7 +237,7 @@ def write(dataset: DatasetLike, request: Request) -> WrittenFiles:
         raise type(error)(str(error).replace("write:", f"{request.who}:", 1)) from None
     with ExitStack() as stack:
         stage = Stage(request.directory, request.job.word())
-        if not stage.take():
+        if not stage.take(request.who):
             raise FailedPreconditionError(
                 f"{request.who}: {request.directory} is being written by {stage.taken_by()}; wait until that has ended"
             )

@@ -5,9 +5,12 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from glob import glob, has_magic
+from glob import escape, glob, has_magic
+from io import IOBase
+from pathlib import Path
 from platform import node
 from typing import Any, Self, TypeVar
 
@@ -239,19 +242,34 @@ def as_paths(paths: Any) -> list[str]:
       paths: str, bytes, a path object, or lists, tuples and arrays of them, nested to any depth.
 
     Raises:
-      TypeError: an item is not a path.
+      InvalidArgumentError: a path is empty.
+      TypeError: an item is not a path, or items are in no order, as in a set, or have names of their own, as in a dict.
 
     >>> from pathlib import PurePosixPath
     >>> as_paths(["a.txt", b"b.txt", PurePosixPath("c/d.txt")])
     ['a.txt', 'b.txt', 'c/d.txt']
     """
     if isinstance(paths, str | bytes | os.PathLike):
+        if not paths:
+            raise InvalidArgumentError(f"a path must name a file or folder, got {paths!r}, which is empty")
         return [str(os.fsdecode(paths))]
     if hasattr(paths, "tolist"):  # an array of names
         return as_paths(paths.tolist())
     if not isinstance(paths, Iterable):
         raise TypeError(f"a path must be str, bytes or a path object, got a {type(paths).__name__}")
+    if isinstance(paths, AbstractSet | Mapping | IOBase):
+        raise TypeError(
+            f"paths must be a list of str, bytes or path objects, got a {type(paths).__name__}{_cure(paths)}"
+        )
     return [name for path in paths for name in as_paths(path)]
+
+
+def _cure(paths: Any) -> str:
+    if isinstance(paths, IOBase):
+        return f", which is an open file; give its name, {getattr(paths, 'name', '...')!r}"
+    if isinstance(paths, Mapping):
+        return ", of which nobody knows which to read; give the paths of one of its keys, or list(...) of its values"
+    return ", which has another order in each process; give sorted(...) of it"
 
 
 def as_path(path: Any) -> str:
@@ -265,7 +283,7 @@ def as_path(path: Any) -> str:
     """
     if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(f"a path must be str, bytes or a path object, got a {type(path).__name__}")
-    return as_paths(path)[0]
+    return str(os.fsdecode(path))
 
 
 def local_path(path: str) -> str | None:
@@ -371,12 +389,58 @@ def _matches(pattern: str, folders: bool) -> list[str]:
     if local is not None:
         if not has_magic(local) or os.path.lexists(local):  # a file may be named `a[1].txt`
             return [local] if os.path.lexists(local) else []
-        found = glob(local, recursive=True, include_hidden=True)
+        found = _globbed_here(local)
         return found if folders else [path for path in found if os.path.isfile(path) or not os.path.exists(path)]
     system, name = file_system(pattern)
     if not has_magic(name) or ("*" not in name and "?" not in name and _exists(pattern, system, name)):
         return [pattern] if _exists(pattern, system, name) else []
     return [_as_written(pattern, path) for path in globbed(system, name, folders=folders)]
+
+
+def _globbed_here(pattern: str) -> list[str]:
+    """The local files and folders that match a pattern; `**` follows links, but none to a folder that it is in already.
+
+    Behind such a link the same files come again and again, as those of `glob` do.
+    """
+    parts = pattern.split(os.sep)
+    if "**" not in parts:
+        return glob(pattern, include_hidden=True)
+    place = parts.index("**")
+    start, rest = os.sep.join(parts[:place]), parts[place + 1 :]
+    if place and not start:  # below the root
+        start = os.sep
+    found = []
+    for base in glob(start, include_hidden=True) if start else [""]:
+        for folder, names in _folders_below(base):
+            if rest:
+                found += _globbed_here(os.path.join(escape(folder), *rest))
+            else:
+                found += [os.path.join(folder, "")] * (folder == base != "")
+                found += [os.path.join(folder, name) for name in names]
+    return found
+
+
+def _folders_below(base: str) -> Iterator[tuple[str, list[str]]]:
+    """A folder and those below it, each with the names of what is in it; none if it is no folder, or cannot be listed."""
+    above = Path(os.path.realpath(base or os.curdir)).parents
+    waiting = [(base, frozenset(map(_identity, above)))]
+    while waiting:
+        folder, within = waiting.pop()
+        try:
+            within |= {_identity(folder or os.curdir)}
+            names = os.listdir(folder or os.curdir)
+        except OSError:
+            continue
+        yield folder, names
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.isdir(path) and not (os.path.islink(path) and _identity(path) in within):
+                waiting.append((path, within))
+
+
+def _identity(path: str | Path) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
 
 
 def _exists(path: str, system: Any, name: str) -> bool:

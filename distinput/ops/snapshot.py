@@ -16,7 +16,7 @@ from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import VERSION, Digest, State
-from distinput.errors import DataLossError, FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
+from distinput.errors import DataLossError, FailedPreconditionError, InputWarning, StateError
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.files.manifest import FileTable
 from distinput.files.paths import as_path, ask_each
@@ -362,11 +362,7 @@ class KeptOnDisk(SameElements):
         if self.store.too_large:
             return None
         stage = Stage(self.directory, self.op)
-        try:
-            taken = stage.take()
-        except (FileExistsError, NotADirectoryError) as error:
-            raise InvalidArgumentError(f"{self.op}: {self.directory} is a file; name a folder") from error
-        if not taken:
+        if not stage.take(self.op):
             return None
         if read_written(self.directory) is not None:
             stage.remove()

@@ -55,13 +55,20 @@ class Stage:
         self._lock: FileLock | None = None
         self._names: list[str] = []  # of remote files, to be removed again
 
-    def take(self) -> bool:
+    def take(self, who: str = "write") -> bool:
         """Begin to write here, unless another process does: then False.
 
+        Args:
+          who: the op, for errors.
+
         Raises:
+          InvalidArgumentError: there is a file where a folder must be.
           FailedPreconditionError: the stage is a symbolic link: what is in a stage is removed.
         """
-        make_folder(self.directory)
+        try:
+            make_folder(self.directory)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InvalidArgumentError(f"{who}: {self.directory} is a file, or below one; name a folder") from error
         if not self.local:
             return True
         while True:

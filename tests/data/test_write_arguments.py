@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import distinput as di
+from distinput.errors import InvalidArgumentError
 
 Dataset = di.data.Dataset
 
@@ -40,3 +41,20 @@ def test_an_endless_dataset_is_refused(tmp_path: Path) -> None:
         di.errors.InvalidArgumentError, match=r"write: the dataset is infinite; take\(n\) elements of it"
     ):
         Dataset.range(3).repeat().write(tmp_path, "csv")
+
+
+@pytest.mark.parametrize("name", ["a", "a/b"])
+def test_a_file_where_a_folder_must_be_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a").write_text("mine")
+    dataset = di.data.Dataset.range(3)
+    for says, write in (
+        ("save", lambda: dataset.save(tmp_path / name)),
+        ("write", lambda: dataset.write(tmp_path / name, "parquet")),
+        ("cache", lambda: list(dataset.cache(f"{tmp_path}/{name}"))),
+        ("snapshot", lambda: list(dataset.snapshot(f"{tmp_path}/{name}"))),
+    ):
+        with pytest.raises(
+            InvalidArgumentError, match=rf"^{says}: {tmp_path}/{name}.* is a file, or below one; name a folder"
+        ):
+            write()
+    assert (tmp_path / "a").read_text() == "mine"

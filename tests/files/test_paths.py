@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
+import io
 import os
 import sys
+from glob import glob
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import EngineMissing, InvalidArgumentError, NotFoundError
-from distinput.files.paths import as_paths, list_matching, local_path
+from distinput.files.paths import _globbed_here, as_paths, list_matching, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import open_binary, read_range, size_of
 from distinput.formats.text import TextLines
@@ -40,6 +43,66 @@ def test_as_paths(given: object, paths: list[str]) -> None:
 def test_what_is_no_path() -> None:
     with pytest.raises(TypeError, match="a path must be str, bytes or a path object, got a int"):
         as_paths(["a", 1])
+
+
+@pytest.mark.parametrize(
+    "given, error, says",
+    [
+        ({"b", "a"}, TypeError, r"got a set, which has another order in each process; give sorted\(\.\.\.\) of it"),
+        (frozenset("a"), TypeError, "got a frozenset, which has another order"),
+        (
+            [{"train": "a"}],
+            TypeError,
+            "got a dict, of which nobody knows which to read; give the paths of one of its keys",
+        ),
+        ("", InvalidArgumentError, "a path must name a file or folder, got '', which is empty"),
+        (["a", b""], InvalidArgumentError, "got b'', which is empty"),
+    ],
+)
+def test_what_has_no_order_and_what_is_empty_is_no_path(given: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        di.data.TextLineDataset(given).to_list()
+
+
+def test_an_open_file_is_no_list_of_paths(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("b.txt\n")
+    with open(path) as file, pytest.raises(TypeError, match=rf"which is an open file; give its name, '{path}'"):
+        di.data.TextLineDataset(file)
+    with pytest.raises(TypeError, match="got a BytesIO, which is an open file"):
+        di.data.TextLineDataset(io.BytesIO(b"b.txt"))
+
+
+def test_links_to_folders_above_bring_no_file_again(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.txt").write_text("x\n")
+    (tmp_path / "a" / "self").symlink_to(".")
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    (tmp_path / "beside").symlink_to("a")
+    for pattern in ("**", "**/*.txt", "a/**", "a/**/x.txt"):
+        want = ["a/x.txt"] if pattern.startswith("a/") else ["a/x.txt", "beside/x.txt"]
+        found = list_matching(f"{tmp_path}/{pattern}", folders=False)
+        assert [os.path.relpath(path, tmp_path) for path in found] == want
+    assert di.data.TextLineDataset(f"{tmp_path}/a/**").to_list() == [b"x"]
+
+
+PATTERNS = st.lists(st.sampled_from(["**", "*", "a", "b*", "?", "x.txt", "[ab]", ".h"]), min_size=1, max_size=4)
+
+
+@given(PATTERNS, st.sampled_from(["", "/"]), st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_without_links_to_folders_above_it_is_pythons_glob(
+    tmp_path: Path, parts: list[str], end: str, inside: bool
+) -> None:
+    for name in ("x.txt", "a/x.txt", "a/b/x.txt", "a/b/a/b", "bb/.h/x.txt", "bb/a/b1"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    if not (tmp_path / "bb" / "ln").exists():
+        (tmp_path / "bb" / "ln").symlink_to(tmp_path / "a" / "b")
+    pattern = "/".join(parts) + end
+    with contextlib.chdir(tmp_path):
+        pattern = pattern if inside else os.path.join(tmp_path, pattern)
+        assert set(_globbed_here(pattern)) == set(glob(pattern, recursive=True, include_hidden=True))
 
 
 @pytest.fixture
