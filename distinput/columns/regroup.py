@@ -22,7 +22,7 @@ from distinput.columns.ragged import (
 )
 from distinput.errors import InvalidArgumentError
 from distinput.values.buffers import empty
-from distinput.values.leaves import STRING, as_leaf, is_ragged, members_of, shape_of
+from distinput.values.leaves import STRING, as_leaf, cast_within, is_ragged, members_of, shape_of
 from distinput.values.nest import component
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import ElementsSpec, LeafSpec, Spec
@@ -85,7 +85,8 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
     if not cast and not added and not all(leaf.dtype.kind in _BECOMES[kind] for kind in kinds if kind is not None):
         return as_leaf(value)
     try:
-        made = np.array(value, leaf.dtype)
+        # NumPy casts floats without a look at whether they fit.
+        made = cast_within(np.array(value), leaf.dtype) if cast and float in kinds else np.array(value, leaf.dtype)
     except OverflowError:
         wrong = next(x for x in members if not _holds(leaf.dtype, x))
         raise InvalidArgumentError(

@@ -30,7 +30,7 @@ from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
 from distinput.run.run import Run, bytes_of
-from distinput.values.leaves import STRING, Dims, as_leaf, dtype_of, is_ragged, shape_of
+from distinput.values.leaves import STRING, Dims, as_leaf, cast_within, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import DatasetSpec, LeafSpec, OptionalSpec, Spec, TensorSpec, shape_fits
@@ -708,7 +708,7 @@ def _cast(leaf: Any, spec: TensorSpec, row: int) -> Any:
     try:
         made = as_stated(leaf, spec, cast=True)
         # Text is parsed; as a leaf it is bytes already.
-        array = np.asarray(leaf if dtype_of(made) == STRING else made).astype(spec.dtype, copy=False)
+        array = cast_within(np.asarray(leaf if dtype_of(made) == STRING else made), spec.dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"from_generator: `generator` yielded an element that could not be converted to the expected type {spec.dtype}: "
@@ -731,7 +731,13 @@ def _ragged(leaf: Any, spec: TensorSpec, row: int) -> Any:
     """A ragged tensor, or lists of lists, as the signature says."""
     try:
         value = leaf if is_ragged(leaf) else RaggedTensor.from_list(leaf, spec.dtype, spec.ragged_rank)
-        value = value.astype(spec.dtype)
+        if value.dtype != spec.dtype:
+            numbers = STRING not in (value.dtype, spec.dtype)
+            value = (
+                value.with_flat_values(cast_within(value.flat_values, spec.dtype))
+                if numbers
+                else value.astype(spec.dtype)
+            )
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"from_generator: `generator` yielded an element that is not a ragged tensor of {spec}: {leaf!r} (element {row}; "

@@ -44,7 +44,7 @@ class Range(InMemory):
       output_type: their dtype.
 
     Raises:
-      InvalidArgumentError: `step` is 0.
+      InvalidArgumentError: `step` is 0, or a number is none of `output_type`.
       TypeError: `output_type` is not a dtype of integers or floats.
 
     Source: `tf.data.Dataset.range`.
@@ -61,6 +61,26 @@ class Range(InMemory):
         dtype = as_dtype(self.output_type)
         if dtype == STRING or dtype.kind in _NO_NUMBERS:
             raise TypeError(f"range: output_type must be a dtype of integers or floats, got {self.output_type!r}")
+        if dtype != np.int64 and self.size:
+            self._check_ends(dtype)
+
+    def _check_ends(self, dtype: Any) -> None:
+        """Refuse numbers that would become others."""
+        ends = (self.first, self.first + (self.size - 1) * self.step)
+        if dtype.kind in "iu":
+            least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        elif dtype.kind == "f":  # the numbers that are multiples of a power of two need fewer digits
+            common = (self.first | self.step) & -(self.first | self.step)
+            most = min(common << (np.finfo(dtype).nmant + 1), int(np.finfo(dtype).max))
+            least = -most
+        else:
+            return
+        for end in ends:
+            if not least <= end <= most:
+                raise InvalidArgumentError(
+                    f"range: {end} is none of the numbers that {dtype} holds all of, {least} to {most}; give a wider "
+                    "output_type"
+                )
 
     @cached_property
     def spec(self) -> Spec:

@@ -193,7 +193,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
             continue
         if is_arrow_array(leaf):
             others = others or library_of(type(leaf)) != "pyarrow"
-            leaf = _of_arrow(leaf, path or "of the element", who)
+            leaf = _of_arrow(leaf, path or "value", who)
         if isinstance(leaf, Column):
             columns.append(leaf)
             sizes.append(len(leaf))

@@ -406,6 +406,34 @@ def as_python(value: Any) -> Any:
     return kept.tolist()
 
 
+def cast_within(value: Any, dtype: np.dtype[Any]) -> Any:
+    """An array or a scalar of another dtype, as NumPy casts it, but no number becomes one at the other end of the dtype.
+
+    Fractions are cut off, and floats are rounded.
+
+    Raises:
+      InvalidArgumentError: a number is beyond the integers of the dtype.
+
+    >>> cast_within(np.array([2.5, -1]), np.dtype("int8"))
+    array([ 2, -1], dtype=int8)
+    """
+    if dtype.kind not in "iu" or value.dtype.kind not in "iuf" or np.can_cast(value.dtype, dtype):
+        return value.astype(dtype, copy=False)
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if value.dtype.kind == "f":
+        wide = value.astype(np.float64) if value.dtype.itemsize < 8 else value  # the bounds need its digits
+        within = (np.trunc(wide) >= float(least)) & (wide < most + 1.0)  # NaN is not
+    else:
+        within = (value >= least) & (value <= most)
+    if not np.all(within):
+        wrong = np.asarray(value)[~within].reshape(-1)[0].item()
+        raise InvalidArgumentError(
+            f"the {'integer' if type(wrong) is int else 'number'} {wrong} does not fit into {dtype}, which is stated; state a "
+            "wider dtype"
+        )
+    return value.astype(dtype, copy=False)
+
+
 def is_ragged(value: Any) -> bool:
     """True for a `RaggedTensor`, whose module is loaded when the first one is made."""
     return getattr(value, "is_ragged", False) is True

@@ -22,6 +22,7 @@ from distinput.values.leaves import (
     as_dtype,
     as_leaf,
     as_python,
+    cast_within,
     counts_several,
     dtype_name,
     is_ragged,
@@ -149,7 +150,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
         Source: `tf.ragged.constant`.
         """
         lengths, values = rows_of_lists(rows, ragged_rank)
-        made: Any = values if dtype is None else _cast(values, as_dtype(dtype))
+        made: Any = values if dtype is None else _cast(values, as_dtype(dtype), within=True)
         for counts in reversed(lengths):
             made = RaggedTensor(made, splits_of(counts))
         return made  # type: ignore[no-any-return]
@@ -489,7 +490,8 @@ class RaggedTensor(NDArrayOperatorsMixin):
           shape: the shape wanted; None in a dimension, or for all: as large as needed. What lies beyond it is cut off.
 
         Raises:
-          InvalidArgumentError: `shape` has another rank, or other sizes where dimensions are not ragged.
+          InvalidArgumentError: `shape` has another rank, or other sizes where dimensions are not ragged; `default_value` is no
+            number of the dtype.
 
         >>> import distinput as di
         >>> di.RaggedTensor.from_list([[1, 2, 3], [4]]).to_padded(-1, shape=[None, 2]).tolist()
@@ -512,6 +514,8 @@ class RaggedTensor(NDArrayOperatorsMixin):
             fill = zero(dtype, ())
         elif dtype == STRING:
             fill = as_leaf(fill)
+        else:
+            fill = _fill(fill, dtype)
         if isinstance(values, RaggedTensor):
             values = values.to_padded(fill, (None, *target[2:]))
         lengths = self.row_lengths()
@@ -724,12 +728,26 @@ def without_rows(dtype: np.dtype[Any], ragged_rank: int, inner: tuple[int, ...] 
     return made  # type: ignore[no-any-return]
 
 
-def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
+def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
+    """What rows of numbers are filled up with, as a number of their dtype."""
+    given = np.asarray(value)
+    whole = given.dtype.kind != "f" or dtype.kind not in "iu" or bool((np.trunc(given) == given).all())
+    try:
+        if whole and given.dtype.kind in "biufc":
+            return cast_within(given, dtype)[()]
+    except InvalidArgumentError:
+        pass
+    raise InvalidArgumentError(
+        f"RaggedTensor: default_value must be a number of {dtype}, as the values are, got {value!r}"
+    )
+
+
+def _cast(values: Array, dtype: np.dtype[Any], within: bool = False) -> Array:
     if dtype == STRING and values.dtype != STRING:
         if not values.size:
             return values.astype(object)
         raise TypeError(f"RaggedTensor: values of dtype {values.dtype} are not strings")
-    return values.astype(dtype, copy=False)
+    return cast_within(values, dtype) if within else values.astype(dtype, copy=False)  # type: ignore[no-any-return]
 
 
 def _merged(values: Any, outer: int, inner: int) -> Any:

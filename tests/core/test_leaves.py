@@ -3,18 +3,31 @@
 
 import array
 import ctypes
+import math
 from collections import deque
 from datetime import time
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import hypothesis
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import strategies as st
 
 from distinput.errors import InvalidArgumentError
-from distinput.values.leaves import STRING, as_dtype, as_leaf, as_python, dtype_name, dtype_of, shape_of, zero
+from distinput.values.leaves import (
+    STRING,
+    as_dtype,
+    as_leaf,
+    as_python,
+    cast_within,
+    dtype_name,
+    dtype_of,
+    shape_of,
+    zero,
+)
 
 
 @pytest.mark.parametrize(
@@ -231,3 +244,27 @@ def test_tensors_are_read_without_their_gradients_and_in_any_dtype() -> None:
 def test_integers_of_more_than_64_bits_are_named(value: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=f"the integer {value[-1]} does not fit into int64 or uint64; give"):
         as_leaf(value)
+
+
+NUMBERS = (
+    st.integers(-(2**63), 2**63 - 1).map(np.int64)
+    | st.integers(0, 2**64 - 1).map(np.uint64)
+    | st.integers(-130, 300).map(np.int16)
+    | st.floats(-(2.0**66), 2.0**66).map(np.float64)
+    | st.floats(-300, 300, width=32).map(np.float32)
+    | st.sampled_from(
+        [np.float64(2.0**63), np.float64(-(2.0**63)), np.float32(2.0**31), np.float16(np.inf), np.float64("nan")]
+    )
+)
+
+
+@hypothesis.given(NUMBERS, st.sampled_from(["int8", "uint8", "int32", "uint32", "int64", "uint64"]))
+def test_a_cast_takes_no_number_to_the_other_end_of_the_dtype(number: Any, name: str) -> None:
+    dtype = np.dtype(name)
+    known = math.trunc(number.item()) if math.isfinite(number) else None
+    if known is not None and np.iinfo(dtype).min <= known <= np.iinfo(dtype).max:
+        made = cast_within(np.array([number]), dtype)
+        assert (made.dtype, int(made[0])) == (dtype, known)
+        return
+    with pytest.raises(InvalidArgumentError, match=rf"does not fit into {name}, which is stated; state a wider dtype"):
+        cast_within(np.array([number]), dtype)

@@ -3,6 +3,7 @@
 
 import copy
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -173,3 +174,18 @@ def test_a_row_that_is_not_there() -> None:
     with pytest.raises(IndexError, match="row 2 is out of range for 2 rows"):
         RaggedTensor.from_list([[1], [2]])[2]
     assert RaggedTensor.from_list([[1], [2, 3]])[1, 1] == 3
+
+
+@pytest.mark.parametrize("value", [-1, 300, 1.5, np.int64(300), np.nan, "x", np.float64(-0.5)])
+def test_rows_are_filled_up_with_numbers_of_their_dtype_only(value: Any) -> None:
+    rows = RaggedTensor.from_list([[1], [1, 2]], "uint8")
+    with pytest.raises(
+        InvalidArgumentError, match=rf"default_value must be a number of uint8, .*, got {re.escape(repr(value))}"
+    ):
+        rows.to_padded(value)
+    assert rows.to_padded(np.float64(7)).tolist() == [[1, 7], [1, 2]]
+
+
+def test_integers_of_lists_fit_into_the_dtype() -> None:
+    with pytest.raises(InvalidArgumentError, match="the integer 1099511627776 does not fit into int32"):
+        RaggedTensor.from_list([[1 << 40], []], "int32")

@@ -291,3 +291,32 @@ def test_a_generator_that_waited_for_the_loop_says_the_cure_and_is_asked_one_by_
     assert "while the loop had not got the last" in notes
     assert "Options.run_ahead = 0" in notes
     assert steps() == list(range(20))
+
+
+@pytest.mark.parametrize(
+    "value, dtype, wrong",
+    [
+        (np.int64(1 << 40), "int32", "the integer 1099511627776 does not fit into int32"),
+        (np.int64(-1), "uint8", "the integer -1 does not fit into uint8"),
+        (np.uint64(1 << 63), "int64", "the integer 9223372036854775808 does not fit into int64"),
+        (np.array([1, 300]), "uint8", "the integer 300 does not fit into uint8"),
+        ([np.int64(300)], "uint8", "the integer 300 does not fit into uint8"),
+        (np.float64(1e10), "int32", "the number 10000000000.0 does not fit into int32"),
+        (1e10, "int32", "the number 10000000000.0 does not fit into int32"),
+        ([1, 1e10], "int32", "the number 10000000000.0 does not fit into int32"),
+        (np.array([np.nan, 1]), "int64", "the number nan does not fit into int64"),
+    ],
+)
+def test_no_number_goes_to_the_other_end_of_its_dtype(value: Any, dtype: str, wrong: str) -> None:
+    signature = di.TensorSpec(np.shape(value), dtype)
+    dataset = di.data.Dataset.from_generator(lambda: iter([value]), output_signature=signature)
+    with pytest.raises(TypeError, match=rf"element 0; {wrong}, which is stated; state a wider dtype"):
+        dataset.to_list()
+
+
+def test_no_number_of_a_ragged_tensor_does() -> None:
+    spec = di.RaggedTensorSpec([None, None], "int32", 1)
+    for value in ([[1 << 40], []], di.RaggedTensor.from_list([[1 << 40], []])):
+        dataset = di.data.Dataset.from_generator(lambda: iter([value]), output_signature=spec)  # noqa: B023
+        with pytest.raises(TypeError, match="the integer 1099511627776 does not fit into int32"):
+            dataset.to_list()

@@ -65,3 +65,25 @@ def test_the_step_must_not_be_zero() -> None:
 def test_one_to_three_numbers(args: Any) -> None:
     with pytest.raises(ValueError, match=f"range: expected 1 to 3 numbers, got {len(args)}"):
         RANGE(*args)
+
+
+@pytest.mark.parametrize(
+    "numbers, dtype, wrong",
+    [
+        ((250, 260), "uint8", "259 is none of the numbers that uint8 holds all of, 0 to 255"),
+        ((-2, 2), "uint8", "-2 is none of the numbers that uint8"),
+        ((5, -200, -100), "int8", "-195 is none of the numbers that int8"),
+        ((2048, 2050), "float16", "2049 is none of the numbers that float16 holds all of, -2048 to 2048"),
+        ((1 << 24, (1 << 24) + 2), "float32", "16777217 is none of the numbers that float32"),
+    ],
+)
+def test_numbers_that_the_dtype_does_not_hold_are_refused(numbers: Any, dtype: str, wrong: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"range: {wrong}"):
+        RANGE(*numbers, output_type=dtype)
+
+
+@pytest.mark.parametrize(
+    "numbers, dtype", [((0, 256), "uint8"), ((127, -129, -1), "int8"), ((0, 4097, 2), "float16"), ((300, 300), "int8")]
+)
+def test_numbers_that_it_holds_are_exact(numbers: Any, dtype: str) -> None:
+    assert [int(x) for x in RANGE(*numbers, output_type=dtype)] == list(range(*numbers))

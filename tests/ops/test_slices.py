@@ -124,9 +124,9 @@ def test_many_arrow_values_are_neither_copied_nor_changed() -> None:
 @pytest.mark.parametrize(
     "array, message",
     [
-        (pa.array([1, None]), "column 'of the element' has 1 nulls, the first in row 1; fill it, or cast it"),
-        (pa.array([{"a": 1}]), "column 'of the element' is of type struct<a: int64>; fill it, or cast it"),
-        (pa.array([[{"a": 1}], []]), "column 'of the element' holds lists of|column 'of the element' is of type"),
+        (pa.array([1, None]), "column 'value' has 1 nulls, the first in row 1; fill it, or cast it"),
+        (pa.array([{"a": 1}]), "column 'value' is of type struct<a: int64>; fill it, or cast it"),
+        (pa.array([[{"a": 1}], []]), "column 'value' holds lists of|column 'value' is of type"),
     ],
 )
 def test_arrow_arrays_that_no_column_holds_are_refused(array: pa.Array, message: str) -> None:
