@@ -2,7 +2,7 @@
 """`choose_from_datasets` and `sample_from_datasets`: elements of several datasets, mixed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.names.words import shown
 from distinput.plan.check import integer
 from distinput.plan.families import Seeded, common_spec, in_one_order, uniform_at
 from distinput.plan.fingerprint import is_count
@@ -70,7 +71,7 @@ class Choose(Node):
             for node, mark in zip(self.inputs, state["inputs"], strict=True)
         ]
         *sources, selector = queues
-        most = 1
+        most, passed = 1, 0
         over: set[int] = set(state["over"])
         failures: dict[int, Exception] = {}
 
@@ -88,8 +89,12 @@ class Choose(Node):
             count, block, empty = gathered(sources, sound, failures, passes)
             selector.skip(count)
             if block is not None:
-                most = min(2 * most, rows_within(block.size, block.nbytes, _MOST))
+                most, passed = min(2 * most, rows_within(block.size, block.nbytes, _MOST)), 0
                 yield block, mark()
+            else:
+                most, passed = min(2 * most, _MOST), passed + count
+                if passed > _MOST_PASSED:
+                    raise self._only_ended(over, passed)
             if empty in failures:
                 raise failures[empty]
             if empty is not None and sources[empty].failure is not None:
@@ -105,6 +110,18 @@ class Choose(Node):
                     raise error
                 selector.skip(1)
                 yield Failure(error), mark()
+
+    def _only_ended(self, over: Collection[int], passed: int) -> InvalidArgumentError:
+        left = [number for number in range(len(self.sources)) if number not in over]
+        return InvalidArgumentError(
+            f"choose_from_datasets: the last {passed:,} numbers of datasets are of those that have ended, "
+            f"{shown(sorted(over))}, and none of those that have not, {shown(left)}; give those larger weights, end the numbers, "
+            "or have the first end be the end of all: stop_on_empty_dataset=True"
+        )
+
+
+_MOST_PASSED = 100_000_000
+"""So many numbers in a row may be of datasets that have ended; more take seconds, and there may be no other for ever."""
 
 
 def _numbers(block: Block) -> Ints:

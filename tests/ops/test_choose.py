@@ -138,3 +138,29 @@ def test_datasets_that_have_run_out_cost_nothing(monkeypatch: pytest.MonkeyPatch
     datasets = [di.data.Dataset.range(5 * k, 5 * k + 5) for k in range(100)]
     assert sorted(di.data.Dataset.sample_from_datasets(datasets, seed=1)) == list(range(500))
     assert len(calls) < 50
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: CHOOSE([RANGE(3), RANGE(10, 13)], Dataset.from_tensors(np.int64(1)).repeat(), False),
+        lambda: Dataset.sample_from_datasets([RANGE(3), RANGE(10, 13)], [1e-300, 1], seed=1),
+        lambda: Dataset.sample_from_datasets(
+            [RANGE(3), RANGE(10, 13)], Dataset.from_tensors([0.0, 1.0]).repeat(), seed=1
+        ),
+    ],
+)
+def test_datasets_that_are_never_chosen_do_not_hang(monkeypatch: pytest.MonkeyPatch, made: Any) -> None:
+    monkeypatch.setattr(choose, "_MOST_PASSED", 5000)
+    found, elements = [], iter(made())
+    with pytest.raises(
+        InvalidArgumentError, match=r"of those that have ended, \[1\], .* have not, \[0\]; .*stop_on_empty"
+    ):
+        found.extend(elements)
+    assert found == [10, 11, 12]
+
+
+def test_datasets_that_are_seldom_chosen_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "_MOST_PASSED", 50_000)
+    mixed = Dataset.sample_from_datasets([RANGE(3), RANGE(10, 13)], [1e-3, 1], seed=1)
+    assert mixed.to_list() == [10, 11, 12, 0, 1, 2]
