@@ -165,3 +165,17 @@ def test_they_are_loaded_when_they_are_named() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False [0 1] True\n"
+
+
+@pytest.mark.parametrize(
+    "value, dtype",
+    [(1 << 40, "int32"), (-1, "uint8"), ([1, 300], "uint8"), (np.int64(1 << 40), "int32"), (np.array([1e10]), "int32")],
+)
+def test_no_number_goes_to_the_other_end_of_its_dtype(value: object, dtype: str) -> None:
+    for make in (tf.constant, tf.convert_to_tensor):
+        with pytest.raises(TypeError, match=f"Cannot convert .* to a value of dtype {dtype}: it is out of range"):
+            make(value, dtype)
+    variable = tf.Variable(np.zeros(np.shape(value), dtype))
+    with pytest.raises((TypeError, ValueError), match=r"Cannot convert|requested dtype"):
+        variable.assign(value)
+    assert not variable.numpy().any()

@@ -93,7 +93,15 @@ def _encode_feature(key: str, value: Any) -> bytes:
     array = np.asarray(value) if not _holds_text(value) else np.array(value, object)
     match array.dtype.kind:
         case "f":
-            numbers = array.astype("<f4").tobytes()
+            with np.errstate(over="ignore"):
+                made = array.astype("<f4")
+            if np.isinf(made).sum() > np.isinf(array).sum():
+                wrong = array[np.isinf(made) & ~np.isinf(array)].reshape(-1)[0]
+                raise InvalidArgumentError(
+                    f"feature {key!r}: {wrong} is too large for float32, the only floats of an Example; scale it, or write the "
+                    "bytes of the number"
+                )
+            numbers = made.tobytes()
             return field(FLOAT, field(1, numbers) if numbers else b"")
         case "i" | "u" | "b":
             if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
@@ -102,8 +110,9 @@ def _encode_feature(key: str, value: Any) -> bytes:
                 )
             packed = b"".join([varint(item & (1 << 64) - 1) for item in array.reshape(-1).tolist()])
             return field(INT64, field(1, packed) if packed else b"")
-        case "S" | "U" | "O":
-            items = array.reshape(-1).tolist()
+        case "S" | "U" | "O":  # NumPy makes text of numbers beside text
+            listed = isinstance(value, list | tuple)
+            items = (np.array(value, object) if listed else array).reshape(-1).tolist()
             if all(isinstance(item, bytes | bytearray | memoryview | str) for item in items):
                 return field(BYTES, b"".join([field(1, _text(item)) for item in items]))
     raise InvalidArgumentError(

@@ -706,10 +706,19 @@ def _brought(path: str, name: str, array: Any, wanted: Any, rows: int) -> Any:
         if not fields:
             return pa.array([{}] * rows, wanted)
         return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=array.is_null())
+    says = f"{path}: column {name!r} is of type {array.type}, and a value of it does not fit the schema, which says {wanted}: "
     try:
-        return array.cast(wanted)
+        made = array.cast(wanted)
     except pa.ArrowInvalid as error:
-        raise InvalidArgumentError(
-            f"{path}: column {name!r} is of type {array.type}, and a value of it does not fit the schema, which says {wanted}: "
-            f"{error}"
-        ) from error
+        raise InvalidArgumentError(f"{says}{error}") from error
+    if _infinite(made) > _infinite(array):
+        raise InvalidArgumentError(f"{says}a number would become infinite")
+    return made
+
+
+def _infinite(array: Any) -> int:
+    """How many numbers of an array are infinite, at any depth."""
+    kind = array.type
+    if types.is_floating(kind):
+        return int(np.isinf(array.to_numpy(zero_copy_only=False)).sum())
+    return _infinite(array.flatten()) if hasattr(kind, "value_type") and not types.is_dictionary(kind) else 0

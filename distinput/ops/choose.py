@@ -115,8 +115,8 @@ class Choose(Node):
         left = [number for number in range(len(self.sources)) if number not in over]
         return InvalidArgumentError(
             f"choose_from_datasets: the last {passed:,} numbers of datasets are of those that have ended, "
-            f"{shown(sorted(over))}, and none of those that have not, {shown(left)}; give those larger weights, end the numbers, "
-            "or have the first end be the end of all: stop_on_empty_dataset=True"
+            f"{shown(sorted(over))}, and none of those that have not, {shown(left)}; give those larger weights, end the "
+            "numbers, or have the first end be the end of all: stop_on_empty_dataset=True"
         )
 
 

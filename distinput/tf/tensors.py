@@ -15,7 +15,8 @@ import numpy as np
 from distinput.distribute.core.values import DistributedValues
 from distinput.distribute.devices import device_name as checked_device
 from distinput.distribute.input.dealing import PerReplicaSpec
-from distinput.values.leaves import STRING, as_dtype, as_leaf, dtype_of, shape_of
+from distinput.errors import InvalidArgumentError
+from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within, dtype_of, shape_of
 from distinput.values.nest import structure_of
 from distinput.values.spec import TensorSpec, TypeSpec
 
@@ -135,7 +136,10 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
         if dtype is None:
             return made
         raise TypeError(f"Cannot convert {value!r} to a value of dtype {to}; give numbers of this kind, or use astype")
-    return np.asarray(value if not is_array else made).astype(to)[()]
+    try:
+        return cast_within(np.asarray(value if not is_array else made), to)[()]
+    except InvalidArgumentError:
+        raise TypeError(f"Cannot convert {value!r} to a value of dtype {to}: it is out of range") from None
 
 
 def _can_be(have: np.dtype[Any], to: np.dtype[Any]) -> bool:

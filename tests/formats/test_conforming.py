@@ -123,3 +123,13 @@ def test_states_of_plain_files_do_not_know_of_it(tmp_path: Path) -> None:
     made = str(FileDataset(file, "parquet").node.format)
     assert "conforming" not in made
     assert made.startswith("Parquet(")
+
+
+def test_numbers_that_would_become_infinite_are_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    rows = {"f": [1e300, 1.0], "l": [[1.0], [1e300]], "i": [np.inf, -np.inf], "h": [1.5, 7e4]}
+    pq.write_table(pa.table(rows), path)
+    for name, kind in (("f", "float32"), ("l", pa.list_(pa.float32())), ("h", "float16")):
+        with pytest.raises(InvalidArgumentError, match=rf"column '{name}' .* a number would become infinite"):
+            ParquetDataset(path, schema={name: kind}).to_list()
+    assert ParquetDataset(path, schema={"i": "float32"}).to_list() == [{"i": np.inf}, {"i": -np.inf}]

@@ -401,3 +401,23 @@ def test_a_feature_without_values() -> None:
     assert [np.shape(value) for value in columns["a"].values()] == [(0, 2)] * 3
     assert [plain(value) for value in columns["b"].values()] == [0, 1, 2]
     assert len(parse_examples(Strings.of([]), features)["a"]) == 0
+
+
+@pytest.mark.parametrize(
+    "value, says",
+    [
+        (1e300, r"feature 'a': 1e\+300 is too large for float32, the only floats of an Example"),
+        ([np.inf, -1e39], "feature 'a': -1e.39 is too large for float32"),
+        ([1, "x"], "an Example holds bytes, floating-point numbers and integers, got"),
+        ([["x"], [1.5]], "an Example holds bytes, floating-point numbers and integers, got"),
+    ],
+)
+def test_values_that_an_example_would_change_are_refused(value: Any, says: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=says):
+        encode_example({"a": value})
+
+
+def test_infinite_numbers_and_texts_in_arrays_are_kept() -> None:
+    message = encode_example({"f": [np.inf, 1.0], "t": [np.array(["a"]), np.array(["b"])]})
+    made = parse_single_example(message, {"f": FixedLenFeature([2], "float32"), "t": FixedLenFeature([2], "string")})
+    assert [made["f"].tolist(), list(made["t"])] == [[np.inf, 1.0], [b"a", b"b"]]

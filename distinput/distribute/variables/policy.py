@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from distinput.distribute.core.array_arithmetic import ReduceOp
-from distinput.values.leaves import STRING, as_dtype, as_leaf, dtype_name
+from distinput.errors import InvalidArgumentError
+from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within, dtype_name
 
 # ----------------------------------------------------------------------------
 # What users give to a variable becomes an array of the variable's dtype.
@@ -97,7 +98,12 @@ def _cast(value: Any, array: Any, dtype: np.dtype[Any]) -> Any:
         return np.array(value, dtype)
     if dtype.kind in "fc" and isinstance(value, float | complex):
         return np.array(value, dtype)  # from the number itself, which has more digits than float32
-    return array.astype(dtype)
+    if not isinstance(array, _HOST):
+        return array.astype(dtype)
+    try:
+        return cast_within(array, dtype)
+    except InvalidArgumentError:
+        raise TypeError(f"Cannot convert {value} to a value of dtype {dtype}: it is out of range") from None
 
 
 def _check_kind(value: Any, given: np.dtype[Any], dtype: np.dtype[Any], what: str) -> None:
