@@ -282,9 +282,11 @@ def _format(data: bytes) -> str:
     for magic, found in _MAGIC:
         if data.startswith(magic):
             return found
-    raise InvalidArgumentError(
-        f"decode_image: it must be a JPEG, PNG, GIF, BMP or WebP image, got {len(data)} bytes that begin with {data[:8]!r}"
-    )
+    known = "decode_image: it must be a JPEG, PNG, GIF, BMP or WebP image, got"
+    if not data:
+        raise InvalidArgumentError(f"{known} no bytes; the file or the field is empty")
+    cure = "; decode it with another library, such as Pillow, in map" if data.startswith((b"II*\0", b"MM\0*")) else ""
+    raise InvalidArgumentError(f"{known} {len(data)} bytes that begin with {data[:8]!r}{cure}")
 
 
 def _check_size(height: int, width: int, max_pixels: int) -> None:

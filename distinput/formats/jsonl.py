@@ -473,7 +473,7 @@ class JsonLines(TextTable):
 
     def problem(self, data: Bytes, place: int) -> str:
         line = data[place:].tobytes().partition(b"\n")[0]
-        return f"{_NO_OBJECT}, got {_shown(line)}"
+        return f"{_NO_OBJECT}, got {_shown(line)}{_cure(line)}"
 
     def quick(self, data: Bytes, count: int, schema: RowSchema, head: Head) -> dict[str, Column] | None:
         objects = _plain(schema)
@@ -566,7 +566,7 @@ class JsonLines(TextTable):
         except json.JSONDecodeError as error:
             return None, f"not a JSON object: {error.msg}: column {error.colno}: {_shown(record)}"
         if not isinstance(content, dict):
-            return None, f"{_NO_OBJECT}, got {_shown(record)}"
+            return None, f"{_NO_OBJECT}, got {_shown(record)}{_cure(record)}"
         refused = refusal(content, self.columns)
         if refused is not None:
             return refused[0], f"{refused[1]}: {_shown(record)}"
@@ -598,6 +598,14 @@ def _unknown_key(inferred: Any, more: str = "") -> str:
     return f"{lacks} no such key{more}; state it with schema=, or name the keys to read with columns="
 
 
+def _cure(line: bytes) -> str:
+    """What helps where a file is one JSON text rather than one in each line."""
+    text = line.strip()
+    if text.startswith(b"["):
+        return "; if the file is one array of objects, write each on a line of its own, as `jq -c '.[]'` does"
+    return "; if objects go over several lines, write each on one, as `jq -c .` does" if text == b"{" else ""
+
+
 def _object_of(line: bytes, columns: tuple[str, ...] | None) -> tuple[dict[str, Any], str | None]:
     """The object on a line, and the reason if there is none that can be read."""
     try:
@@ -606,9 +614,9 @@ def _object_of(line: bytes, columns: tuple[str, ...] | None) -> tuple[dict[str, 
         whole = line.strip().startswith(b"{") and line.strip().endswith(b"}")
         said = f"{error.msg}: column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
         what = f"not a JSON object: {said}:" if whole else f"{_NO_OBJECT}, got"
-        return {}, f"{what} {_shown(line)}"
+        return {}, f"{what} {_shown(line)}{'' if whole else _cure(line)}"
     if not isinstance(value, dict):
-        return {}, f"{_NO_OBJECT}, got {_shown(line)}"
+        return {}, f"{_NO_OBJECT}, got {_shown(line)}{_cure(line)}"
     if isinstance(value, Twice) or _SUSPECT.search(line):
         refused = refusal(read_record(line), columns)
         if refused is not None:

@@ -80,7 +80,7 @@ def _serve(channel: SegmentConnection, function: Any) -> None:
         answer: tuple[Any, str | None] = (function(channel.receive()), None)
     except Closed:
         raise
-    except Exception as error:  # noqa: BLE001 - told to the parent
+    except BaseException as error:  # noqa: BLE001 - told to the parent: sys.exit() in a function too
         answer = (None, trace_text(error))
     try:
         channel.send(answer)

@@ -282,6 +282,8 @@ def test_large_and_damaged_images_are_refused(format: str) -> None:
             InvalidArgumentError,
             "must be a JPEG, PNG, GIF, BMP or WebP image, got 4 bytes",
         ),
+        (lambda: di.io.decode_image(b""), InvalidArgumentError, "got no bytes; the file or the field is empty"),
+        (lambda: di.io.decode_image(b"II*\0abc"), InvalidArgumentError, "with another library, such as Pillow, in map"),
         (lambda: di.io.decode_image(b"%!PS-Adobe-3.0 EPSF-3.0"), InvalidArgumentError, "must be a JPEG"),
         (lambda: di.io.decode_image("a.png"), InvalidArgumentError, "contents must be bytes, got a str"),
         (lambda: di.io.decode_image(b"", 5), InvalidArgumentError, "channels must be 0, 1, 3 or 4, got 5"),

@@ -186,3 +186,18 @@ def test_dates_are_text_or_numbers_of_days_and_halves_are_numbers(tmp_path: Path
     path = write(tmp_path / "a.jsonl", {"d": "1970-01-03T01:00:00", "h": [1, 2]})
     with pytest.raises(InvalidArgumentError, match=r'line 1: column .d.: expected date32.*got "1970-01-03T01:00:00"'):
         records(JsonLines(schema), path)
+
+
+@pytest.mark.parametrize(
+    "text, cure",
+    [
+        ('[{"x": 1},\n{"x": 2}]\n', r"write each on a line of its own, as `jq -c '\.\[\]'` does"),
+        ('{\n  "x": 1\n}\n', r"write each on one, as `jq -c \.` does"),
+    ],
+)
+def test_json_that_is_not_in_lines_says_how_to_write_it(tmp_path: Path, text: str, cure: str) -> None:
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(
+        DataLossError, match=rf"a.jsonl: line 1: expected an object on a line of its own, .*; {'.*'}{cure}"
+    ):
+        di.data.JsonLinesDataset(tmp_path / "a.jsonl").to_list()

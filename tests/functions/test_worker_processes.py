@@ -2,6 +2,7 @@
 import os
 import random
 import signal
+import sys
 import time
 from contextlib import suppress
 from typing import Any
@@ -86,6 +87,19 @@ def test_an_error_that_cannot_travel_is_told() -> None:
     assert isinstance(error, RuntimeError)
     assert str(error) == "Awkward: not simple"
     assert "tests.functions.test_worker_processes.Awkward: not simple" in error.__notes__[0]
+
+
+def ends_at_three(x: Any) -> Any:
+    if x == 3:
+        sys.exit("no such option")  # as argparse does
+    return x
+
+
+def test_a_function_that_exits_is_told_at_once_with_its_line() -> None:
+    begin = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"(?s)in ends_at_three.*sys.exit.*SystemExit: no such option"):
+        RANGE(6).map(ends_at_three, processes=True).to_list()
+    assert time.monotonic() - begin < 60  # no worker has to die of it
 
 
 def test_a_process_that_is_killed_is_an_error_with_its_place() -> None:

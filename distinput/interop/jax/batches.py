@@ -29,6 +29,7 @@ from distinput.distribute.tpu.mesh import DeviceValues, as_device_array
 from distinput.plan.batch_sizes import Assignment
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.buffers import ALIGNMENT, FEWEST_BYTES, aligned, empty
+from distinput.values.leaves import dtype_name
 from distinput.values.nest import Structure, component
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import Spec, TensorSpec
@@ -567,9 +568,12 @@ class GlobalIterator(DistributedIterator):
 def _check_leaves(spec: Spec) -> None:
     for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
         if not isinstance(leaf, TensorSpec) or leaf.dtype.kind not in "biufcV":
+            kind = dtype_name(leaf.dtype) if isinstance(leaf, TensorSpec) else ""
+            what = "text" if kind == "string" else kind or "a dataset"
+            cure = "as_uint8 or map" if kind == "string" else "map, such as value.astype('int64')" if kind else "map"
             raise ValueError(
-                f"{_WHO}: {component(path)} is {'text' if isinstance(leaf, TensorSpec) else 'a dataset'}, which no JAX array "
-                "can hold; leave it out, or turn it into numbers with as_uint8 or map"
+                f"{_WHO}: {component(path)} is {what}, which no JAX array can hold; leave it out, or turn it into numbers with "
+                f"{cure}"
             )
         if leaf.shape is None:
             raise ValueError(
