@@ -306,8 +306,8 @@ class Csv(TextTable):
         if bytes(data[:3]) == MARK:
             data = b"\n" + bytes(data)  # in the middle of a file it is text, but pyarrow would leave it out
         if schema is not None:
-            stored = pa.schema([(field.name, _stored(field.type)) for field in schema])
-            convert |= {"column_types": stored, "include_columns": schema.names}
+            as_read = pa.schema([(field.name, _stored(field.type)) for field in schema])
+            convert |= {"column_types": as_read, "include_columns": schema.names}
         if self.null_values is not None:
             convert["null_values"] = self.null_values
         if missing:
@@ -318,8 +318,8 @@ class Csv(TextTable):
             csv.ParseOptions(delimiter=self.delimiter, quote_char=self.quote_char or False),
             csv.ConvertOptions(**convert),
         )
-        if schema is not None and not stored.equals(schema):
-            table = table.cast(schema)
+        if schema is not None:
+            table = table.cast(schema)  # no more than a look where the types are the same
         return table.combine_chunks().to_batches()[0] if len(table) else without_rows(table.schema)
 
     def infer(self, data: Bytes, head: Head, path: str, stated: RowSchema | None) -> RowSchema | None:

@@ -71,7 +71,7 @@ class Choose(Node):
             for node, mark in zip(self.inputs, state["inputs"], strict=True)
         ]
         *sources, selector = queues
-        most, passed = 1, 0
+        most, in_vain = 1, 0
         over: set[int] = set(state["over"])
         failures: dict[int, Exception] = {}
 
@@ -89,12 +89,12 @@ class Choose(Node):
             count, block, empty = gathered(sources, sound, failures, passes)
             selector.skip(count)
             if block is not None:
-                most, passed = min(2 * most, rows_within(block.size, block.nbytes, _MOST)), 0
+                most, in_vain = min(2 * most, rows_within(block.size, block.nbytes, _MOST)), 0
                 yield block, mark()
             else:
-                most, passed = min(2 * most, _MOST), passed + count
-                if passed > _MOST_PASSED:
-                    raise self._only_ended(over, passed)
+                most, in_vain = min(2 * most, _MOST), in_vain + count
+                if in_vain > _MOST_PASSED:
+                    raise self._only_ended(over, in_vain)
             if empty in failures:
                 raise failures[empty]
             if empty is not None and sources[empty].failure is not None:
@@ -111,10 +111,10 @@ class Choose(Node):
                 selector.skip(1)
                 yield Failure(error), mark()
 
-    def _only_ended(self, over: Collection[int], passed: int) -> InvalidArgumentError:
+    def _only_ended(self, over: Collection[int], in_vain: int) -> InvalidArgumentError:
         left = [number for number in range(len(self.sources)) if number not in over]
         return InvalidArgumentError(
-            f"choose_from_datasets: the last {passed:,} numbers of datasets are of those that have ended, "
+            f"choose_from_datasets: the last {in_vain:,} numbers of datasets are of those that have ended, "
             f"{shown(sorted(over))}, and none of those that have not, {shown(left)}; give those larger weights, end the "
             "numbers, or have the first end be the end of all: stop_on_empty_dataset=True"
         )

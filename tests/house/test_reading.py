@@ -23,9 +23,9 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 475,
-    "lines of code": 89558,
+    "lines of code": 89757,
     "files that OneDeviceStrategy imports": 24,
-    "lines of code that OneDeviceStrategy imports": 4725,
+    "lines of code that OneDeviceStrategy imports": 4778,
     "modules that a MirroredStrategy loads": 33,
     "files that slices, map and batch run through": 25,
     "files that a mirrored job runs through": 44,
@@ -157,7 +157,7 @@ def measured() -> dict[str, int]:
     stems = Counter(path.stem for path in files().values() if path.stem not in ("__init__", "__main__"))
     return {
         "files": len(sources),
-        "lines of code": 89558sum(map(lines_of_code, sources.values())),
+        "lines of code": sum(map(lines_of_code, sources.values())),
         "files that OneDeviceStrategy imports": len(loaded),
         "lines of code that OneDeviceStrategy imports": sum(lines_of_code(sources[module]) for module in loaded),
         "modules that a MirroredStrategy loads": int(printed(LOADED)),
