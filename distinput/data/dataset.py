@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     )  # the stub that docs/make_stub.py writes; there is no such class
     from distinput.files import folder as folders
     from distinput.files import mounts, paths
-    from distinput.names import absent, registry
+    from distinput.names import absent
+    from distinput.names import lazy as registry
     from distinput.plan import fingerprint as fingerprints
     from distinput.plan import options as plan_options
     from distinput.plan import text as texts

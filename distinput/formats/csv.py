@@ -411,7 +411,7 @@ def _is_made_of_text(kind: Any) -> bool:
         csv.read_csv(
             pa.BufferReader(b"1\n"),
             csv.ReadOptions(use_threads=False, column_names=["x"]),
-            convert_options=csv.ConvertOptions(column_types={"x": kind}),
+            convert_options=csv.ConvertOptions(column_types={"x": _stored(kind)}),
         )
     except pa.ArrowNotImplementedError:
         return False

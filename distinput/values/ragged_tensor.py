@@ -747,7 +747,7 @@ def _cast(values: Array, dtype: np.dtype[Any], within: bool = False) -> Array:
         if not values.size:
             return values.astype(object)
         raise TypeError(f"RaggedTensor: values of dtype {values.dtype} are not strings")
-    return cast_within(values, dtype) if within else values.astype(dtype, copy=False)  # type: ignore[no-any-return]
+    return cast_within(values, dtype) if within else values.astype(dtype, copy=False)
 
 
 def _merged(values: Any, outer: int, inner: int) -> Any:
