@@ -121,7 +121,7 @@ class Choose(Node):
 
 
 _MOST_PASSED = 100_000_000
-"""So many numbers in a row may be of datasets that have ended; more take seconds, and there may be no other for ever."""
+"""So many numbers in a row may be of datasets that have ended; more take seconds, and there may be no other forever."""
 
 
 def _numbers(block: Block) -> Ints:
