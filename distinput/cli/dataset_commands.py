@@ -363,8 +363,13 @@ def locate_command(given: argparse.Namespace) -> int:
         _print_located(given, on_workers(given, lambda d: d.locate(given.step, given.replica, **passes))[0])
         return FINE
     steps = None if given.first is None else range(given.first)
-    found = on_workers(given, lambda d: d.when(given.file, given.record, steps=steps, **passes))[0]
-    _print_seen(given, found)
+
+    def seen(distributed: "DistributedDataset") -> "tuple[tuple[Seen, ...], int]":
+        found = distributed.when(given.file, given.record, steps=steps, **passes)
+        return found, INFINITE if found else distributed._records(given.read).records_of(given.file)
+
+    found, count = on_workers(given, seen)[0]
+    _print_seen(given, found, count)
     return FINE if found else FAILED
 
 
@@ -378,14 +383,18 @@ def _print_located(given: argparse.Namespace, found: "Located") -> None:
         print(f"if {sentence}")
 
 
-def _print_seen(given: argparse.Namespace, found: "tuple[Seen, ...]") -> None:
+def _print_seen(given: argparse.Namespace, found: "tuple[Seen, ...]", count: int) -> None:
     if given.json:
         print_json([seen._asdict() for seen in found])
         return
     if found:
         print_table(("epoch", "step", "replica", "row"), found)
+    elif 0 <= count <= given.record:
+        records = f"{count:,} record{'s' if count != 1 else ''}"
+        print(f"there is no record {given.record:,}: {visible(given.file)} has {records}, numbered from 0 on")
     else:
-        print(f"record {given.record:,} of {visible(given.file)} is in no step of epoch {given.epoch}")
+        before = "" if given.first is None else f" before step {given.first:,}"
+        print(f"record {given.record:,} of {visible(given.file)} is in no step of epoch {given.epoch}{before}")
 
 
 # ----------------------------------------------------------------------------

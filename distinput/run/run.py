@@ -610,7 +610,7 @@ class Run(Closing):
         note_open_files(error)
         scrub(error)
 
-    def _note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
+    def note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
         """Say with an error of a step which record it is about, or how far was read if that is not known."""
         trouble = trouble_of(error)
         if trouble.told:
@@ -659,13 +659,13 @@ class Run(Closing):
                 state = None if state is None else item[1]
                 if type(item[0]) is Failure:
                     self.annotate(item[0].error, step.where)
-                    self._note_record(item[0].error, step, state, -1)
+                    self.note_record(item[0].error, step, state, -1)
                     trouble = trouble_of(item[0].error)
                     trouble.step = trouble.step or step
                 yield item
         except Exception as error:
             self.annotate(error, step.where)
-            self._note_record(error, step, state, 0)
+            self.note_record(error, step, state, 0)
             trouble = trouble_of(error)
             if self.tolerant and not trouble.last:
                 trouble.last = True
