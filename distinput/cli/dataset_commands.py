@@ -263,12 +263,10 @@ def _print_bench(told: Bench, tried: list[TriedChange]) -> None:
         print("\n" + "\n".join(advice))
     if tried:
         print("\ntried:")
-    for one in tried:
-        print(f"  {one.change}: {one.error or _times(one)}")
-
-
-def _times(one: TriedChange) -> str:
-    return "too short to say" if one.times is None else f"{one.times:.2g} times as fast"
+    for one in sorted(tried, key=lambda one: -(one.times or 0.0)):
+        print(f"  {one}")
+    if tried and not any(one.helps for one in tried):
+        print("Nothing that was tried helps.")
 
 
 # ----------------------------------------------------------------------------

@@ -144,11 +144,8 @@ class StepRecords:
 
     def when(self, file: str, record: int, epoch: int, steps: range | None) -> tuple[Seen, ...]:
         """See `DistributedDataset.when`."""
-        wanted = (
-            self._all_steps("pass steps=, a range of the steps to look at (--first N on the command line)")
-            if steps is None
-            else steps
-        )
+        cure = "pass steps=, a range of the steps to look at (--first N on the command line)"
+        wanted = self._all_steps(cure) if steps is None else steps
         at = self._steps_with(file, [record], wanted, epoch)[0]
         found = []
         for step in at:

@@ -13,10 +13,10 @@ import numpy as np
 
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
-from distinput.data.stats import MANY_CALLS, MANY_READS, UNTRIED, Stats
+from distinput.data.stats import MANY_CALLS, MANY_READS, UNTRIED, WORTH_IT, Stats, of_users
 from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
-from distinput.ops.map import Map
+from distinput.ops.map import Map, MapCalls
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
 from distinput.plan.check import AUTOTUNE
@@ -193,7 +193,8 @@ def _changes(dataset: Dataset[Any], stats: Stats) -> list[str]:
         )
     _, _, slowest = stats.slowest.partition(":")
     # What `explain` notes about the function of the slowest step.
-    return advice + [f"{step}: {note}" for step in steps if step.op == slowest for note in step.notes]
+    asked = [step for step in steps if step.op == slowest and (not isinstance(step, MapCalls) or of_users(step))]
+    return advice + [f"{step}: {note}" for step in asked for note in step.notes]
 
 
 # ----------------------------------------------------------------------------
@@ -220,6 +221,28 @@ class TriedChange:
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
+
+    @property
+    def helps(self) -> bool:
+        """Whether it is worth making."""
+        return self.times is not None and self.times >= WORTH_IT
+
+    def __str__(self) -> str:
+        """In a line: only what helps is told as a gain.
+
+        >>> for times in (0.02, 1.0, 2.345):
+        ...     print(TriedChange("map(vectorize=True)", 1.0, times))
+        map(vectorize=True): slower, it takes 50 times as long
+        map(vectorize=True): no gain
+        map(vectorize=True): 2.3 times as fast
+        """
+        if self.error or self.times is None:
+            return f"{self.change}: {self.error or 'too short to say'}"
+        if self.helps:
+            return f"{self.change}: {self.times:.2g} times as fast"
+        if self.times * WORTH_IT > 1:
+            return f"{self.change}: no gain"
+        return f"{self.change}: slower, it takes {1 / self.times:.2g} times as long"
 
 
 def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator[TriedChange]:
@@ -287,7 +310,8 @@ def _for_the_slowest(last: Node, told: Bench, folder: str) -> dict[str, Callable
 
 
 def _saved(op: str, rows: int, folder: str, node: Node) -> Node:
-    if not isinstance(node, Reader) or node.op != op or not rows:
+    ours = isinstance(node, Reader) or (isinstance(node, Map) and not of_users(node))
+    if not ours or node.op != op or not rows:
         return node
     Dataset(node).take(rows).save(folder)
     return Dataset.load(folder).node
@@ -311,13 +335,13 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _vectorized(node: Node) -> Node:
-    if _is_free(node) and node.vectorize is not True and not node.processes:
+    if _is_free(node) and of_users(node) and node.vectorize is not True and not node.processes:
         return replace(node, vectorize=True)
     return node
 
 
 def _after_batch(node: Node) -> Node:
-    if type(node) is not Batch or not _is_free(node.input) or node.input.rng:
+    if type(node) is not Batch or not _is_free(node.input) or not of_users(node.input) or node.input.rng:
         return node
     batched = Dataset(replace(node, input=node.input.input))
     return batched.map(node.input.map_func, num_parallel_calls=node.input.num_parallel_calls).node
@@ -336,7 +360,7 @@ def _in_threads(node: Node) -> Node:
 
 
 def _in_processes(node: Node) -> Node:
-    if _is_free(node) and not node.processes:
+    if _is_free(node) and of_users(node) and not node.processes:
         return replace(node, num_parallel_calls=AUTOTUNE, processes=True)
     return node
 

@@ -419,6 +419,33 @@ def test_what_a_process_had_of_the_cores() -> None:
     assert (core_use() - begin).seconds > slept.seconds
 
 
+def test_images_that_are_decoded_are_saved(tmp_path: Path) -> None:
+    """Advice names what a user can write: not the function of ours that decodes, nor what its dataset does not take."""
+    image = pytest.importorskip("PIL.Image")
+    for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        image.fromarray(np.random.default_rng(1).integers(0, 255, (400, 400, 3), np.uint8)).save(tmp_path / name)
+    images = di.data.ImageFolderDataset(tmp_path)
+    told = bench(images, None, warm_up=0)
+    assert told.slowest == "1:map"
+    assert told.bottleneck.startswith("map(map_func=read_image, ")
+    assert "; Dataset.save and Dataset.load, or cache, keep what it makes for the next passes. " in told.bottleneck
+    assert not [text for text in told.changes if re.search(r"\b_|processes|threads|vectorize|element by element", text)]
+    changes = [one.change for one in trials(images, told, 1.0)]
+    assert changes == ["map(num_parallel_calls=32)", "its records saved on this disk (Dataset.save)"]
+
+
+@pytest.mark.parametrize("calls", [None, di.data.AUTOTUNE])
+def test_autotune_is_not_advised_where_it_is(clock: Clock, calls: int | None) -> None:
+    def count(x: Any) -> Any:
+        clock.work(0.1)
+        return int(x)
+
+    _, advice = first_advice(RANGE(40).map(count, num_parallel_calls=calls, output_signature=INT64).batch(4))
+    on = re.search(r"AUTOTUNE keeps it (on \d+ threads|in the thread of the loop): processes=True spreads it", advice)
+    assert ("num_parallel_calls= spreads it" in advice, on is None) == (calls is None, calls is None), advice
+
+
 @pytest.mark.parametrize("rows, helps", [(1, True), (16, True), (1000, False)])
 def test_batches_that_are_too_small(clock: Clock, rows: int, helps: bool) -> None:
     dataset = RANGE(4000).batch(rows)
