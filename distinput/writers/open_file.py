@@ -255,7 +255,7 @@ def file_numbers(shard_func: Callable[..., Any], block: Block) -> "np.ndarray[An
     Raises:
       InvalidArgumentError: one of them is none.
     """
-    call, found = calling(shard_func), np.empty(block.size, np.int64)
+    call, numbers = calling(shard_func), np.empty(block.size, np.int64)
     for place, element in enumerate(block.elements()):
         try:
             value = call(element)
@@ -266,8 +266,8 @@ def file_numbers(shard_func: Callable[..., Any], block: Block) -> "np.ndarray[An
         except Exception as error:
             note_element(error, element)
             raise
-        found[place] = value
-    return found
+        numbers[place] = value
+    return numbers
 
 
 # ----------------------------------------------------------------------------
