@@ -16,6 +16,7 @@ from distinput.cli.visible import visible
 from distinput.data.dataset import Dataset
 from distinput.data.explanation import explanation_of
 from distinput.data.recording import recorded
+from distinput.data.stats import SHORT
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.inspect.files import open_files
@@ -182,10 +183,6 @@ def explain_command(given: argparse.Namespace) -> int:
 # ----------------------------------------------------------------------------
 
 
-_SHORT = 1.0
-"""Seconds."""
-
-
 def bench_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of `distinput bench`."""
     parser.description = (
@@ -257,7 +254,7 @@ def _print_bench(told: Bench, tried: list[TriedChange]) -> None:
     print(f"{told.elements:,} elements ({end}) in {seconds_text(told.seconds)}\n")
     print(told.stats)
     advice = [text for text in told.changes if text != told.bottleneck]
-    if told.ended and told.seconds < _SHORT:
+    if told.ended and told.seconds < SHORT:
         advice.insert(0, "A pass as short as this says little about the rate.")
     if advice:
         print("\n" + "\n".join(advice))

@@ -29,6 +29,9 @@ _IDLE = 0.1
 WORTH_IT = 1.1
 """Times as fast, from which on a change is advised."""
 
+SHORT = 1.0
+"""Seconds; in a pass that takes less, loading libraries and compiled loops is a large part of what is measured."""
+
 UNTRIED = "The gain was not measured; distinput bench --try measures it."
 _UNKNOWN = "The gain was not measured."
 
