@@ -75,8 +75,8 @@ def page_style() -> str:
 
 
 _SHORT_PASS = (
-    "A pass as short as this says little: in a first one, loading libraries and compiled loops takes a good part of a second, which "
-    "counts for the step that needed them. Record a longer pass, or make one before it."
+    "A pass as short as this says little: in a first one, loading libraries and compiled loops takes a good part of a second, "
+    "which counts for the step that needed them. Record a longer pass, or make one before it."
 )
 _STEPS = (
     "The steps that ran. A bar is the part of the pass for which a step had its thread, or each of its workers; the "
