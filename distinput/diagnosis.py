@@ -288,7 +288,8 @@ def _of_packages(known: Sequence[Package]) -> Iterator[Advice]:
         if any(one.extra == extra for one in known) and extra not in there:
             yield Advice(
                 False,
-                f"{what} would be faster: pip install 'distinput[{extra}]'; distinput bench, before and after, measures by how much",
+                f"{what} would be faster: pip install 'distinput[{extra}]'; distinput bench, before and after, measures by how "
+                "much",
             )
 
 
