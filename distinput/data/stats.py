@@ -26,6 +26,9 @@ _MANY_FILES, _FEW_RECORDS = 50, 1000
 _IDLE = 0.1
 """Threads that have a core for less of their time than this wait for something else than their turn, on a busy machine too."""
 
+_OFTEN = 100
+"""Times a second that threads lose their cores, where other programs want them. They do not wait then, and yet have none."""
+
 WORTH_IT = 1.1
 """Times as fast, from which on a change is advised."""
 
@@ -34,6 +37,7 @@ SHORT = 1.0
 
 UNTRIED = "The gain was not measured; distinput bench --try measures it."
 _UNKNOWN = "The gain was not measured."
+_BUSY = "The gain was not measured, since other programs had the cores for a part of this pass."
 
 
 class Stats(dict[str, dict[str, Any]]):
@@ -193,6 +197,11 @@ class _Pace(NamedTuple):
         """Whether the slowest part waits more than it computes."""
         return self.cores is not None and self.cores.seconds < self.load / 2 and self.cores.waits > 0
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether other programs had the cores, so that nobody knows what threads would do side by side."""
+        return self.cores is not None and self.cores.lost > _OFTEN * self.wall
+
     def times(self, load: float, beside: float = 0.0) -> float:
         """As fast, if the slowest part took `load` seconds and ran beside others, which take turns in Python."""
         computed = 0.0 if self.cores is None else self.cores.seconds
@@ -220,10 +229,8 @@ def _of_loop(step: Node, pace: _Pace, last: OpCounters) -> tuple[str, str]:
     here = pace.wall - pace.slack - pace.load  # seconds of the dataset on the thread of the loop
     times = pace.times(pace.wall - here, last.seconds)
     if pace.cores is not None and times > WORTH_IT:
-        return (
-            "prefetch(2) at the end makes elements in the meantime",
-            f"As measured, the pass would be {times:.2g} times as fast.",
-        )
+        brings = _BUSY if pace.disturbed else f"As measured, the pass would be {times:.2g} times as fast."
+        return "prefetch(2) at the end makes elements in the meantime", brings
     cure = "the dataset waits for it, and a faster pipeline would not help"
     if most > WORTH_IT:
         cure = "a faster pipeline helps little"
@@ -240,6 +247,9 @@ def _cure(
     load, cores = pace.load, pace.cores
     if isinstance(step, MapCalls):
         return _of_map(step, counter, pace)
+    if step is not None and step.op == "filter":
+        asked = counters.get(id(step.input))
+        return _of_filter(0 if asked is None else asked.rows, pace)
     if step is not None and step.op == "on_workers" and counter.workers:
         share = counter.worked / counter.workers / load
         if share < 1 / 2:
@@ -259,8 +269,8 @@ def _cure(
     if counter.thread == last.thread and last.outside > 0.1 * load and cores is not None:
         times = pace.times(last.seconds, last.outside)
         if times > WORTH_IT:
-            cure = "prefetch after it would let it run beside the loop"
-            return cure, f"As measured, the pass would be {times:.2g} times as fast."
+            brings = _BUSY if pace.disturbed else f"As measured, the pass would be {times:.2g} times as fast."
+            return "prefetch after it would let it run beside the loop", brings
     return "the other steps wait for it", ""
 
 
@@ -303,6 +313,24 @@ def _of_map(step: MapCalls, counter: OpCounters, pace: _Pace) -> tuple[str, str]
         )
     spread = "num_parallel_calls= spreads it over threads, with processes=True over processes"
     return f"{spread} if it computes in Python", UNTRIED
+
+
+def _of_filter(rows: int, pace: _Pace) -> tuple[str, str]:
+    """What would help a filter, which asks its predicate about one element after the other, and what that brings."""
+    parallel = "a map before it that returns the element and what the predicate says of it"
+    if pace.waits:
+        calls = min(MANY_CALLS, max(2, rows))
+        return (
+            f"it waits more than it computes: {parallel} waits for {calls} at a time with num_parallel_calls={calls}",
+            (pace.at_once(rows, calls)),
+        )
+    if rows and pace.load / rows < _QUICK:
+        each = f"a call takes {seconds_text(pace.load / rows)}"
+        return (
+            f'{each}: an expression of pyarrow, such as field("x") > 3, is evaluated for many elements at once',
+            UNTRIED,
+        )
+    return f"{parallel} is spread over processes by processes=True, if it computes in Python", UNTRIED
 
 
 def _quick(counter: OpCounters, load: float) -> bool:

@@ -279,14 +279,16 @@ class CoreUse(NamedTuple):
     Args:
       seconds: on a core, all threads together.
       waits: how much oftener a thread gave its core up, to wait for something, than it lost it to another program.
+      lost: how often a thread lost it.
     """
 
     seconds: float
     waits: int
+    lost: int = 0
 
     def __sub__(self, before: "CoreUse") -> "CoreUse":
         """Between two moments."""
-        return CoreUse(self.seconds - before.seconds, self.waits - before.waits)
+        return CoreUse(self.seconds - before.seconds, self.waits - before.waits, self.lost - before.lost)
 
 
 def core_use() -> CoreUse:
@@ -294,7 +296,7 @@ def core_use() -> CoreUse:
     if resource is None:
         return CoreUse(process_time(), perf_counter_ns())
     used = resource.getrusage(resource.RUSAGE_SELF)
-    return CoreUse(used.ru_utime + used.ru_stime, used.ru_nvcsw - used.ru_nivcsw)
+    return CoreUse(used.ru_utime + used.ru_stime, used.ru_nvcsw - used.ru_nivcsw, used.ru_nivcsw)
 
 
 def thread_use() -> CoreUse:

@@ -446,6 +446,65 @@ def test_autotune_is_not_advised_where_it_is(clock: Clock, calls: int | None) ->
     assert ("num_parallel_calls= spreads it" in advice, on is None) == (calls is None, calls is None), advice
 
 
+def test_a_slow_predicate_is_asked_in_a_map(clock: Clock) -> None:
+    def kept(seconds: float, pause: Callable[[float], None]) -> di.data.Dataset:
+        def keep(x: Any) -> bool:
+            pause(seconds)
+            return bool(x % 2)
+
+        return RANGE(64).filter(keep).batch(4)
+
+    slowest, advice = first_advice(kept(0.1, clock.work))
+    assert slowest == "1:filter"
+    assert (
+        "a map before it that returns the element and what the predicate says of it is spread over processes" in advice
+    )
+    _, advice = first_advice(kept(1e-6, clock.work))
+    assert "an expression of pyarrow" in advice
+    _, advice = first_advice(kept(0.1, clock.wait))
+    assert "waits for 32 at a time with num_parallel_calls=32" in advice
+    assert near(times_of(advice), 32)
+
+
+def is_odd(*parts: Any) -> bool:
+    return int(parts[-1]) % 2 == 1
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: RANGE(9), lambda: RANGE(9).enumerate(), lambda: RANGE(9).map(lambda x: {"x": x})]
+)
+def test_a_predicate_that_is_tried_in_processes_keeps_the_same(make: Callable[[], di.data.Dataset]) -> None:
+    keep: Any = of_dict if isinstance(make().element_spec, dict) else is_odd
+    kept = make().filter(keep)
+    (change,) = [name for name in bench_module.CHANGES if "predicate" in name]
+    edit = bench_module.CHANGES[change]
+    assert di.data.Dataset(edit(kept.node)).to_list() == kept.to_list()
+
+
+def of_dict(element: Any) -> bool:
+    return is_odd(element["x"])
+
+
+@pytest.mark.parametrize("disturbed", [False, True])
+def test_no_gain_is_told_where_other_programs_had_the_cores(clock: Clock, disturbed: bool) -> None:
+    """What a thread lost to them, it did not wait for, and threads side by side would not have it either."""
+
+    def count(x: Any) -> Any:
+        clock.now += 0.1
+        clock.cores[1] += 1
+        clock.cores[2] += 50 * disturbed
+        return int(x)
+
+    dataset = RANGE(64).map(count, output_signature=INT64)
+    for _ in dataset:
+        clock.wait(0.15)
+    stats = dataset.stats()
+    assert stats.slowest == "consumer"
+    assert "prefetch(2) at the end" in stats.bottleneck
+    assert ("since other programs had the cores" in stats.bottleneck) == disturbed
+    assert ("As measured, the pass would be" in stats.bottleneck) == (not disturbed)
+
+
 @pytest.mark.parametrize("rows, helps", [(1, True), (16, True), (1000, False)])
 def test_batches_that_are_too_small(clock: Clock, rows: int, helps: bool) -> None:
     dataset = RANGE(4000).batch(rows)
