@@ -68,6 +68,7 @@ def _part(command: Command, part: str) -> Callable[[Any], Any]:
 
 def _run(command: Command, words: list[str]) -> int:
     given = parser_of(command).parse_args(words)
+    format = getattr(given, "format", None)
     try:
         with copied_pipes(given) as pipes:
             if pipes and command.name == "index":
@@ -80,9 +81,9 @@ def _run(command: Command, words: list[str]) -> int:
         return FAILED
     except (DistinputError, OSError) as error:
         sys.stdout.flush()
-        if getattr(given, "format", None):
+        if format:
             with suppress(DistinputError, TypeError, ValueError):  # of a format that needs more
-                recognise.tell_format(error, formats.format_named(given.format))
+                recognise.tell_format(error, formats.format_named(format))
         scrub(error)
         told = visible(error, lines=True)
         print(f"\ndistinput {command.name} failed: {type(error).__name__}: {told}", file=sys.stderr)

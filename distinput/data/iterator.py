@@ -585,7 +585,7 @@ class DatasetIterator(Closing, Generic[T_co]):
         hand = self._hand
         return hand, length_hint(hand.left) - (self._torn or 0), self._failure
 
-    def annotate(self, error: Exception, element: T_co, where: str) -> None:
+    def annotate(self, error: Exception, element: Any, where: str) -> None:
         """Say with an error of a function outside of the steps which element it was given, the last one, and its record.
 
         Args:

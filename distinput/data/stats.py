@@ -248,7 +248,7 @@ def _cure(
     if isinstance(step, MapCalls):
         return _of_map(step, counter, pace)
     if step is not None and step.op == "filter":
-        asked = counters.get(id(step.input))
+        asked = counters.get(id(step.inputs[0]))
         return _of_filter(0 if asked is None else asked.rows, pace)
     if step is not None and step.op == "on_workers" and counter.workers:
         share = counter.worked / counter.workers / load

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 476,
-    "lines of code": 89547,
+    "lines of code": 89778,
     "files that OneDeviceStrategy imports": 25,
     "lines of code that OneDeviceStrategy imports": 4729,
     "modules that a MirroredStrategy loads": 34,
