@@ -145,7 +145,7 @@ def _apart(request: pytest.FixtureRequest) -> Iterator[None]:
     from distinput.distribute.engines import ENGINES
     from distinput.distribute.seats import SEATS
     from distinput.formats import FORMATS
-    from distinput.names.registry import Registry
+    from distinput.names.lazy import Registry
     from distinput.rewrite.rules import FIRST, RULES
     from distinput.sharding.policies import POLICIES
 

@@ -24,6 +24,7 @@ _MOVED_TO = {
     "interop.jax.batches": "interop.jax.placement",
     "interop.torch.loader": "interop.torch.device_copies",
     "lineage.numbered": "lineage.record_numbers",
+    "names.lazy": "names.registry",
     "ops.group_by_window": "streaming.groups",
     "ops.map": "ops.random_keys",
     "ops.rebatch": "ops.unbatch",

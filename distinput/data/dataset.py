@@ -80,7 +80,7 @@ else:
     seal = later("distinput.data.seal")  # what makes and reads states is for those who save them
     texts = later("distinput.plan.text")  # lines about a step are for those who read them
     absent = later("distinput.names.absent")  # what is said of a name that is not there
-    registry = later("distinput.names.registry")  # extensions are looked for when a method is unknown
+    registry = later("distinput.names.lazy")  # extensions are looked for when a method is unknown
 
 
 Python: TypeAlias = bool | int | float | complex | str | bytes | list[Any] | tuple[Any, ...] | Mapping[Any, Any]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from distinput.data.dataset import Dataset, transformation
-from distinput.names.registry import Registry
+from distinput.names.lazy import Registry
 from distinput.plan.node import Node
 
 OPS: Registry[Callable[..., Node]] = Registry("op", {})

@@ -291,12 +291,7 @@ def _of_map(step: MapCalls, counter: OpCounters, pace: _Pace) -> tuple[str, str]
     if counter.workers and pace.waits:
         more = 2 * counter.workers
         return f"{more} workers would help, since they wait more than they compute", pace.at_once(0, 2)
-    if (
-        by_element
-        and first.num_parallel_calls == AUTOTUNE
-        and counter.choice
-        and not (pace.waits or _quick(counter, load))
-    ):
+    if by_element and first.num_parallel_calls == AUTOTUNE and not (pace.waits or _quick(counter, load)):
         where = f"on {counter.workers} threads" if counter.workers else "in the thread of the loop"
         return f"AUTOTUNE keeps it {where}: processes=True spreads it, if it computes in Python", UNTRIED
     if counter.workers:

@@ -7,7 +7,7 @@ Nothing that is decoded is executed: there is no pickle here.
 from collections.abc import Callable
 from typing import Any
 
-from distinput.names.registry import Registry
+from distinput.names.lazy import Registry
 
 __all__ = ["DECODERS", "EXTENSIONS", "decoder_for"]
 

@@ -5,8 +5,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from distinput.names.lazy import lazy
-from distinput.names.registry import when_imported
+from distinput.names.lazy import lazy, when_imported
 
 if TYPE_CHECKING:
     from distinput.distribute import cluster_resolver as cluster_resolver

@@ -10,8 +10,7 @@ import numpy as np
 
 from distinput.files.paths import as_paths
 from distinput.formats.format import Format
-from distinput.names.lazy import lazy
-from distinput.names.registry import Registry
+from distinput.names.lazy import Registry, lazy
 from distinput.names.words import meant
 from distinput.run.threads import cores, mapped
 

@@ -170,7 +170,7 @@ class Chain:
         links = []
         value = element
         for index, function in enumerate(self.functions[:-1]):
-            value, link = _call(function, index, value, (self._claims[index], self._asks[index]))
+            value, link = _call(function, index, value, (self._claims[index], self._asks[index]), self._seen)
             links.append(link)
         result = _call(self.functions[-1], len(self.functions) - 1, value, None)
         self._step = self._written(links, spread=type(element) is tuple)
@@ -225,9 +225,12 @@ def _call(
     index: int,  # noqa: ARG001 - read from the frame, as `given` is, when the call fails
     given: Any,
     said: "tuple[Claim, Callable[[], Spec] | None] | None",
+    seen: Callable[[Any], Any] | None = None,
 ) -> Any:
     """A call as the generated function makes it."""
     value = function(*given) if type(given) is tuple else function(given)
+    if seen is not None:
+        seen(value)
     if said is None:
         return value
     link = _Link.of(value, *said)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from distinput.names.registry import when_imported
+from distinput.names.lazy import when_imported
 from distinput.values.nest import Structure
 
 

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from distinput.names.registry import Registry
+from distinput.names.lazy import Registry
 
 if TYPE_CHECKING:
     from distinput.writers.writer import Writer

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from distinput.names.registry import Registry
+from distinput.names.lazy import Registry
 
 
 def numbers() -> Registry[Callable[..., Any]]:

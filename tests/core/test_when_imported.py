@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from distinput.names.registry import when_imported
+from distinput.names.lazy import when_imported
 
 
 @pytest.fixture

@@ -49,7 +49,6 @@ UNUSED = (
     "distinput.data.stats",
     "distinput.distribute",
     "distinput.functions",
-    "distinput.names.registry",
     "distinput.plan.code",
     "distinput.plan.fingerprint",
     "distinput.plan.options",

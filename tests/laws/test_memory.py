@@ -126,6 +126,15 @@ def test_threads_are_not_tried_with_a_function_that_fills_one_buffer(
             assert firsts(dataset) == list(range(MANY))
 
 
+def test_two_slow_calls_are_enough_to_see_it() -> None:
+    def slow(x: Any) -> Any:
+        time.sleep(2 * workers._BEFORE_TRIAL)
+        return np.copy(x)
+
+    between = Dataset.range(8).map(refilled(3), di.data.AUTOTUNE).map(slow, di.data.AUTOTUNE)
+    assert firsts(between) == list(range(8))
+
+
 @pytest.mark.parametrize("size", [3, 100_000])
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("where", ["threads", "executor"])

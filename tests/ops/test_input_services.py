@@ -23,6 +23,7 @@ from distinput.data.experimental.service import distribute
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.ops import piece_lanes
 from distinput.run import lent_memory
+from tests.depth import cases
 from tests.ops.iterating import until_error
 from tests.ops.test_on_workers import INT64, RANGE, double, odd, some
 
@@ -390,6 +391,8 @@ if __name__ == "__main__":
 
 def test_a_scheduler_that_ends_is_an_error_and_no_wait(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
+    import dask
+
     (tmp_path / "scheduler.py").write_text(SCHEDULER)
     words = [sys.executable, str(tmp_path / "scheduler.py")]
     seen: list[int] = []
@@ -404,6 +407,9 @@ def test_a_scheduler_that_ends_is_an_error_and_no_wait(tmp_path: Path) -> None:
                 if len(seen) == 20:
                     scheduler.kill()
 
-        with pytest.raises(UnavailableError, match="on_workers"):
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": f"{cases(2, 30)}s"}),
+            pytest.raises(UnavailableError, match="on_workers"),
+        ):
             killing()
     assert seen == list(range(len(seen)))

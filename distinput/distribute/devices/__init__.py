@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any, Protocol, TypeAlias
 
 from distinput.errors import EngineMissing
-from distinput.names.registry import Registry
+from distinput.names.lazy import Registry
 
 __all__ = [
     "BACKENDS",

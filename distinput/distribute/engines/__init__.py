@@ -13,7 +13,7 @@ from distinput.distribute.collectives.agreements import Agreement
 from distinput.distribute.collectives.channel import Channel
 from distinput.distribute.collectives.collectives import Collectives
 from distinput.errors import Aborted, CollectiveError, CollectiveTimeout, EngineMissing, Mismatch, PeerLost, Poisoned
-from distinput.names.registry import Registry
+from distinput.names.lazy import Registry
 
 __all__ = [
     "ENGINES",

@@ -6,7 +6,7 @@ from typing import Protocol
 from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.seats.packing import AsIs, Pickled
 from distinput.distribute.seats.seats import Packing, Placed, SeatLost, Seats
-from distinput.names.registry import Registry
+from distinput.names.lazy import Registry
 
 __all__ = [
     "SEATS",

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.functions.inference import results_of
-from distinput.names.lazy import placed
-from distinput.names.registry import failures, load_extensions
+from distinput.names.lazy import failures, load_extensions, placed
 from distinput.names.words import meant
 from distinput.ops.map import Map, RandomKeys
 from distinput.ops.shard import Shard

@@ -4,6 +4,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -258,6 +259,8 @@ def _check_places(step: Node) -> None:
 def check_blocks(fresh: Callable[[], Dataset], *, rows: Sequence[int] = (1, 2, 3), most: int = MOST) -> None:
     """Results do not depend on how many elements travel together: neither elements nor what follows a state.
 
+    Of a long pass each state is tried with one of the sizes, of a short one with all.
+
     Args:
       fresh: makes the pipeline.
       rows: sizes of blocks to try besides the usual one; states taken with one size are restored with the others.
@@ -271,20 +274,26 @@ def check_blocks(fresh: Callable[[], Dataset], *, rows: Sequence[int] = (1, 2, 3
     """
     dataset = fresh()
     usual = PassTrace.of(begun(dataset.node, dataset.node), most)
-    for size in rows:
+    for turn, size in enumerate(rows):
+        turns = turn, len(rows)
         with small_blocks(size):
             small = PassTrace.of(begun(dataset.node, dataset.node), most)
             wrong = difference(small.elements, usual.elements)
             if wrong is not None or small.failure != usual.failure:
                 raise AssertionError(f"blocks of {size}: {wrong or f'ends with {small.failure}'}")
-            _check_resumed(dataset, usual, most, f"a state of usual blocks with blocks of {size}")
-        _check_resumed(dataset, small, most, f"a state of blocks of {size} with usual blocks")
+            _check_resumed(dataset, usual, most, turns, f"a state of usual blocks with blocks of {size}")
+        _check_resumed(dataset, small, most, turns, f"a state of blocks of {size} with usual blocks")
         with small_blocks(size + 1):
-            _check_resumed(dataset, small, most, f"a state of blocks of {size} with blocks of {size + 1}")
+            _check_resumed(dataset, small, most, turns, f"a state of blocks of {size} with blocks of {size + 1}")
 
 
-def _check_resumed(dataset: Dataset, trace: PassTrace, most: int, what: str) -> None:
-    for position, state in enumerate(trace.states):
+_SHORT = 16
+"""States of a pass, each of which is tried with all sizes of blocks."""
+
+
+def _check_resumed(dataset: Dataset, trace: PassTrace, most: int, turns: tuple[int, int], what: str) -> None:
+    first, step = (0, 1) if len(trace.states) <= _SHORT else turns
+    for position, state in islice(enumerate(trace.states), first, None, step):
         coded = json.loads(json.dumps(state))
         rest = PassTrace.of(DatasetIterator(dataset.node, Running(dataset.node), coded), max(1, most - position))
         wrong = difference(rest.elements, trace.rest(position))
